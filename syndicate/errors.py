@@ -462,6 +462,10 @@ class TapeLeft(SyndicateError, LookupError):
     """A simulated run that was to be as before draws something else than before."""
 
 
+class TapeFileError(SyndicateError, ValueError):
+    """A file that should hold a tape of a simulated run cannot be read or written, or holds something else."""
+
+
 class EndlessTurns(SyndicateError, RuntimeError):
     """Actors of a simulated process that reply to each other without an end, while no time passes."""
 

@@ -27,7 +27,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
@@ -93,6 +93,11 @@ _here: ContextVar[Outside] = ContextVar("syndicate.outside", default=_MACHINE)
 def outside() -> Outside:
     """That of the running task."""
     return _here.get()
+
+
+def outside_of(context: Context) -> Outside:
+    """That of a task that runs in *context*."""
+    return context.get(_here, _MACHINE)
 
 
 def time_of_day() -> float:

@@ -62,6 +62,8 @@ class SimulatedNetwork:
         self._apart: dict[tuple[str, str], int] = {}
         self._slow: dict[tuple[str, str], float] = {}
         self._cuts: dict[int, list[tuple[bool, int]]] = {}
+        self.reading: dict[str, float] = {}
+        """How many seconds who reads slowly takes for a piece."""
 
     # ------------------------------------------------------------------------------------------------ what processes do
 
@@ -167,13 +169,35 @@ class SimulatedNetwork:
         self._flow()
 
     def slow(self, a: str, b: str, seconds: float) -> None:
-        """Let everything from *a* to *b* take so much longer."""
+        """Let everything from *a* to *b* take so much longer; 0 ends that."""
+        if seconds:
+            self.fired.add("delay")
         self._slow[a, b] = seconds
+
+    def read_slowly(self, name: str, seconds: float) -> None:
+        """Let a process take so many seconds for each piece that it reads; 0 ends that."""
+        if seconds:
+            self.fired.add("slow reader")
+            self.reading[name] = seconds
+        else:
+            self.reading.pop(name, None)
+
+    def silence(self, name: str, seconds: float) -> int:
+        """Let nothing through the connections that *name* has now, in neither direction, and lose them after so many
+        seconds; how many there were.
+        """
+        hit = [each for each in self.connections if each.whole and each.between(name, "")]
+        for each in hit:
+            self.fired.add("silence")
+            each.silent = True
+            self.agenda.put(each.ours.life.clock.now + seconds, each.cut)
+        return len(hit)
 
     def heal(self) -> None:
         """End all partitions and delays."""
         self._apart.clear()
         self._slow.clear()
+        self.reading.clear()
         self._flow()
 
     def disarm(self) -> None:
@@ -252,6 +276,8 @@ class Pair:
         self.name = name
         self.network = network
         self.whole = True
+        self.silent = False
+        """Whether nothing arrives any more, and nobody is told."""
         there, back = Pipe(self, dialler, listener), Pipe(self, listener, dialler)
         self.ours = SimulatedStream(self, dialler, back, there)
         self.theirs = SimulatedStream(self, listener, there, back)
@@ -336,7 +362,7 @@ class Pipe:
     def _arrive(self, data: bytes, over: bool) -> None:
         network = self.pair.network
         network.in_flight -= 1
-        if not self.pair.whole or self.broken:
+        if not self.pair.whole or self.broken or self.pair.silent:
             return
         if self._held or network.apart(self.source.name, self.target.name):
             network.fired.add("held")
@@ -453,6 +479,8 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
             pipe.readable = trio.Event()
             await pipe.readable.wait()
             await self.life.going()
+        if self.pair.network.reading:
+            await self.life.pass_time(self.pair.network.reading.get(self.life.name, 0.0))
         most = len(pipe.waiting) if max_bytes is None else min(max_bytes, len(pipe.waiting))
         data = bytes(pipe.waiting[:most])
         del pipe.waiting[:most]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -23,14 +24,14 @@ from syndicate.actors.dataspace import dataspace
 from syndicate.actors.trace import Trace, Turned
 from syndicate.actors.turn import Turn
 from syndicate.actors.verbs import linked_task, sync
-from syndicate.errors import JournalError, ScenarioMisuse
+from syndicate.errors import JournalDamaged, JournalError, ScenarioMisuse
 from syndicate.index.event import Event
 from syndicate.outside import replaced
 from syndicate.simulation.agenda import Agenda
 from syndicate.simulation.clock import VirtualClock
 from syndicate.simulation.disk import SimulatedDisk
 from syndicate.simulation.history import History
-from syndicate.simulation.process import Life, Severed, SimulatedOutside, SimulatedSystem, live
+from syndicate.simulation.process import Life, Severed, SimulatedOutside, SimulatedSystem, live, owner
 from syndicate.simulation.properties import Violation
 from syndicate.simulation.tape import Tape
 from syndicate.values.text import unparse
@@ -55,6 +56,8 @@ class Stage(ABC):
         self.over = False
         self.fired: set[str] = self.network.fired
         """The kinds of faults that had somebody to strike."""
+        self.fatal_steps: set[tuple[str, int]] = set()
+        """Which process dies at which step of its tasks."""
         self.nursery: trio.Nursery
 
     @property
@@ -74,6 +77,12 @@ class Stage(ABC):
         """Something does not hold."""
         self.stop(Violation(kind, name, self.now, text))
 
+    def kill_at_step(self, name: str, step: int) -> None:
+        """Let a process die when its tasks go on after an await for the time with this number, counted from 1."""
+        if not self.fatal_steps:
+            trio.lowlevel.add_instrument(_Steps(self))
+        self.fatal_steps.add((name, step))
+
     @abstractmethod
     def look(self, process: Process, turn: Turn, events: list[Event]) -> None:
         """A turn of *process* has been taken, and is about to commit."""
@@ -91,15 +100,42 @@ class Stage(ABC):
         """A life of a broker begins, with what its disk held, if it has one."""
 
 
+class _Steps(trio.abc.Instrument):
+    """Counts the steps of the tasks of each process; there is one only if that matters."""
+
+    def __init__(self, world: Stage) -> None:
+        self._world = world
+        self._counts = Counter[str]()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """A task goes on."""
+        name, world = owner(task), self._world
+        if name and not world.over:
+            self._counts[name] += 1
+            if (name, self._counts[name]) in world.fatal_steps:
+                world.fatal_steps.discard((name, self._counts[name]))
+                world.processes[name].kill()
+
+
 class Clock:
     """The time of day in a process."""
 
     def __init__(self) -> None:
-        self.skew = 0.0
+        self._skew = 0.0
+        self._rate = 0.0
+        self._since = 0.0
 
     def jump(self, seconds: float) -> None:
         """Set it forwards, or back."""
-        self.skew += seconds
+        self._skew += seconds
+
+    def drift(self, rate: float, now: float) -> None:
+        """Let it gain *rate* seconds each second from *now* on."""
+        self._skew, self._rate, self._since = self.ahead(now), rate, now
+
+    def ahead(self, now: float) -> float:
+        """By how many seconds it is ahead of what it should say."""
+        return self._skew + self._rate * (now - self._since)
 
 
 class Process:
@@ -180,7 +216,7 @@ class Process:
     async def _live(self, system: SimulatedSystem) -> None:
         life = system.life
         with (
-            replaced(SimulatedOutside(life, skew=lambda: self.clock.skew, memory=lambda: self.memory)),
+            replaced(SimulatedOutside(life, skew=lambda: self.clock.ahead(self.world.now), memory=lambda: self.memory)),
             connected_by(self.world.network.of(life)),
         ):
             failure = await live(system, self._begin)
@@ -341,6 +377,21 @@ class BrokerProcess(Process):
             unsynced = len(disk.unsynced)
             disk.crash(self.world.tape.draw(f"disk {self.name}", unsynced + 1) if power and unsynced else unsynced)
 
+    def rot(self) -> None:
+        """Let a bit of its disk change, and the process die, so that it has to find that out."""
+        if self.disk is not None and self.disk.rot(self.steps):
+            self.world.fired.add("rot")
+            self.world.history.note(self.world.now, self.name, "disk", "a bit rots")
+            self.kill()
+
+    def mend(self) -> None:
+        """Let its disk be as it was."""
+        if self.disk is not None and self.disk.sums:
+            self.world.history.note(self.world.now, self.name, "disk", "is mended")
+            self.disk.mend()
+
     def expects(self, error: BaseException) -> bool:
-        """With a full disk a server ends."""
+        """With a full disk a server ends, and with a damaged one it does not begin."""
+        if isinstance(error, JournalDamaged):
+            return "rot" in self.world.fired
         return "disk full" in self.world.fired and isinstance(error, (JournalError, OSError))

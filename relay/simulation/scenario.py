@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import process_time
 
 import trio
 from attrs import define, field, frozen
 
+from relay.simulation.faults import Fault
 from relay.simulation.world import Plan, World
 from syndicate.errors import ScenarioMisuse
 from syndicate.simulation.clock import deterministic
 from syndicate.simulation.guard import guarded
 from syndicate.simulation.history import History
+from syndicate.simulation.order import Order, Policy
 from syndicate.simulation.properties import Violation
-from syndicate.simulation.tape import Draw, Tape
+from syndicate.simulation.tape import Choices, Draw, Tape
 
 Build = Callable[[World], object]
 
@@ -27,6 +29,8 @@ class Outcome:
     violation: Violation | None
     hoped: dict[str, bool]
     fired: set[str]
+    faults: list[Fault] = field(repr=False)
+    """Those that were drawn, whether or not the run came to them."""
     history: History = field(repr=False)
     draws: list[Draw] = field(repr=False)
     seconds: float
@@ -53,19 +57,43 @@ class Scenario:
     seeds: int
     until: float
 
-    def run(self, seed: int, *, traced: bool = False) -> Outcome:
-        """Run it with a seed; raises :class:`~syndicate.errors.Escaped` if a program reaches out of the world."""
-        return self.play(Tape(seed), traced=traced)
+    def run(self, seed: int, *, traced: bool = False, policy: Policy = "random") -> Outcome:
+        """Run it with a seed; raises :class:`~syndicate.errors.Escaped` if a program reaches out of the world.
 
-    def play(self, tape: Tape, *, traced: bool = False, script: Plan | None = None) -> Outcome:
-        """Run it with the choices of a tape; and with the faults of a *script*, in place of those that are drawn."""
+        *policy* says how tasks are ordered (:mod:`syndicate.simulation.order`).
+        """
+        return self.play(Tape(seed), traced=traced, policy=policy)
+
+    def replay(
+        self, seed: int, faults: Sequence[Fault] = (), choices: Choices | None = None, *, traced: bool = False
+    ) -> Outcome:
+        """Run it with these faults, in place of drawn ones, and with these choices: all others are the plainest.
+
+        This is how a run is had again that was shrunk.
+        """
+        return self.play(Tape.lenient(seed, choices or {}), faults=faults, traced=traced)
+
+    def play(
+        self,
+        tape: Tape,
+        *,
+        traced: bool = False,
+        script: Plan | None = None,
+        faults: Sequence[Fault] | None = None,
+        policy: Policy = "random",
+        listen: Callable[[World], object] = lambda world: None,
+    ) -> Outcome:
+        """Run it with the choices of a tape; and with *faults* or those of a *script*, in place of those that are
+        drawn.  *listen* is given the world before the run.
+        """
         began = process_time()
-        world = World(tape, until=self.until, traced=traced)
-        with guarded(), deterministic(tape.draw("order", 1 << 32)):
+        world = World(tape, until=self.until, traced=traced, faults=faults)
+        with guarded(), deterministic(Order(tape, policy)):
             self.build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
             world.script = script
+            listen(world)
             trio.run(world.run, clock=world.virtual)
         if script is not None:
             script.end(world)
@@ -76,6 +104,7 @@ class Scenario:
             violation=world.violation,
             hoped=world.properties.seen,
             fired=world.fired,
+            faults=list(world.planned),
             history=world.history,
             draws=tape.draws,
             seconds=world.now,
@@ -84,9 +113,9 @@ class Scenario:
             at_rest=world.at_rest,
         )
 
-    def differs(self, seed: int) -> tuple[str, str] | None:
+    def differs(self, seed: int, *, policy: Policy = "random") -> tuple[str, str] | None:
         """The first two entries in which two traced runs of *seed* differ; None if they are the same."""
-        one, other = (self.run(seed, traced=True).history for _ in range(2))
+        one, other = (self.run(seed, traced=True, policy=policy).history for _ in range(2))
         if one.digest() == other.digest():
             return None
         lines = zip([*one.lines(), "(the end)"], [*other.lines(), "(the end)"], strict=False)

@@ -9,7 +9,7 @@ from typing import Protocol
 import trio
 
 from relay.server.config import Config
-from relay.simulation.faults import Allowed, Faults
+from relay.simulation.faults import Allowed, Fault, Faults
 from relay.simulation.laws import Laws
 from relay.simulation.process import BrokerProcess, Process, Stage
 from relay.simulation.view import View
@@ -45,7 +45,9 @@ class World(Stage):
     *traced*: with each turn of each actor in the history, which costs as much again.
     """
 
-    def __init__(self, tape: Tape, *, until: float, traced: bool = False) -> None:
+    def __init__(
+        self, tape: Tape, *, until: float, traced: bool = False, faults: Sequence[Fault] | None = None
+    ) -> None:
         super().__init__(tape, traced=traced)
         self.until = until
         self.properties = Properties()
@@ -53,7 +55,7 @@ class World(Stage):
         self.escaped: Exception | None = None
         self.at_rest = False
         self.script: Plan | None = None
-        self._faults = Faults(self)
+        self._faults = Faults(self, faults)
         self._healed_at = 0.0
         self._healed = False
         self._finishing = False
@@ -122,14 +124,36 @@ class World(Stage):
         pauses: int = 0,
         jumps: int = 0,
         disk: bool = False,
+        awaits: int = 0,
+        silences: int = 0,
+        delays: int = 0,
+        slow_readers: int = 0,
+        drifts: int = 0,
+        rot: int = 0,
         until: float = 20.0,
     ) -> None:
         """What may happen, at most so many of each, until that time; where and when is drawn.
 
-        *disk*: kills may take the power too, and the disk may be full for a time.
+        *kills* come at a time, in a turn or at a commit, *awaits* are kills where a task goes on after an await.
+        *silences*: connections that are half open.  *jumps* and *drifts* are of the time of day.  *disk*: kills may
+        take the power too, and the disk may be full for a time.  *rot*: bits of the disk that change.
         """
         self._faults.add(
-            cuts=cuts, kills=kills, partitions=partitions, pauses=pauses, jumps=jumps, disk=disk, until=until
+            Allowed(
+                cuts=cuts,
+                kills=kills,
+                partitions=partitions,
+                pauses=pauses,
+                jumps=jumps,
+                disk=disk,
+                until=until,
+                awaits=awaits,
+                silences=silences,
+                delays=delays,
+                slow_readers=slow_readers,
+                drifts=drifts,
+                rot=rot,
+            )
         )
         self._healed_at = max(self._healed_at, until)
 
@@ -137,6 +161,11 @@ class World(Stage):
     def allowed(self) -> Sequence[Allowed]:
         """Which faults may happen."""
         return self._faults.allowed
+
+    @property
+    def planned(self) -> Sequence[Fault]:
+        """Which were drawn for this run."""
+        return self._faults.planned
 
     def always(self, name: str, holds: Callable[[], object]) -> None:
         """*holds* must be true after each turn of any process."""

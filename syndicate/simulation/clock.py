@@ -2,14 +2,14 @@
 
 trio asks its clock how long to sleep only if no task is runnable: then :class:`VirtualClock` is at the next deadline,
 exactly, and does not sleep at all; what an agenda has for a time before that is done first.  Which of several runnable
-tasks is first is drawn by trio from a generator of its own, which :func:`deterministic` seeds; and it sorts them
+tasks is first is drawn by trio from a generator of its own, which :func:`deterministic` replaces; and it sorts them
 before, for they are in sets, whose order is that of addresses.  Both are private names of trio's: a test sees that they
 are there.
 
 >>> async def main():
 ...     await trio.sleep(86_400)
 ...     return trio.current_time()
->>> with deterministic(1):
+>>> with deterministic(random.Random(1)):
 ...     trio.run(main, clock=VirtualClock())
 86400.0
 """
@@ -17,13 +17,13 @@ are there.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import trio
 from trio._core import _run as scheduler
-from trio._core._run import _r as order
 
 from syndicate.collector import Pause
 from syndicate.simulation.agenda import Agenda
@@ -32,6 +32,7 @@ _WAIT: Final = 0.2
 """Real seconds to wait where there is no deadline at all: trio's own beginning and end, which a byte wakes."""
 
 _SORTED: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
+_CHANCE: Final = "_r"
 
 
 class VirtualClock(trio.abc.Clock):
@@ -64,15 +65,13 @@ class VirtualClock(trio.abc.Clock):
 
 
 @contextmanager
-def deterministic(seed: int) -> Iterator[None]:
-    """Let trio choose among runnable tasks by *seed*, and the collector, which calls finalisers, rest in the block."""
-    flags = vars(scheduler)
-    before, state = flags[_SORTED], order.getstate()
-    flags[_SORTED] = True
-    order.seed(seed)
+def deterministic(order: random.Random) -> Iterator[None]:
+    """Let trio shuffle runnable tasks by *order*, and the collector, which calls finalisers, rest in the block."""
+    names = vars(scheduler)
+    before = names[_SORTED], names[_CHANCE]
+    names[_SORTED], names[_CHANCE] = True, order
     try:
         with Pause():
             yield
     finally:
-        flags[_SORTED] = before
-        order.setstate(state)
+        names[_SORTED], names[_CHANCE] = before

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from attrs import define, evolve, field
 
+from syndicate.errors import JournalDamaged
 from syndicate.storage.disk import Commit, Loaded, StoredRow
 from syndicate.values.value import Frozen
 
@@ -28,6 +29,8 @@ class SimulatedDisk:
     unsynced: list[Commit | int] = field(factory=list)
     step: Callable[[str], object] = lambda point: None
     locked: bool = False
+    sums: dict[int, int] = field(factory=dict)
+    """The checksums of rows of which a bit has changed since they were written."""
 
     def open(self) -> None:
         """Take possession."""
@@ -39,8 +42,12 @@ class SimulatedDisk:
         """Begin a new epoch, and return what is there."""
         rows, turn, number, epoch = self.contents()
         self.step("loaded")
+        lost = [f"row {row.number}" for row in rows.values() if row.crc != self.sums.get(row.number, row.crc)]
+        if lost and not salvage:
+            raise JournalDamaged(f"the simulated disk is damaged: {', '.join(lost)}")
         self._write(epoch + 1)
-        return Loaded(epoch + 1, True, turn, number, [(row.number, decode(row.data)) for row in rows.values()])
+        whole = [row for row in rows.values() if f"row {row.number}" not in lost]
+        return Loaded(epoch + 1, True, turn, number, [(row.number, decode(row.data)) for row in whole], lost)
 
     def contents(self) -> tuple[dict[int, StoredRow], int, int, int]:
         """The rows, the last turn, the last number and the epoch that a restart now would find."""
@@ -93,6 +100,33 @@ class SimulatedDisk:
         self.unsynced.clear()
         self.locked = False
 
+    def rot(self, at: int) -> bool:
+        """Change a bit of one of the rows, that with the number *at* modulo how many there are; False if there is none.
+
+        :meth:`mend` ends that.
+        """
+        rows = [row for row in self.contents()[0].values() if row.data]
+        if not rows:
+            return False
+        row = rows[at % len(rows)]
+        self.sums.setdefault(row.number, row.crc)
+        self._flip(row)
+        return True
+
+    def mend(self) -> None:
+        """Change those bits back."""
+        for row in list(self.contents()[0].values()):
+            if row.crc != self.sums.get(row.number, row.crc):
+                self._flip(row)
+        self.sums.clear()
+
+    def _flip(self, row: StoredRow) -> None:
+        flipped = evolve(row, data=row.data[:-1] + bytes([row.data[-1] ^ 1]))
+        for place, entry in enumerate(self.synced):
+            if not isinstance(entry, int) and row in entry.added:
+                added = [flipped if each == row else each for each in entry.added]
+                self.synced[place] = evolve(entry, added=added)
+
     def copy(self) -> SimulatedDisk:
         """The same, after a crash in which nothing more was lost."""
-        return evolve(self, synced=[*self.synced], unsynced=[], locked=False, step=lambda point: None)
+        return evolve(self, sums=dict(self.sums), synced=[*self.synced], unsynced=[], locked=False, step=lambda point: None)

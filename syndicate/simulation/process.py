@@ -23,7 +23,7 @@ from syndicate.actors.system import SLICE, System, serving
 from syndicate.actors.turn import Turn
 from syndicate.errors import EndlessTurns
 from syndicate.index.event import Event
-from syndicate.outside import Outside
+from syndicate.outside import Outside, outside_of
 from syndicate.simulation.clock import VirtualClock
 from syndicate.simulation.history import History
 from syndicate.simulation.tape import Tape
@@ -154,7 +154,8 @@ class SimulatedSystem(System):
                 )
                 life.sever()
                 raise Severed(life.name)
-            self._step = SLICE / (1 + life.tape.draw(f"slice {life.name}", _ROUNDS)) if seconds == SLICE else 0.0
+            rounds = life.tape.draw(f"slice {life.name}", _ROUNDS, plainest=1) if seconds == SLICE else math.inf
+            self._step = SLICE / (1 + rounds)
             super().drain(seconds)
 
     async def breathe(self) -> None:
@@ -224,9 +225,9 @@ class SimulatedOutside(Outside):
         return low + (high - low) * self.life.tape.draw(f"chance {self.life.name}", FINE) / FINE
 
     def token(self, size: int) -> bytes:
-        """From the tape."""
+        """From the seed; no choice, for keys must differ."""
         self.life.check()
-        return self.life.tape.draw(f"token {self.life.name}", 256**size).to_bytes(size, "big")
+        return self.life.tape.source(f"token {self.life.name}").randrange(256**size).to_bytes(size, "big")
 
     def time_of_day(self) -> float:
         """Virtual, with a skew of its own."""
@@ -253,6 +254,12 @@ class SimulatedOutside(Outside):
         if not self.life.dead:
             self.life.note("logs", *(f"{name}={_shown(value)}" for name, value in event.items()))
         raise DropEvent
+
+
+def owner(task: trio.lowlevel.Task) -> str:
+    """The name of the process whose task this is; nothing for those of the world itself."""
+    where = outside_of(task.context)
+    return where.life.name if isinstance(where, SimulatedOutside) else ""
 
 
 def _shown(value: object) -> str:

@@ -22,10 +22,11 @@ def test_the_private_names_of_trio_are_there() -> None:
     """A new version of trio without them must fail here, and not be a little less deterministic."""
     assert isinstance(_run._ALLOW_DETERMINISTIC_SCHEDULING, bool)
     assert isinstance(_run._r, Random)
-    before = _run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r.getstate()
-    with deterministic(1):
-        assert _run._ALLOW_DETERMINISTIC_SCHEDULING
-    assert (_run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r.getstate()) == before
+    before = _run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r
+    order = Random(1)
+    with deterministic(order):
+        assert (_run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r) == (True, order)
+    assert (_run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r) == before
 
 
 def test_a_seed_orders_tasks() -> None:
@@ -44,7 +45,7 @@ def test_a_seed_orders_tasks() -> None:
                 for number in range(5):
                     nursery.start_soon(task, number)
 
-        with deterministic(seed):
+        with deterministic(Random(seed)):
             trio.run(main, clock=VirtualClock())
         return done
 
