@@ -37,12 +37,12 @@ PLAN = """
     relay.loading relay.named relay.package_check relay.protocol relay.capabilities relay.transport
     relay.session relay.client relay.remote relay.serve relay.nested
     relay
-    relay.web relay.server relay.simulation relay.tools relay.demo relay.cli
+    relay.web relay.server relay.tools relay.simulation relay.demo relay.cli
 """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap values console rules replay server aimed simulate why
+        exit_codes keyboard target bench cap values console rules replay server aimed simulated simulate why
     """,
     "relay.cli.rules": """
         program running verb check explore live plot repl run trace verify why
@@ -54,7 +54,7 @@ INSIDE = {
         deadlines membrane backlog proxy statistics outbox peer_assertions patch reach synced trail session link
     """,
     "relay.simulation": """
-        network process view faults sessions laws world scenario campaign lineage testing
+        network process view faults sessions laws world scenario campaign tape_file shown lineage testing
     """,
     "relay.transport": """
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
@@ -104,6 +104,9 @@ INSIDE = {
     """,
     "syndicate.plan": """
         heading scalar expression rows algebra growth needs rewrite stratify rules lower program
+    """,
+    "syndicate.simulation": """
+        tape shrink order history agenda clock disk process guard properties
     """,
     "syndicate.spark": """
         columns delivery errors feed java outage progress arrays arrow awaited difference engine query session

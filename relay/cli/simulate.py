@@ -11,8 +11,12 @@ import click
 
 from relay.cli.aimed import by_lineage
 from relay.cli.exit_codes import SETTINGS, Command, fail
+from relay.cli.simulated import Wanted, replayed, show_faults
 from relay.simulation.campaign import Campaign, Report, examined, find_scenario
+from relay.simulation.tape_file import Taped, shrunk
 from syndicate.errors import Escaped, ScenarioMisuse, SyndicateError
+from syndicate.explain.spacetime import FORMS
+from syndicate.simulation.order import POLICIES, Policy
 
 _NAME: Final = "syndicate simulate"
 _SHOWN: Final = 20
@@ -20,14 +24,17 @@ _EACH: Final = 1.0
 _EXAMPLES: Final = """\b
 Examples:
   syndicate simulate examples/simulated/job_queue.py:hasty --seeds 200 --jobs 2
-  syndicate simulate examples/simulated/job_queue.py:hasty --replay 17
+  syndicate simulate examples/simulated/job_queue.py:hasty --replay 3
+  syndicate simulate examples/simulated/job_queue.py:hasty --replay 3 --shrink --tape queue.tape
+  syndicate simulate examples/simulated/job_queue.py:hasty --replay queue.tape --diagram svg > queue.svg
+  syndicate simulate examples/simulated/job_queue.py:hasty --replay queue.tape --record queue.jsonl --test test_queue.py
   syndicate simulate shop.scenarios:checkout --seeds 1000 --from 5000 --json
   syndicate simulate shop.scenarios:checkout --seeds 50 --check-determinism
   syndicate simulate examples/simulated/job_queue.py:hasty --lineage --most 2
 \b
 The exit code is 0 if everything held; 1 if something was broken, or if something that was to be seen sometimes was seen
 in no run; 2 if the command or the scenario was wrong, or a program reached out of its world; 3 if two runs of one seed
-were not the same.
+were not the same, or a tape is not the run any more that it was.
 """
 
 
@@ -35,7 +42,15 @@ were not the same.
 @click.argument("scenario", metavar="MODULE:SCENARIO")
 @click.option("--seeds", type=click.IntRange(1), metavar="N", help="How many; default: what the scenario says.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="The first.")
-@click.option("--replay", type=click.IntRange(0), metavar="SEED", help="One seed, with all that happens.")
+@click.option("--replay", metavar="SEED|FILE", help="One seed, or the run of a tape, with all that happens.")
+@click.option("--shrink", is_flag=True, help="With --replay: to the fewest faults and choices that break the same.")
+@click.option("--tape", metavar="FILE", help="With --replay: write the run to a file, which --replay takes.")
+@click.option("--test", metavar="FILE", help="With --replay: write a test for pytest; - is standard output.")
+@click.option("--record", metavar="FILE", help="With --replay: write what `syndicate replay` and the console play.")
+@click.option("--diagram", type=click.Choice(FORMS), help="With --replay: who sent what to whom, not all that happens.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="With --diagram: the last N marks; default: 40.")
+@click.option("--policy", type=click.Choice(POLICIES), default="random", show_default=True, help="The order of tasks.")
+@click.option("--no-shrink", is_flag=True, help="Do not shrink the first seed that breaks something.")
 @click.option("--lineage", is_flag=True, help="Aim faults at what the good outcome rests on, fewest first.")
 @click.option("--most", type=click.IntRange(1), metavar="K", help="With --lineage: at most so many faults; default: 1.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="With --lineage: at most so many runs; default: 500.")
@@ -47,7 +62,15 @@ def simulate_main(
     scenario: str,
     seeds: int | None,
     first: int,
-    replay: int | None,
+    replay: str | None,
+    shrink: bool,
+    tape: str | None,
+    test: str | None,
+    record: str | None,
+    diagram: str | None,
+    last: int | None,
+    policy: Policy,
+    no_shrink: bool,
     lineage: bool,
     most: int | None,
     runs: int | None,
@@ -61,18 +84,23 @@ def simulate_main(
     SCENARIO is a function that was decorated with relay.simulation.scenario; MODULE is a module or a file.
     """
     try:
+        wants = {"--shrink": shrink, "--tape": tape, "--test": test, "--record": record, "--diagram": diagram}
+        lone = [name for name, value in {**wants, "--last": last}.items() if value]
+        if replay is None and lone:
+            raise click.UsageError(f"{lone[0]} is about one run: add --replay SEED, or leave it out")
         if not lineage and (most is not None or runs is not None):
             raise click.UsageError("--most and --runs bound a search by lineage: add --lineage, or leave them out")
         if lineage:
-            if replay is not None or check or jobs > 1:
+            if replay is not None or check or jobs > 1 or policy != "random":
                 raise click.UsageError("--lineage is a search of its own: leave out --replay, --jobs and such")
             code = by_lineage(scenario, first, seeds or 1, most or 1, runs or 500, as_json)
         elif replay is not None:
             if seeds is not None:
                 raise click.UsageError("--replay is one seed, and --seeds says how many: leave one of them out")
-            code = _replay(scenario, replay, as_json)
+            wanted = Wanted(shrink, tape, test, record, diagram, last or 40, as_json, policy)
+            code = replayed(scenario, replay, wanted)
         else:
-            code = _campaign(scenario, seeds, first, jobs, check, as_json)
+            code = _campaign(scenario, seeds, first, jobs, check, as_json, policy, shrink=not no_shrink)
     except SyndicateError as e:
         if debug:
             raise
@@ -83,11 +111,21 @@ def simulate_main(
     sys.exit(code)
 
 
-def _campaign(scenario: str, seeds: int | None, first: int, jobs: int, check: bool, as_json: bool) -> int:
+def _campaign(
+    scenario: str,
+    seeds: int | None,
+    first: int,
+    jobs: int,
+    check: bool,
+    as_json: bool,
+    policy: Policy,
+    *,
+    shrink: bool,
+) -> int:
     count = seeds or find_scenario(scenario).seeds
     campaign, began = Campaign(), monotonic()
     reported = began if sys.stderr.isatty() and not as_json else float("inf")
-    for report in examined(scenario, range(first, first + count), check=check, jobs=jobs):
+    for report in examined(scenario, range(first, first + count), check=check, jobs=jobs, policy=policy):
         campaign.add(report)
         if monotonic() > reported + _EACH:
             reported = monotonic()
@@ -100,7 +138,7 @@ def _campaign(scenario: str, seeds: int | None, first: int, jobs: int, check: bo
     if as_json:
         click.echo(json.dumps(_as_data(scenario, campaign, first, seconds)))
     else:
-        _show(scenario, campaign, seconds)
+        _show(scenario, campaign, seconds, policy, shrink=shrink)
     return 3 if campaign.strays else 1 if campaign.broken or campaign.never_seen else 0
 
 
@@ -131,7 +169,7 @@ def _broken(report: Report) -> dict[str, object]:
     }
 
 
-def _show(scenario: str, campaign: Campaign, seconds: float) -> None:
+def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, shrink: bool) -> None:
     rate = campaign.runs / seconds
     broken = f"{len(campaign.broken)} broken" if campaign.broken else "all held"
     click.echo(f"{scenario}: {campaign.runs} runs, {broken} ({rate:.0f} runs a second)")
@@ -151,22 +189,13 @@ def _show(scenario: str, campaign: Campaign, seconds: float) -> None:
     if campaign.broken:
         seed = campaign.broken[0].seed
         click.echo(f"\nseed {seed}: {campaign.broken[0].violation}")
-        outcome = find_scenario(scenario).run(seed)
-        for line in outcome.history.lines()[-_SHOWN:]:
+        found = find_scenario(scenario)
+        outcome = found.run(seed, traced=True, policy=policy)
+        for line in [line for line in outcome.history.lines() if line.split()[2] not in ("turn", "actor")][-_SHOWN:]:
             click.echo(f"  {line}")
-        click.echo(f"\nsyndicate simulate {scenario} --replay {seed}")
-
-
-def _replay(scenario: str, seed: int, as_json: bool) -> int:
-    outcome = find_scenario(scenario).run(seed, traced=True)
-    violation = outcome.violation
-    lines = outcome.history.lines()
-    if as_json:
-        broken = None if violation is None else {"kind": violation.kind, "name": violation.name, "text": violation.text}
-        data = {"scenario": scenario, "seed": seed, "violation": broken, "digest": outcome.history.digest()}
-        click.echo(json.dumps({**data, "history": lines}))
-    else:
-        for line in lines:
-            click.echo(line)
-        click.echo(f"\nseed {seed}: {violation or 'everything held'} ({outcome.history.digest()[:16]})")
-    return 0 if violation is None else 1
+        again = f"syndicate simulate {scenario} --replay {seed}{'' if policy == 'random' else f' --policy {policy}'}"
+        if shrink and not campaign.strays:
+            least, how = shrunk(scenario, found, Taped.of(scenario, outcome))
+            show_faults(least, how)
+            click.echo(f"\n{again} --shrink --tape FILE")
+        click.echo(f"{'' if shrink and not campaign.strays else chr(10)}{again}")

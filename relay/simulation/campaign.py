@@ -17,6 +17,7 @@ from relay.named import load_module
 from relay.simulation.scenario import Scenario
 from syndicate.errors import ProgramNotFound
 from syndicate.simulation.guard import guarded
+from syndicate.simulation.order import Policy
 from syndicate.simulation.properties import Violation
 
 
@@ -76,27 +77,29 @@ def find_scenario(text: str) -> Scenario:
     raise ProgramNotFound(f"there is no scenario {name or 'named'} in {where}: write {where}:NAME; {which}")
 
 
-def examine(scenario: Scenario, seed: int, *, check: bool) -> Report:
+def examine(scenario: Scenario, seed: int, *, check: bool, policy: Policy = "random") -> Report:
     """Run a seed; a failure is run twice more, and with *check* every seed, and their histories compared."""
-    outcome = scenario.run(seed)
-    differs = scenario.differs(seed) if check or not outcome.held else None
+    outcome = scenario.run(seed, policy=policy)
+    differs = scenario.differs(seed, policy=policy) if check or not outcome.held else None
     return Report(seed, outcome.violation, outcome.hoped, frozenset(outcome.fired), outcome.turns, differs)
 
 
-def examined(scenario: str, seeds: Sequence[int], *, check: bool = False, jobs: int = 1) -> Iterator[Report]:
+def examined(
+    scenario: str, seeds: Sequence[int], *, check: bool = False, jobs: int = 1, policy: Policy = "random"
+) -> Iterator[Report]:
     """The reports of all *seeds* of a scenario that is named as for :func:`find_scenario`."""
     if jobs == 1:
         target = find_scenario(scenario)
         with guarded():
             for seed in seeds:
-                yield examine(target, seed, check=check)
+                yield examine(target, seed, check=check, policy=policy)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         size = max(1, min(20, len(seeds) // (4 * jobs)))
         shares = [seeds[at : at + size] for at in range(0, len(seeds), size)]
-        for done in as_completed([pool.submit(partial(_share, scenario, share, check)) for share in shares]):
+        for done in as_completed([pool.submit(partial(_share, scenario, share, check, policy)) for share in shares]):
             yield from done.result()
 
 
-def _share(scenario: str, seeds: Sequence[int], check: bool) -> list[Report]:
-    return list(examined(scenario, seeds, check=check))
+def _share(scenario: str, seeds: Sequence[int], check: bool, policy: Policy) -> list[Report]:
+    return list(examined(scenario, seeds, check=check, policy=policy))

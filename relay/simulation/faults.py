@@ -12,8 +12,8 @@ run does not come to before the faults are to end is no fault in that run.
 at 2.5 s w1 loses its power
 >>> fault_of(data_of(Part("a", "b", at=1.0, seconds=4.0))) == Part("a", "b", at=1.0, seconds=4.0)
 True
->>> [str(each) for each in Pause("a", at=1.0, seconds=3.75).plainer()][:1]
-['at 1 s a stands still for 4 s']
+>>> [str(each) for each in Pause("a", at=1.0, seconds=3.75).plainer()][:3]
+['at 0.5 s a stands still for 3.75 s', 'at 1 s a stands still for 3 s', 'at 1 s a stands still for 1.8 s']
 
 Contract: no fault begins after its *until*, and what lasts has healed by then, except that who was killed comes back a
 little later.
@@ -21,6 +21,7 @@ little later.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -102,7 +103,8 @@ def _plainer(value: object) -> Iterator[object]:
     if value is True:
         yield False
     elif isinstance(value, float):
-        plain = dict.fromkeys([float(round(value)), round(value / 2, 1), round(value, 1)])
+        # never rounded up: what lasts must not last longer
+        plain = dict.fromkeys([float(math.floor(value)), math.floor(value * 5) / 10, math.floor(value * 10) / 10])
         yield from (each for each in plain if _weight(each) < _weight(value))
     elif isinstance(value, int):
         yield from (each for each in dict.fromkeys([0, value // 2, value - 1]) if 0 <= each < value)
@@ -392,7 +394,7 @@ class Rot(Fault):
         yield Kill(self.whom, self.at)
 
     def __str__(self) -> str:
-        return f"at {self.at:g} s a bit rots on the disk of {self.whom}, and it dies; it is mended after {self.seconds:g} s"
+        return f"at {self.at:g} s a bit of the disk of {self.whom} rots, and it dies; mended after {self.seconds:g} s"
 
 
 _KINDS: Final[tuple[type[Fault], ...]] = (
@@ -466,7 +468,9 @@ class Faults:
         """That of a *name*; raises :class:`ScenarioMisuse` if there is none, as with the tape of another scenario."""
         process = self.world.processes.get(name)
         if process is None:
-            raise ScenarioMisuse(f"a fault is to strike {name!r}, and the scenario has no such process: was it changed?")
+            raise ScenarioMisuse(
+                f"a fault is to strike {name!r}, and there is no such process: was the scenario changed?"
+            )
         return process
 
     def broker(self, name: str) -> BrokerProcess:

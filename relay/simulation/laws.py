@@ -259,6 +259,10 @@ class Laws:
                 for view in self.views:
                     if view.broker is broker:
                         view.remove(form)
+        elif kind == MESSAGE:
+            for view in self.views:
+                if view.broker is broker:
+                    view.hear(form)
 
     def _keep(self, durable: Kept, kind: int, form: Frozen, handle: Assertion | None) -> None:
         if kind == ASSERT and handle is not None:

@@ -54,6 +54,8 @@ class SimulatedNetwork:
         self.fired: set[str] = set()
         self.watch: Callable[[Pipe], None] | None = None
         """Called before each piece is sent; what it does to the connection, or to the process, comes first."""
+        self.listener: Callable[[float, Pipe, int], Callable[[bool], None]] | None = None
+        """Told of each piece that is on its way, when and how large; what it returns, whether the piece arrives."""
         self.attempts: list[tuple[float, str, int]] = []
         """When which life of which process has dialled."""
         self._entrances: dict[int, SimulatedEntrance] = {}
@@ -357,11 +359,17 @@ class Pipe:
         now = self.source.clock.now
         self._last = max(self._last, now + network.latency(self.source.name, self.target.name))
         network.in_flight += 1
-        network.agenda.put(self._last, lambda: self._arrive(data, over))
+        if network.listener is None:
+            network.agenda.put(self._last, lambda: self._arrive(data, over))
+        else:
+            tell = network.listener(self._last, self, len(data))
+            network.agenda.put(self._last, lambda: self._arrive(data, over, tell))
 
-    def _arrive(self, data: bytes, over: bool) -> None:
+    def _arrive(self, data: bytes, over: bool, tell: Callable[[bool], None] | None = None) -> None:
         network = self.pair.network
         network.in_flight -= 1
+        if tell is not None:
+            tell(self.pair.whole and not self.broken and not self.pair.silent)
         if not self.pair.whole or self.broken or self.pair.silent:
             return
         if self._held or network.apart(self.source.name, self.target.name):

@@ -45,6 +45,9 @@ class View:
         if self._standing.pop(form, None) is not None:
             self._value = None
 
+    def hear(self, form: Frozen) -> None:
+        """*form* was sent there."""
+
     def clear(self) -> None:
         """All has gone."""
         self._standing.clear()

@@ -16,8 +16,8 @@ sequenceDiagram
     Note over n1: b crashes
 
 A place that has crashed is drawn with dots from then on.  As ``dot``, each place is a line of the times at which
-something happens there, and each message an arrow, dashed if it was lost.  Where each place has a clock of its own,
-there is no common line of time: as text, a message is a line with both times.
+something happens there, and each message an arrow, dashed if it was lost; as ``svg`` it is a picture.  Where each place
+has a clock of its own, there is no common line of time: as text, a message is a line with both times.
 
 Source: ``docs/design/explain.md``.
 """
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, get_args
+from xml.sax.saxutils import escape
 
 from attrs import define, field, frozen
 
@@ -33,7 +34,7 @@ from syndicate.errors import PlanError
 from syndicate.explain.derivation import named
 from syndicate.flow.graph import dot_text
 
-Form: TypeAlias = Literal["text", "dot", "mermaid"]
+Form: TypeAlias = Literal["text", "dot", "mermaid", "svg"]
 FORMS: Final[tuple[str, ...]] = get_args(Form)
 
 
@@ -67,7 +68,7 @@ class SpaceTime:
     clock: str = ""
 
     def draw(self, form: str = "text") -> str:
-        """All of it as ``text``, ``dot`` or ``mermaid``; raises :class:`PlanError` for another *form*."""
+        """All of it as ``text``, ``dot``, ``mermaid`` or ``svg``; raises :class:`PlanError` for another *form*."""
         match form:
             case "text":
                 return "\n".join(self._passages() if self.clock else self._lanes())
@@ -75,6 +76,8 @@ class SpaceTime:
                 return "\n".join(self._dot())
             case "mermaid":
                 return "\n".join(self._mermaid())
+            case "svg":
+                return "\n".join(self._svg())
         raise PlanError(f"there is no diagram {form!r}: there are {named(FORMS)}")
 
     # --------------------------------------------------------------------------------------------------------- text
@@ -171,6 +174,53 @@ class SpaceTime:
                 yield f"    {sender}{'-x' if mark.lost else '->>'}{receiver}: {_safe(note)}"
             elif sender is not None or receiver is not None:
                 yield f"    Note over {sender or receiver}: {_safe(mark.note)}"
+
+    # ---------------------------------------------------------------------------------------------------------- svg
+
+    def _svg(self) -> Iterator[str]:
+        """A picture on its own: a lane for each place, a row for each mark, what is lost in dashes, with a cross."""
+        lanes = {place: _MARGIN + number * _LANE for number, place in enumerate(self.places)}
+        right = _MARGIN + max(0, len(lanes) - 1) * _LANE + 20
+        longest = max([0, *(len(mark.note) for mark in self.marks)])
+        width, height = right + 20 + 7 * longest, _ROW * (len(self.marks) + 3)
+        size = f'width="{width}" height="{height}"'
+        yield f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}">'
+        yield "<style>text{font:12px monospace}line,path{stroke:#345;fill:none}.lane{stroke:#bcd}.lost{stroke:#c22;"
+        yield "stroke-dasharray:4 3}.crash{fill:#c22}.note{fill:#555}"
+        yield ".end{text-anchor:end}.mid{text-anchor:middle}</style>"
+        yield f'<rect {size} fill="#fff"/>'
+        for place, x in lanes.items():
+            yield f'<text class="mid" x="{x}" y="16">{escape(self.places[place])}</text>'
+            yield f'<line class="lane" x1="{x}" y1="{_ROW}" x2="{x}" y2="{height - _ROW}"/>'
+        for number, mark in enumerate(self.marks):
+            yield from self._svg_mark(mark, _ROW * (number + 2), lanes, right)
+        yield "</svg>"
+
+    @staticmethod
+    def _svg_mark(mark: Mark, y: int, lanes: Mapping[Hashable, int], right: int) -> Iterator[str]:
+        start = lanes.get(mark.sender) if mark.sender is not None else None
+        end = lanes.get(mark.receiver) if mark.receiver is not None else None
+        yield f'<text class="note end" x="{_MARGIN - 30}" y="{y + 4}">{mark.time}</text>'
+        yield f'<text class="note" x="{right}" y="{y + 4}">{escape(mark.note)}</text>'
+        if mark.what == "crash" and start is not None:
+            yield f'<rect class="crash" x="{start - 4}" y="{y - 4}" width="8" height="8"/>'
+        elif start is not None and end is not None and start != end:
+            way = 1 if end > start else -1
+            lost = ' class="lost"' if mark.lost else ""
+            tip = f"m{end - 8 * way} {y - 4} l{8 * way} 4 l{-8 * way} 4"
+            cross = f"m{end - 8 * way} {y - 4} l8 8 m0 -8 l-8 8"
+            yield f'<line{lost} x1="{start}" y1="{y}" x2="{end - (8 * way if mark.lost else 0)}" y2="{y}"/>'
+            yield f'<path{lost} d="{(cross if mark.lost else tip).replace("m", "M", 1)}"/>'
+        else:
+            x = end if start is None else start
+            if x is not None:
+                yield f'<circle cx="{x}" cy="{y}" r="3"/>'
+
+
+_MARGIN: Final = 110
+_LANE: Final = 150
+_ROW: Final = 22
+"""Pixels."""
 
 
 def _safe(text: str) -> str:

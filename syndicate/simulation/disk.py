@@ -129,4 +129,5 @@ class SimulatedDisk:
 
     def copy(self) -> SimulatedDisk:
         """The same, after a crash in which nothing more was lost."""
-        return evolve(self, sums=dict(self.sums), synced=[*self.synced], unsynced=[], locked=False, step=lambda point: None)
+        sums = dict(self.sums)
+        return evolve(self, sums=sums, synced=[*self.synced], unsynced=[], locked=False, step=lambda point: None)
