@@ -72,6 +72,11 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) $(CO
 seeds: .venv/stamps/dev ## whole systems in simulated worlds: 2,000 seeds, two processes
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 2000
 
+.PHONY: replays
+replays: .venv/stamps/dev ## 10,000 seeds in two processes with two hash seeds, byte for byte (some 25 minutes of the processor)
+	@for hash in 0 1; do PYTHONHASHSEED=$$hash $(PYTHON_BIN) -m tests.relay.simulation.systems 0 10000 > .venv/replays.$$hash & done; wait
+	@cmp .venv/replays.0 .venv/replays.1 && test $$(wc -l < .venv/replays.0) = 10000 && echo "10000 seeds, each one run"
+
 .PHONY: nightly
 nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills, mutants of the code (some hours)
 	@for round in {1..20}; do $(PYTHON_BIN) -m pytest -q -m hypothesis --hypothesis-profile=search; done

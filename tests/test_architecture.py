@@ -54,7 +54,7 @@ INSIDE = {
         deadlines membrane backlog proxy statistics outbox peer_assertions patch reach synced trail session link
     """,
     "relay.simulation": """
-        network process view faults sessions laws world scenario campaign tape_file shown lineage testing
+        network process view trail faults sessions laws world scenario campaign tape_file shown lineage testing
     """,
     "relay.transport": """
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener

@@ -25,8 +25,9 @@ from __future__ import annotations
 
 from relay.simulation.process import BrokerProcess, Process
 from relay.simulation.scenario import Outcome, Scenario, scenario
+from relay.simulation.trail import Trail
 from relay.simulation.view import View
 from relay.simulation.world import World
 from syndicate.simulation.properties import Violation
 
-__all__ = ["BrokerProcess", "Outcome", "Process", "Scenario", "View", "Violation", "World", "scenario"]
+__all__ = ["BrokerProcess", "Outcome", "Process", "Scenario", "Trail", "View", "Violation", "World", "scenario"]

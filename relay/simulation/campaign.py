@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from relay.named import load_module
 from relay.simulation.scenario import Scenario
+from relay.simulation.scenario import scenario as made_scenario
 from syndicate.errors import ProgramNotFound
 from syndicate.simulation.guard import guarded
 from syndicate.simulation.order import Policy
@@ -71,6 +72,10 @@ def find_scenario(text: str) -> Scenario:
     where, _, name = text.partition(":")
     module = load_module(where)
     there = {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
+    marked = getattr(module, name, None)
+    marks = [mark for mark in getattr(marked, "pytestmark", ()) if mark.name == "simulated"]
+    if marks and callable(marked):  # a test of pytest: see relay.simulation.testing
+        there[name] = made_scenario(**marks[0].kwargs)(marked)
     if name in there:
         return there[name]
     which = f"it has {', '.join(sorted(there))}" if there else "it has none: decorate one with @scenario()"

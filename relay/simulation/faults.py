@@ -13,7 +13,7 @@ at 2.5 s w1 loses its power
 >>> fault_of(data_of(Part("a", "b", at=1.0, seconds=4.0))) == Part("a", "b", at=1.0, seconds=4.0)
 True
 >>> [str(each) for each in Pause("a", at=1.0, seconds=3.75).plainer()][:3]
-['at 0.5 s a stands still for 3.75 s', 'at 1 s a stands still for 3 s', 'at 1 s a stands still for 1.8 s']
+['at 0 s a stands still for 3.75 s', 'at 1 s a stands still for 3 s', 'at 1 s a stands still for 1 s']
 
 Contract: no fault begins after its *until*, and what lasts has healed by then, except that who was killed comes back a
 little later.
@@ -104,7 +104,8 @@ def _plainer(value: object) -> Iterator[object]:
         yield False
     elif isinstance(value, float):
         # never rounded up: what lasts must not last longer
-        plain = dict.fromkeys([float(math.floor(value)), math.floor(value * 5) / 10, math.floor(value * 10) / 10])
+        halves = (math.floor(value), math.floor(value / 2), math.floor(value * 5) / 10, math.floor(value * 10) / 10)
+        plain = dict.fromkeys(map(float, halves))
         yield from (each for each in plain if _weight(each) < _weight(value))
     elif isinstance(value, int):
         yield from (each for each in dict.fromkeys([0, value // 2, value - 1]) if 0 <= each < value)

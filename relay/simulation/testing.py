@@ -5,18 +5,29 @@ Name this module in the ``conftest.py`` at the top of your tests::
     pytest_plugins = ["relay.simulation.testing"]
 
 Then each :func:`~relay.simulation.scenario` that is defined in a test module is a test of its own, whatever its name
-is.  ``--simulate-seeds N`` runs so many seeds of each in place of what it says, ``--simulate-replay SEED`` that one
-alone, and prints all that happens.
+is; and so is a test function that is marked and takes a world, which it builds::
+
+    @pytest.mark.simulated(seeds=200, until=60.0)
+    def test_queue(world):
+        broker = world.broker("b")
+        ...
+
+A failure is shrunk (:mod:`syndicate.simulation.shrink`), and says by which command it is had again, and what a test of
+it alone is.  ``--simulate-seeds N`` runs so many seeds of each in place of what it says, ``--simulate-replay SEED``
+that one alone, and prints all that happens.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from relay.simulation.scenario import Outcome, Scenario
+from relay.simulation.scenario import Outcome, Scenario, scenario
+from relay.simulation.tape_file import Taped, shrunk
 from syndicate.simulation.guard import guarded
 
 _SHOWN: Final = 20
@@ -49,7 +60,7 @@ class ScenarioItem(pytest.Item):
                 hoped = {name: seen or hoped.get(name, False) for name, seen in outcome.hoped.items()}
                 if not outcome.held:
                     self._remember([seed])
-                    self._judge(outcome, show=_SHOWN)
+                    self._judge(outcome, show=_SHOWN, least=self._least(seed))
         self._remember([])
         never = [name for name, seen in hoped.items() if not seen]
         if never:
@@ -69,14 +80,22 @@ class ScenarioItem(pytest.Item):
         if cache is not None:
             cache.set(f"simulation/{self.nodeid}", list(seeds))
 
-    def _judge(self, outcome: Outcome, *, show: int) -> None:
+    def _least(self, seed: int) -> str:
+        """The smallest run that breaks the same, as a test that can be pasted."""
+        where = f"{self.path.relative_to(Path.cwd()) if self.path.is_relative_to(Path.cwd()) else self.path}"
+        first = Taped.of(f"{where}:{self.scenario.name}", self.scenario.run(seed, traced=True))
+        least, how = shrunk(first.scenario, self.scenario, first)
+        faults = "".join(f"\n  {fault}" for fault in least.faults)
+        return f"shrunk to {how}{faults}\n\n{least.as_test()}\n"
+
+    def _judge(self, outcome: Outcome, *, show: int, least: str = "") -> None:
         lines = outcome.history.lines()[-show:]
         if outcome.held:
             print("\n".join(lines))
             return
         again = f"pytest '{self.nodeid}' --simulate-replay {outcome.seed}"
         shown = "\n".join(f"  {line}" for line in lines)
-        raise BrokenScenario(f"seed {outcome.seed}: {outcome.violation}\n{shown}\n\n{again}", outcome)
+        raise BrokenScenario(f"seed {outcome.seed}: {outcome.violation}\n{shown}\n\n{least}{again}", outcome)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: str | None = None) -> str:
         """What was broken, without a traceback of the simulator."""
@@ -97,8 +116,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--simulate-replay", type=int, metavar="SEED", help="Run one seed of each, and show all of it.")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker."""
+    config.addinivalue_line("markers", "simulated(seeds=200, until=120.0): a test that builds a simulated world")
+
+
 def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: object) -> ScenarioItem | None:
-    """A scenario that is defined in a test module is a test."""
+    """A scenario that is defined in a test module is a test, and so is a function that is marked as simulated."""
+    marks = [mark for mark in getattr(obj, "pytestmark", ()) if mark.name == "simulated"]
+    if marks and inspect.isfunction(obj):
+        obj = scenario(**marks[0].kwargs)(obj)
     if not isinstance(obj, Scenario) or obj.build.__module__ != getattr(collector.obj, "__name__", None):
         return None
     item: ScenarioItem = ScenarioItem.from_parent(collector, name=name)

@@ -12,12 +12,14 @@ from relay.server.config import Config
 from relay.simulation.faults import Allowed, Fault, Faults
 from relay.simulation.laws import Laws
 from relay.simulation.process import BrokerProcess, Process, Stage
+from relay.simulation.trail import Trail
 from relay.simulation.view import View
 from syndicate.actors.turn import Turn
 from syndicate.errors import ScenarioMisuse
 from syndicate.index.event import Event
 from syndicate.simulation.properties import Properties, Violation
 from syndicate.simulation.tape import Tape
+from syndicate.values.pattern import Pattern
 from syndicate.values.value import Frozen, Ref, Value
 
 SETTLING = 3.0
@@ -108,6 +110,12 @@ class World(Stage):
         self.laws.views.append(view)
         return view
 
+    def trail(self, broker: BrokerProcess, **patterns: Value) -> Trail:
+        """What comes, goes and is sent in the dataspace of *broker*, for expressions over what happens in time."""
+        trail = Trail(broker, patterns)
+        self.laws.views.append(trail)
+        return trail
+
     # ------------------------------------------------------------------------------------------------ what happens
 
     def at(self, time: float, act: Callable[[], object]) -> None:
@@ -171,9 +179,17 @@ class World(Stage):
         """*holds* must be true after each turn of any process."""
         self.properties.always(name, holds)
 
-    def never(self, name: str, happens: Callable[[], object]) -> None:
-        """*happens* must not be true after any turn."""
-        self.properties.never(name, happens)
+    def never(self, name: str, happens: Callable[[], object] | Value, *, at: BrokerProcess | None = None) -> None:
+        """*happens* must not be true after any turn; if it is a pattern, nothing that matches it may stand in the
+        dataspace of the broker *at*.
+        """
+        if at is not None:
+            view = self.observe(at, happens)
+            self.properties.never(name, lambda: view.value)
+        elif callable(happens) and not isinstance(happens, Pattern | type):
+            self.properties.never(name, happens)
+        else:
+            raise ScenarioMisuse(f"never({name!r}) with a pattern needs to know where: add at= and a broker")
 
     def eventually(self, name: str, holds: Callable[[], object], *, within: float = 90.0) -> None:
         """*holds* must become true, so many seconds after the last fault has healed at the latest.

@@ -222,7 +222,8 @@ class SimulatedOutside(Outside):
     def uniform(self, low: float, high: float) -> float:
         """From the tape."""
         self.life.check()
-        return low + (high - low) * self.life.tape.draw(f"chance {self.life.name}", FINE) / FINE
+        share = self.life.tape.draw(f"chance {self.life.name}", FINE, plainest=FINE // 2)  # who never waits is a storm
+        return low + (high - low) * share / FINE
 
     def token(self, size: int) -> bytes:
         """From the seed; no choice, for keys must differ."""
