@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Hashable
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -57,8 +58,16 @@ def test_each_message_is_drawn(seed: int, clock: str) -> None:
     mermaid = diagram.draw("mermaid").splitlines()
     assert sum("->>" in line for line in mermaid) == sum(not one.lost for one in messages)
     assert sum("-x" in line for line in mermaid) == sum(one.lost for one in messages)
-    with pytest.raises(PlanError, match="text, dot and mermaid"):
-        diagram.draw("svg")
+    svg = ET.fromstring(diagram.draw("svg"))
+    elsewhere = [one for one in messages if one.sender != one.receiver]
+    kinds = [line.get("class", "") for line in svg.iterfind(".//{*}line")]
+    assert kinds.count("lane") == len(diagram.places)
+    assert (kinds.count(""), kinds.count("lost")) == (
+        sum(not one.lost for one in elsewhere),
+        sum(one.lost for one in elsewhere),
+    )
+    with pytest.raises(PlanError, match="text, dot, mermaid and svg"):
+        diagram.draw("png")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -95,9 +104,9 @@ def test_a_bloom_network_as_mermaid() -> None:
 
 def test_forms() -> None:
     """All languages have the same."""
-    assert FORMS == ("text", "dot", "mermaid")
-    form: Any = "svg"
-    with pytest.raises(FactError, match="text, dot and mermaid"):
+    assert FORMS == ("text", "dot", "mermaid", "svg")
+    form: Any = "png"
+    with pytest.raises(FactError, match="text, dot, mermaid and svg"):
         Program.parse("p(1);").run(1, 2).diagram(form)
     with pytest.raises(IllegalRule, match="text, dot, mermaid"):
-        spacetime(ring("a", "b"), "svg")
+        spacetime(ring("a", "b"), "png")
