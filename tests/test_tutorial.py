@@ -167,6 +167,29 @@ def test_how_to(page: str) -> None:
     assert [run_to_end(source)[0] for source in programs] == printed
 
 
+def test_how_to_break_a_system(tmp_path: Path) -> None:
+    """The marked test holds; each command shows, or writes, the run that breaks, and the test that is written fails."""
+    (source,), (commands,) = blocks("howto/simulation.md", "python"), blocks("howto/simulation.md", "sh")
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["relay.simulation.testing"]\n')
+    (tmp_path / "test_bell.py").write_text(source)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+
+    def tested(name: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    bell = tested("test_bell.py")
+    assert bell.returncode == 0, bell.stdout
+    for command in commands.splitlines():
+        words = command.split()
+        done = subprocess.run([BIN / words[0], *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == (1 if words[1] == "simulate" else 0), done.stderr
+        assert done.stdout
+    pasted = tested("test_cache.py")
+    assert pasted.returncode == 1
+    assert "the window shows what is offered" in pasted.stdout
+
+
 def test_how_to_break_a_protocol(tmp_path: Path) -> None:
     """The program for Dedalus, and what `verify` says of it."""
     (source,), command = blocks("howto/research.md", "dedalus"), blocks("howto/research.md", "sh")[0].split()

@@ -13,10 +13,11 @@ number instead, whatever the policy was.
 
 Policies: ``random`` is any permutation.  ``pct`` gives each task a priority when it is first seen, and lowers that of
 the first of a batch below all others at a few moments; what depends on few tasks being late is met more often so.
-(After S. Burckhardt et al., A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs, ASPLOS 2010; their
-guarantee does not hold here, for only tasks that can run at one moment compete.)  ``oldest`` permutes nothing.
+Its guarantee does not hold here, for only tasks that can run at one moment compete.  ``oldest`` permutes nothing.
 
 Contract: the same tape and policy give the same orders; each order is one draw, and the tape needs nothing else.
+
+Source: Burckhardt et al. 2010; ``docs/design/simulation.md``, "Tapes".
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ Cost: a run for each candidate that was not tried before.
 
 Contract: the same first run gives the same result.
 
-Source: A. Zeller and R. Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002; D. MacIver and
-A. Donaldson, Test-Case Reduction via Test-Case Generation, ECOOP 2020; ``docs/design/simulation.md``, "Tapes".
+Source: Zeller and Hildebrandt 2002; MacIver and Donaldson 2020; ``docs/design/simulation.md``, "Tapes".
 """
 
 from __future__ import annotations
