@@ -30,7 +30,7 @@ PLAN = """
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.introspect syndicate.bloom syndicate.dedalus
-    syndicate.work syndicate.service
+    syndicate.work syndicate.service syndicate.tables
     syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark syndicate.testing
     syndicate.__main__
 
