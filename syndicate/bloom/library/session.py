@@ -39,12 +39,12 @@ class Session(Client):
 
     @classmethod
     def write_quorum(cls) -> int:
-        """Any one."""
+        """One."""
         return 1
 
     @classmethod
     def read_quorum(cls) -> int:
-        """Any one."""
+        """One."""
         return 1
 
     @bloom
