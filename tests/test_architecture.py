@@ -70,7 +70,8 @@ INSIDE = {
     "syndicate.bloom.insight": """
         arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot
     """,
-    "syndicate.bloom.library": """
+        cart causal chord delivery election membership multicast paths sealing shopper store session voting carts commit paxos
+        three_phase
         cart causal delivery election paths sealing shopper store voting carts commit paxos
     """,
     "syndicate.bloom.rules": """
