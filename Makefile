@@ -102,6 +102,10 @@ verdicts: .venv/stamps/dev ## 10,000 random Dedalus programs each for verify, ex
 calm: .venv/stamps/dev ## 20,000 random programs in Bloom over ten orders each: what is called confluent must not differ (hours)
 	@$(PYTHON_BIN) -m tests.calm --programs 20000
 
+.PHONY: kills
+kills: .venv/stamps/dev ## a hundred kills of live agents in Dedalus at random: each event log, and the run of all of them (six minutes)
+	@$(PYTHON_BIN) -m tests.relay.agent_kills --kills 100
+
 .PHONY: hostile
 hostile: .venv/stamps/dev ## attacks on a server that runs: what each spends, what the server holds, what others wait
 	@$(PYTHON_BIN) -m tests.relay.hostile --seconds 5

@@ -70,9 +70,9 @@ INSIDE = {
     "syndicate.bloom.insight": """
         arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot
     """,
-        cart causal chord delivery election membership multicast paths sealing shopper store session voting carts commit paxos
-        three_phase
-        cart causal delivery election paths sealing shopper store voting carts commit paxos
+    "syndicate.bloom.library": """
+        cart causal chord delivery election membership multicast paths sealing shopper store session voting carts commit
+        paxos three_phase
     """,
     "syndicate.bloom.rules": """
         method_result closure column embedded refusing aggregate mark side head unused join capture abstract_value
