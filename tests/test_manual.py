@@ -49,7 +49,7 @@ def printed(text: str) -> str:
         finally:
             sys.path[:] = path
             for name in set(sys.modules) - before:
-                if name in ("seats", "all"):
+                if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(Path(place).resolve()):
                     del sys.modules[name]
 
 
