@@ -8,7 +8,7 @@ SHELL := bash
 
 PYTHON_BIN := .venv/bin/python
 PEERS := pathway pydbsp duckdb polars clingo pydatalog
-COMPILED := syndicate-server syndicate-rs differential loadgen
+COMPILED := syndicate-server syndicate-rs differential stateright loadgen
 # Many tests wait: for processes, for time to pass.  So there are more than cores.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : n < 8 ? n : 8)))
 CODE := $(wildcard syndicate relay tests examples benchmarks)
@@ -66,6 +66,8 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) $(CO
 	@$(PYTHON_BIN) -m benchmarks.spark
 	@$(PYTHON_BIN) -m benchmarks.bloom
 	@$(PYTHON_BIN) -m benchmarks.dedalus
+	@$(PYTHON_BIN) -m benchmarks.verdicts
+	@$(PYTHON_BIN) -m benchmarks.checkers
 	@$(PYTHON_BIN) -m benchmarks.compiled
 
 .PHONY: seeds
@@ -212,10 +214,10 @@ LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta
 	    echo 0.50.1 > $(@D)/version; touch $@; \
 	else echo "cargo could not build it (it needs Rust)" | tee $(@D)/absent >&2; fi
 
-.peers/syndicate-rs/stamp .peers/differential/stamp: .peers/%/stamp: benchmarks/peers/%/Cargo.toml benchmarks/peers/%/src/main.rs
+.peers/syndicate-rs/stamp .peers/differential/stamp .peers/stateright/stamp: .peers/%/stamp: benchmarks/peers/%/Cargo.toml benchmarks/peers/%/src/main.rs
 	@mkdir -p $(@D) && rm -f $(@D)/absent
 	@if RUSTC_BOOTSTRAP=1 cargo build --release --manifest-path $< --target-dir $(@D)/target $(progress); then \
-	    grep -m 1 -E '^(syndicate|differential-dataflow) *=' $< | tr -d '"' > $(@D)/version; touch $@; \
+	    grep -m 1 -E '^(syndicate|differential-dataflow|stateright) *=' $< | tr -d '"' > $(@D)/version; touch $@; \
 	else echo "cargo could not build it (it needs Rust)" | tee $(@D)/absent >&2; fi
 
 .peers/loadgen/stamp: benchmarks/peers/brokers/loadgen.go
