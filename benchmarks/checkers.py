@@ -1,11 +1,11 @@
 """``python -m benchmarks.checkers``: safety of two-phase commit, by k-induction here, and by stateright state by state.
 
 Ours proves it for all times, where each message may be lost, repeated, or late by any time; stateright walks through
-all states of the same protocol, where messages may be repeated, late, or never received.  So both decide the same
-question; ours counts no states, and is said to have decided those that stateright finds.  Processor seconds for ours, the
-seconds that it tells for stateright, medians of three rounds, in turn.  The program here is written for the prover: what
-has not happened yet is a row of its own (``free``, ``open``), since its lemmas are pairs of rows that exclude each other.
-Paxos is stateright's alone: there is no model of it in Dedalus here.
+all states of the protocol, written for it, where messages may be repeated, late, or never received.  Ours counts no
+states, and is said to have decided those that stateright finds.  Processor seconds for ours, the seconds that it tells
+for stateright, medians of three rounds, in turn.  The program here is written for the prover: what has not happened yet
+is a row of its own (``free``, ``open``), since its lemmas are pairs of rows that exclude each other.  Paxos is
+stateright's alone: there is no model of it in Dedalus here.
 """
 
 from __future__ import annotations
