@@ -189,13 +189,13 @@ def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, 
     if campaign.broken:
         seed = campaign.broken[0].seed
         click.echo(f"\nseed {seed}: {campaign.broken[0].violation}")
-        found = find_scenario(scenario)
-        outcome = found.run(seed, traced=True, policy=policy)
+        target = find_scenario(scenario)
+        outcome = target.run(seed, traced=True, policy=policy)
         for line in [line for line in outcome.history.lines() if line.split()[2] not in ("turn", "actor")][-_SHOWN:]:
             click.echo(f"  {line}")
         again = f"syndicate simulate {scenario} --replay {seed}{'' if policy == 'random' else f' --policy {policy}'}"
         if shrink and not campaign.strays:
-            least, how = shrunk(scenario, found, Taped.of(scenario, outcome))
+            least, how = shrunk(scenario, target, Taped.of(scenario, outcome))
             show_faults(least, how)
             click.echo(f"\n{again} --shrink --tape FILE")
         click.echo(f"{'' if shrink and not campaign.strays else chr(10)}{again}")

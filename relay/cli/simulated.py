@@ -45,6 +45,8 @@ def replayed(name: str, what: str, wanted: Wanted) -> int:
     else:
         if not Path(what).is_file():
             raise click.UsageError(f"--replay takes a seed or the file of a tape: there is no file {what}")
+        if wanted.policy != "random":
+            raise click.UsageError("--policy orders tasks, and a tape says their order: leave out one of them")
         taped = Taped.read(what)
         seed = taped.seed
     before, how = taped, ""

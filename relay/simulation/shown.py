@@ -14,6 +14,7 @@ from relay.simulation.process import BrokerProcess
 from relay.simulation.view import View
 from relay.simulation.world import World
 from relay.tools import recording
+from syndicate.errors import ScenarioMisuse
 from syndicate.explain.spacetime import Mark, SpaceTime
 from syndicate.outside import Outside, replaced
 from syndicate.simulation.history import Entry
@@ -181,6 +182,8 @@ class Recordings:
     def listen(self, world: World) -> None:
         """Before the run; raises :class:`~syndicate.errors.RecordingError`."""
         brokers = [each for each in world.processes.values() if isinstance(each, BrokerProcess)]
+        if not brokers:
+            raise ScenarioMisuse(f"there is nothing to record in {self._path}: the scenario has no broker")
         for broker in brokers:
             one = self._path.with_name(f"{self._path.stem}-{broker.name}{self._path.suffix}")
             self.views.append(RecordedView(broker, self._path if len(brokers) == 1 else one))

@@ -107,10 +107,10 @@ class Taped:
         """A test for pytest that runs it, to be pasted: it fails as long as the bug is there."""
         where, _, name = self.scenario.rpartition(":")
         if where.endswith(".py"):
-            found = f'find_scenario("{where}:{name}")'
+            place = f'find_scenario("{where}:{name}")'
             imports = ["from relay.simulation.campaign import find_scenario"]
         else:
-            found, imports = name, [f"from {where} import {name}"]
+            place, imports = name, [f"from {where} import {name}"]
         kinds = ", ".join(sorted({type(each).__name__ for each in self.faults}))
         if kinds:
             imports.append(f"from relay.simulation.faults import {kinds}")
@@ -123,7 +123,7 @@ class Taped:
         return (
             f'{head}\n\n\ndef test_{name}_with_seed_{self.seed}() -> None:\n    """Was: {broken}."""\n'
             f"    faults = {faults}\n    choices = {choices}\n"
-            f"    outcome = {found}.replay({self.seed}, faults, choices)\n"
+            f"    outcome = {place}.replay({self.seed}, faults, choices)\n"
             f"    assert outcome.held, outcome.violation\n"
         )
 

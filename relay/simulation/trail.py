@@ -70,7 +70,7 @@ class Trail(View):
     def matching(self, expression: str) -> Callable[[], bool]:
         """Whether the events of some captures match a regular expression, anywhere in them."""
         try:
-            found = re.compile(expression)
+            pattern = re.compile(expression)
         except re.error as e:
             raise ScenarioMisuse(f"{expression!r} is no regular expression: {e}") from None
         seen: set[Frozen] = set()
@@ -78,7 +78,7 @@ class Trail(View):
 
         def happens() -> bool:
             for key in self._changed[looked[0] :]:
-                if found.search(self.words[key]):
+                if pattern.search(self.words[key]):
                     seen.add(key)
                 else:
                     seen.discard(key)

@@ -48,6 +48,7 @@ class Order(random.Random):
         self._policy = policy
         self._priorities: dict[int, tuple[int, float]] = {}
         self._batches = 0
+        self._labels: dict[int, tuple[str, int]] = {}
         self._changes: set[int] = set()
         if policy == "pct":
             self._changes = {self.randrange(_BATCHES) for _ in range(_CHANGES)}
@@ -57,7 +58,17 @@ class Order(random.Random):
         size = len(x)
         if size < 2:
             return
-        tape, label, bound = self._tape, f"order {size}", math.factorial(size)
+        tape = self._tape
+        entry = self._labels.get(size)
+        if entry is None:
+            entry = self._labels[size] = (f"order {size}", math.factorial(size))
+        label, bound = entry
+        if size == 2 and self._policy == "random" and not tape.is_played:  # two in three
+            number = self.randrange(2)
+            tape.note(label, bound, number)
+            if not number:
+                x.reverse()
+            return
         if tape.is_played:
             x[:] = reversed(permuted(x, tape.draw(label, bound)))
             return

@@ -258,9 +258,15 @@ def test_the_command_replays_shrinks_and_writes(failing: Taped, tmp_path: Path) 
     assert marks >= {"+", "-"}
     assert [event.at for event in events] == sorted(event.at for event in events)
 
+    refused = simulate(CACHE, "--replay", str(tape), "--record", str(record))
+    assert (refused.exit_code, "is there already" in refused.output) == (1, True)
+    refused = simulate(CACHE, "--replay", str(tape), "--policy", "pct")
+    assert (refused.exit_code, "a tape says their order" in refused.output) == (2, True)
+
     drawn = simulate(CACHE, "--replay", str(tape), "--diagram", "text", "--last", "30")
     assert {"time", "b", "window"} <= set(drawn.stdout.splitlines()[0].split())
     assert str(failing.faults[0]) in drawn.stdout
+    assert failing.digest[:16] in drawn.stdout  # to look changes nothing
     picture = simulate(CACHE, "--replay", str(tape), "--diagram", "svg").stdout
     assert ET.fromstring(picture).tag.endswith("svg")
     assert len(ET.fromstring(picture).findall(".//{*}line")) > 10
