@@ -40,11 +40,12 @@ from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
 from relay.transport.lobby import Lobby
-from syndicate.actors.dataspace import dataspace
+from syndicate.actors.dataspace import Dataspace, dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import assert_, current_facet, on_stop_or_crash, react, ref, spawn, trio_task
 from syndicate.errors import AddressError, CertificateError, ListenError
+from syndicate.introspect import introspection
 from syndicate.log import logger
 from syndicate.outside import outside
 from syndicate.values.value import Ref, Value
@@ -165,7 +166,10 @@ class Broker:
             key = self.config.key
             names = {name: (key, target) for name, target in {"syndicate": self.ds, **self._more}.items()}
             operators = Ref(self.census.admin.facet, Operators(self.census.admin, self._kick), True)
-            self.space = BindSpace({**names, "admin": (self.admin_key, operators)})
+            names["admin"] = (self.admin_key, operators)
+            if isinstance(self.ds.entity, Dataspace):
+                names["introspect"] = (self.admin_key, introspection(self.ds))
+            self.space = BindSpace(names)
         self.space.revoke(self.config.revoked)
         for replies in get_args(Replies):
             keeper = Gatekeeper(self.space, replies=replies, limits=self.config.limits, admit=self._admit)

@@ -336,6 +336,13 @@ class Index:
             for table in node.tables:
                 yield from table.handlers.values()
 
+    def interests(self) -> Iterator[tuple[Skeleton, Constants, Handler]]:
+        """All handlers, each with what it is told of."""
+        for node in self._root.below():
+            for table in node.tables:
+                for constants, handler in table.handlers.items():
+                    yield table.skeleton, constants, handler
+
     def statistics(self) -> IndexSize:
         """How large the index is."""
         nodes = list(self._root.below())

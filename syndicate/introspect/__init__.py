@@ -28,11 +28,12 @@ from __future__ import annotations
 
 from syndicate.actors.chronicle import Chronicle
 from syndicate.introspect import why_not as _absent
+from syndicate.introspect.questions import introspection
 from syndicate.introspect.story import Story, chronicled, written
 from syndicate.introspect.why import Cause, Why
 from syndicate.values.value import Value
 
-__all__ = ["Cause", "Chronicle", "Story", "Why", "chronicled", "why", "why_not", "written"]
+__all__ = ["Cause", "Chronicle", "Story", "Why", "chronicled", "introspection", "why", "why_not", "written"]
 
 
 def why(pattern: Value, *chronicles: Chronicle, retracted: bool = False) -> Cause | None:

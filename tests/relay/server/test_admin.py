@@ -24,11 +24,13 @@ from relay.server.state import Census, SessionCounts
 from relay.transport import Stream
 from relay.transport.stream import Indirect
 from relay.web.assets import client
-from syndicate import ANY, Record, Ref, assert_, capture, on_message, open_system, send, sync
+from syndicate import ANY, Entity, Record, Ref, assert_, capture, on_message, open_system, ref, send, sync
 from syndicate.actors.system import System
 from syndicate.errors import ConnectError, ListenError, ServerMissing
 from syndicate.outside import outside
 from syndicate.testing import Seen, watch
+from syndicate.values.text import unparse
+from syndicate.values.value import Value
 from tests.inside import index_of
 from tests.work import PATIENCE
 
@@ -434,3 +436,30 @@ def test_an_empty_census() -> None:
     from prometheus_client import generate_latest
 
     assert b"syndicate_peers 0.0" in generate_latest(registry(Census()))
+
+
+async def test_questions_over_the_relay_are_answered_with_data() -> None:
+    """The admin key leads to who answers; others are refused, and nothing can be asserted through it."""
+    async with serving() as (_, broker):
+        with pytest.raises(ConnectError, match="refuses the capability"):
+            await play(enter(broker.addresses[0], mint("introspect", broker.config.key)))
+        answers: list[Value] = []
+
+        class Asker(Entity):
+            def message(self, value: Value) -> None:
+                answers.append(value)
+
+        def boot() -> None:
+            @connect(broker.addresses[0])
+            def on_connected(ds: Ref) -> None:
+                assert_(ds, Record("Lit", ["hall"]))
+                watch(ds, Record("Lit", [capture()]))
+
+            @connect(broker.addresses[0], mint("introspect", broker.admin_key))
+            def asking(target: Ref) -> None:
+                assert_(target, Record("Lit", ["forged"]))
+                assert_(target, Record("rows", ["Lit", "", 0, 10, ref(Asker())]))
+
+        async with open_system(boot):
+            await until(lambda: any("hall" in str(answer) for answer in answers))
+        assert unparse(answers[-1]) == r'<page 1 1 [["<Lit \"hall\">" 1]]>'

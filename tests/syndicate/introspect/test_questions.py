@@ -1,0 +1,207 @@
+"""What is answered is what is there, in windows, as data."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from syndicate import (
+    Entity,
+    Record,
+    Ref,
+    assert_,
+    capture,
+    current_facet,
+    dataspace,
+    open_system,
+    ref,
+    spawn,
+    stop_actor,
+)
+from syndicate.actors.facet import Facet
+from syndicate.actors.system import System
+from syndicate.actors.turn import Handle
+from syndicate.errors import ArgumentError
+from syndicate.introspect import introspection
+from syndicate.introspect.questions import TEXT, WINDOW
+from syndicate.testing import settled, watch
+from syndicate.values.text import unparse
+from syndicate.values.value import Value
+
+
+class Asker(Entity):
+    """Keeps the answers."""
+
+    def __init__(self) -> None:
+        self.answers: list[Value] = []
+
+    def message(self, value: Value) -> None:
+        """One more."""
+        self.answers.append(value)
+
+
+class Program:
+    """A program with *values*, one observer of ``Lit`` and one of ``Absent``, and someone who asks it."""
+
+    facet: Facet
+    ds: Ref
+    target: Ref
+
+    system: System
+
+    def __init__(self, values: list[Value]) -> None:
+        self.values = values
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Program]:
+        """Itself, while it runs."""
+        async with open_system(self._boot) as self.system:
+            await self.system.settle()
+            yield self
+            self.facet.enter(stop_actor)
+
+    def _boot(self) -> None:
+        self.facet = current_facet()
+        self.ds = dataspace()
+        self.target = introspection(self.ds)
+        for value in self.values:
+            assert_(self.ds, value)
+        spawn(lambda: watch(self.ds, Record("Lit", [capture()])), name="looks", daemon=True)
+        watch(self.ds, Record("Absent", [capture()]))
+
+    async def answers(self, name: str, *fields: Value) -> list[Value]:
+        """What is answered to a question that is asked now."""
+        asker = Asker()
+        self.facet.enter(lambda: assert_(self.target, Record(name, [*fields, ref(asker)])))
+        await self.system.settle()
+        return asker.answers
+
+    async def page(self, name: str, *fields: Value) -> tuple[Value, Value, list[list[Value]]]:
+        """The one page that is answered."""
+        (answer,) = await self.answers(name, *fields)
+        assert isinstance(answer, Record)
+        assert unparse(answer).startswith("<page ")
+        total, matched, rows = answer.fields
+        return total, matched, [list(row) for row in rows]
+
+
+@pytest.fixture
+async def program() -> AsyncIterator[Program]:
+    """A program with 1300 rows, so that a search takes several turns."""
+    async with Program(
+        [*(Record("Lit", [f"room {n}"]) for n in range(1300)), Record("Lost", [1]), 7]
+    ).running() as each:
+        yield each
+
+
+async def test_labels(program: Program) -> None:
+    """Each label, with its values and who is interested: nobody in one, and nothing for another."""
+    _, _, rows = await program.page("labels", "", 0, 100)
+    assert [row for row in rows if row[0] != "Observe"] == [
+        ["", 1, 0],
+        ["Absent", 0, 1],
+        ["Lit", 1300, 1],
+        ["Lost", 1, 0],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "start", "count"), [("", 0, 10), ("", 1295, 10), ("", 5000, 10), ("99", 3, 7), ("x", 0, 9), ("", 0, 9999)]
+)
+async def test_rows_against_a_slice_of_all(program: Program, part: str, start: int, count: int) -> None:
+    """A window is a slice of what the filter lets through, and the counts say what there is beside it."""
+    texts = [f'<Lit "room {n}">' for n in range(1300)]
+    expected = [text for text in texts if part in text]
+    total, matched, rows = await program.page("rows", "Lit", part, start, count)
+    assert (total, matched) == (1300, len(expected))
+    assert rows == [[text, 1] for text in expected[start : start + min(count, WINDOW)]]
+
+
+async def test_interests_say_who_and_how_many(program: Program) -> None:
+    """An interest that nothing matches is seen to have no match."""
+    _, _, rows = await program.page("interests", "", 0, 100)
+    assert ["<Lit $>", 1, 1300, ("looks",)] in rows
+    assert [row[2] for row in rows if row[0] == "<Absent $>"] == [0]
+
+
+async def test_actors_and_their_facets(program: Program) -> None:
+    """The numbers of an actor are those of its facets, whose parents are before them."""
+    _, _, actors = await program.page("actors", "", 0, 100)
+    for number, _name, facets, _handles, _tasks, waiting, _daemon in [
+        row for row in actors if row[1] != "_boot"
+    ]:  # which gets a facet by each question
+        _, _, rows = await program.page("facets", number, 0, WINDOW)
+        assert (len(rows), waiting) == (facets, 0)
+        assert all(row[1] < row[0] for row in rows if isinstance(row[0], int) and isinstance(row[1], int))
+    assert "looks" in [row[1] for row in actors]
+    assert (await program.page("facets", 10**6, 0, 10)) == (0, 0, [])
+
+
+async def test_health_is_that_of_the_index(program: Program) -> None:
+    """The numbers are those which the system has."""
+    rows: dict[Value, Value] = dict((await program.page("health"))[2])  # type: ignore[arg-type]  # rows of two
+    assert rows["actors"] == len(program.system.actors)
+    assert isinstance(rows["values"], int)
+    assert rows["values"] >= 1302
+
+
+async def test_answers_hold_no_reference_and_are_cut() -> None:
+    """What a value holds is shown as text, however long it is; its reference is not given."""
+    async with Program([Record("Long", ["x" * 100_000])]).running() as program:
+        program.facet.enter(lambda: assert_(program.ds, Record("Has", [ref(Asker())])))
+        await program.system.settle()
+        ((has, _),) = (await program.page("rows", "Has", "", 0, 1))[2]
+        assert isinstance(has, str)
+        assert has.startswith("<Has #:[Asker ")
+        ((long, _),) = (await program.page("rows", "Long", "", 0, 1))[2]
+        assert isinstance(long, str)
+        assert long.endswith(f"<cut {100_000 + len('<Long >') + 2 - TEXT}>")
+
+
+@pytest.mark.parametrize(
+    "fields", [[], ["Lit"], ["Lit", "", -1, 5], ["Lit", "", 0, -5], [1, "", 0, 5], ["Lit", "", 0, "5"]]
+)
+async def test_what_is_no_question_is_told(program: Program, fields: list[Value]) -> None:
+    """Wrong fields are an error that quotes them, not silence."""
+    (answer,) = await program.answers("rows", *fields)
+    assert isinstance(answer, Record)
+    assert str(answer.fields[0]).startswith("no question: <rows")
+
+
+async def test_retracted_questions_leave_nothing() -> None:
+    """A facet lives as long as its question."""
+    async with Program([]).running() as program:
+        (boot,) = [each for each in program.facet.actor.root.below() if each is program.facet]
+        before = len(boot.children)
+        handles: list[Handle] = []
+        program.facet.enter(lambda: handles.append(assert_(program.target, Record("health", [ref(Asker())]))))
+        await program.system.settle()
+        assert len(boot.children) == before + 1
+        program.facet.enter(handles[0].retract)
+        await program.system.settle()
+        assert len(boot.children) == before
+
+
+def test_only_of_a_dataspace() -> None:
+    """Something else has no index that could be asked."""
+    with pytest.raises(ArgumentError, match="introspection\\(\\) needs a dataspace"):
+        settled(lambda: introspection(ref(Asker())))
+
+
+def test_nobody_pays_while_nobody_asks() -> None:
+    """What answers adds no work to a program that it is not asked about: the same events, and nothing that waits."""
+
+    def handled(*, asked: bool) -> int:
+        def boot() -> None:
+            ds = dataspace()
+            if asked:
+                introspection(ds)
+            watch(ds, Record("Lit", [capture()]))
+            for number in range(100):
+                assert_(ds, Record("Lit", [number]))
+
+        return settled(boot).taken
+
+    assert handled(asked=True) == handled(asked=False)
