@@ -141,7 +141,7 @@ async def test_actors_and_their_facets(program: Program) -> None:
 
 async def test_health_is_that_of_the_index(program: Program) -> None:
     """The numbers are those which the system has."""
-    rows: dict[Value, Value] = dict((await program.page("health"))[2])  # type: ignore[arg-type]  # rows of two
+    rows: dict[Value, Value] = dict((await program.page("health"))[2])
     assert rows["actors"] == len(program.system.actors)
     assert isinstance(rows["values"], int)
     assert rows["values"] >= 1302
