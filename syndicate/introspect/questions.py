@@ -21,7 +21,7 @@ Contract: an answer holds texts and numbers, never a live reference, so that who
 is counted for it elsewhere: a program that nobody asks anything does not work for it.  A search looks at 500 values a
 turn; the next page is sent when the last was taken.
 
->>> from syndicate import assert_, dataspace, record, run, stop_actor
+>>> from syndicate import assert_, dataspace, record, ref, run, stop_actor
 >>> from syndicate.values.text import unparse
 >>> @record("Lit")
 ... class Lit:
@@ -52,12 +52,13 @@ from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.timer import every
-from syndicate.actors.turn import Entity
-from syndicate.actors.verbs import current_facet, react, ref, send, stop, sync
+from syndicate.actors.turn import Entity, current
+from syndicate.actors.verbs import current_facet, react, send, stop, sync
 from syndicate.errors import ArgumentError
-from syndicate.index.analysis import synthesise
+from syndicate.index.analysis import Constants, Skeleton, synthesise
 from syndicate.index.interest import INTEREST, OBSERVE
 from syndicate.index.skeleton import Index
+from syndicate.index.trie import Handler
 from syndicate.values.text import unparse_form, unparse_pattern
 from syndicate.values.value import Assertion, Frozen, Record, Ref, Symbol, Tag, Value
 
@@ -67,7 +68,7 @@ PERIOD: Final = 1.0
 WINDOW: Final = 500
 """Rows of one answer."""
 
-SLICE: Final = 500
+STRIDE: Final = 500
 """Values that are looked at in one turn."""
 
 TEXT: Final = 4000
@@ -100,8 +101,22 @@ class Page:
                 if self._start <= self.matched < self._end:
                     self._rows.append(row)
                 self.matched += 1
-            if self.total % SLICE == 0:
+            if self.total % STRIDE == 0:
                 yield
+        return self
+
+    def choose(self, entries: list[tuple[Frozen, int]]) -> Survey:
+        """Take those of assertions, with their copies, that are in the window; without a filter only their texts are
+        made.
+        """
+        if self._part:
+            return self.fill([unparse_form(form), copies] for form, copies in entries)
+        self.total = self.matched = len(entries)
+        return self._only([unparse_form(form), copies] for form, copies in entries[self._start : self._end])
+
+    def _only(self, rows: Iterable[Row]) -> Survey:
+        self._rows.extend(rows)
+        yield
         return self
 
     def value(self) -> Record:
@@ -191,13 +206,13 @@ class Introspection(Entity):
             case "health", []:
                 return lambda: Page("", 0, WINDOW).fill(self._health())
             case "rows", [str(label), str(part), int(start), int(count)] if start >= 0 and count >= 0:
-                return lambda: Page(part, start, count).fill(self._rows(label))
+                return lambda: Page(part, start, count).choose(self._entries(label))
             case "facets", [int(number), int(start), int(count)] if start >= 0 and count >= 0:
                 return lambda: Page("", start, count).fill(self._below(number))
             case "labels", [str(part), int(start), int(count)] if start >= 0 and count >= 0:
                 return lambda: Page(part, start, count).fill(self._labels())
             case "interests", [str(part), int(start), int(count)] if start >= 0 and count >= 0:
-                return lambda: Page(part, start, count).fill(list(self._interests()))
+                return lambda: Page(part, start, count).fill(self._interests(list(self._index.interests())))
             case "actors", [str(part), int(start), int(count)] if start >= 0 and count >= 0:
                 return lambda: Page(part, start, count).fill(self._actors(), text=1)
         return None
@@ -207,19 +222,22 @@ class Introspection(Entity):
         for head, bag in self._index.bags.items():
             values[_label(head)] += len(bag)
         observed: Counter[str] = Counter()
+        everywhere = 0
         for skeleton, _, handler in self._index.interests():
-            observed[_label(skeleton.shape[0][1]) if skeleton.shape else "*"] += handler.audience
-        everywhere = observed.pop("*", 0)
+            if skeleton.shape:
+                observed[_label(skeleton.shape[0][1])] += handler.audience
+            elif skeleton.places or any(kind for _, kind in skeleton.checks):
+                observed[""] += handler.audience  # one atom, or a class of them
+            else:
+                everywhere += handler.audience
         return [[name, values[name], observed[name] + everywhere] for name in sorted({*values, *observed})]
 
-    def _rows(self, label: str) -> Iterable[Row]:
-        entries = [
-            entry for head, bag in self._index.bags.items() if _label(head) == label for entry in list(bag.items())
-        ]
-        return ([unparse_form(form), copies] for form, copies in entries)
+    def _entries(self, label: str) -> list[tuple[Frozen, int]]:
+        bags = self._index.bags.items()
+        return [entry for head, bag in bags if _label(head) == label for entry in bag.items()]
 
-    def _interests(self) -> Iterable[Row]:
-        for skeleton, constants, handler in self._index.interests():
+    def _interests(self, interests: list[tuple[Skeleton, Constants, Handler]]) -> Iterable[Row]:
+        for skeleton, constants, handler in interests:
             observers = handler.observers
             refs = [observers] if isinstance(observers, Ref) else list(observers or ())
             names = sorted({ref.facet.actor.name for ref in refs})[:NAMES]
@@ -277,13 +295,19 @@ def _label(head: Frozen) -> str:
 
 
 def introspection(ds: Ref) -> Ref:
-    """What answers questions about the dataspace *ds* and its system, in the current facet, as long as that lives.
+    """What answers questions about the dataspace *ds* and its system, in a daemon actor of its own.
 
+    Whatever goes wrong in it ends nothing else.
     It costs nothing while no question stands.  Raises :class:`~syndicate.errors.ArgumentError` if *ds* is no dataspace
     of this system.
     """
-    system = current_facet().actor.system
+    turn = current("introspection")
+    system = turn.actor.system
     entity = ds.entity
     if not isinstance(entity, Dataspace) or entity.turn.system is not system:
         raise ArgumentError(f"introspection() needs a dataspace of this system, and not {ds!r}")
-    return ref(Introspection(system, entity.index))
+    actor = Actor(system, "introspection", daemon=True)
+    facet = Facet(actor, actor.root)
+    facet.preventers = 1
+    actor.boot(turn, lambda: None)
+    return Ref(facet, Introspection(system, entity.index), True)

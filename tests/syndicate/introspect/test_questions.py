@@ -6,8 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import trio
+import trio.testing
 
 from syndicate import (
+    ANY,
     Entity,
     Record,
     Ref,
@@ -173,15 +176,15 @@ async def test_what_is_no_question_is_told(program: Program, fields: list[Value]
 async def test_retracted_questions_leave_nothing() -> None:
     """A facet lives as long as its question."""
     async with Program([]).running() as program:
-        (boot,) = [each for each in program.facet.actor.root.below() if each is program.facet]
-        before = len(boot.children)
+        facet = program.target.facet
+        assert isinstance(facet, Facet)
         handles: list[Handle] = []
         program.facet.enter(lambda: handles.append(assert_(program.target, Record("health", [ref(Asker())]))))
         await program.system.settle()
-        assert len(boot.children) == before + 1
+        assert len(facet.children) == 1
         program.facet.enter(handles[0].retract)
         await program.system.settle()
-        assert len(boot.children) == before
+        assert facet.children == {}
 
 
 def test_only_of_a_dataspace() -> None:
@@ -191,17 +194,43 @@ def test_only_of_a_dataspace() -> None:
 
 
 def test_nobody_pays_while_nobody_asks() -> None:
-    """What answers adds no work to a program that it is not asked about: the same events, and nothing that waits."""
+    """Each assertion causes the same events, whether there is someone who could be asked or not."""
 
-    def handled(*, asked: bool) -> int:
+    def handled(count: int, *, asked: bool) -> int:
         def boot() -> None:
             ds = dataspace()
             if asked:
                 introspection(ds)
             watch(ds, Record("Lit", [capture()]))
-            for number in range(100):
+            for number in range(count):
                 assert_(ds, Record("Lit", [number]))
 
         return settled(boot).taken
 
-    assert handled(asked=True) == handled(asked=False)
+    assert handled(100, asked=True) - handled(10, asked=True) == handled(100, asked=False) - handled(10, asked=False)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [(7, [1, 0]), (capture(int), [1, 0]), (capture(), [1, 1]), (ANY, [1, 1]), (Record("Lit", ["a"]), [0, 1])],
+)
+async def test_the_labels_that_an_interest_counts_for(pattern: Value, expected: list[Value]) -> None:
+    """Those that it can match: of atoms, of one label, or all."""
+    async with Program([Record("Lit", ["a"]), 7]).running() as program:
+        before = {row[0]: row[2] for row in (await program.page("labels", "", 0, 9))[2]}
+        program.facet.enter(lambda: watch(program.ds, pattern) and None)
+        await program.system.settle()
+        after = {row[0]: row[2] for row in (await program.page("labels", "", 0, 9))[2]}
+        assert [int(str(after[name])) - int(str(before[name])) for name in ("", "Lit")] == expected
+
+
+async def test_a_standing_question_is_answered_again(autojump_clock: trio.testing.MockClock) -> None:
+    """When a look shows something else, and not when it shows the same."""
+    async with Program([Record("Lit", ["a"])]).running() as program:
+        asker = Asker()
+        program.facet.enter(lambda: assert_(program.target, Record("rows", ["Lit", "", 0, 9, ref(asker)])))
+        await trio.sleep(5)
+        assert len(asker.answers) == 1
+        program.facet.enter(lambda: assert_(program.ds, Record("Lit", ["b"])))
+        await trio.sleep(5)
+        assert [str(answer).count("<Lit") for answer in asker.answers] == [1, 2]
