@@ -133,7 +133,7 @@ async def test_actors_and_their_facets(program: Program) -> None:
     """The numbers of an actor are those of its facets, whose parents are before them."""
     _, _, actors = await program.page("actors", "", 0, 100)
     for number, _name, facets, _handles, _tasks, waiting, _daemon in [
-        row for row in actors if row[1] != "_boot"
+        row for row in actors if row[1] != "introspection"
     ]:  # which gets a facet by each question
         _, _, rows = await program.page("facets", number, 0, WINDOW)
         assert (len(rows), waiting) == (facets, 0)
