@@ -106,7 +106,7 @@ class Handler:
     @property
     def audience(self) -> int:
         """How many observers there are."""
-        return len(self.observers) if isinstance(self.observers, dict) else self.observers is not None
+        return len(self.observers) if isinstance(self.observers, dict) else int(self.observers is not None)
 
     @property
     def groups(self) -> tuple[Group, ...]:
