@@ -125,7 +125,7 @@ async def test_rows_against_a_slice_of_all(program: Program, part: str, start: i
 async def test_interests_say_who_and_how_many(program: Program) -> None:
     """An interest that nothing matches is seen to have no match."""
     _, _, rows = await program.page("interests", "", 0, 100)
-    assert [unparse(list(row)) for row in rows if row[0] == "<Lit $>"] == ['["<Lit $>" 1 1300 ["looks"]]']  # 1, and not true
+    assert [unparse(list(row)) for row in rows if row[0] == "<Lit $>"] == ['["<Lit $>" 1 1300 ["looks"]]']
     assert [row[2] for row in rows if row[0] == "<Absent $>"] == [0]
 
 
