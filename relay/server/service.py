@@ -168,6 +168,7 @@ class Service:
         lines.append(f"watch it      {_console(first, show(mint('syndicate', key)))}")
         if self._port is not None:
             lines.append(f"watch itself  {_console(first, show(mint('admin', self.broker.admin_key)))}")
+            lines.append(f"introspect    {show(mint('introspect', self.broker.admin_key))}")
             lines.append(f"health        {self._port.url}")
         lines.append(f"runs as       {DESCRIPTION}")
         return lines

@@ -27,6 +27,7 @@ from relay.cli.server import server_main
 from relay.transport.tls import Tls
 from syndicate import (
     ANY,
+    Entity,
     Record,
     Ref,
     assert_,
@@ -36,6 +37,7 @@ from syndicate import (
     on_message,
     on_stop,
     open_system,
+    ref,
     run,
     send,
     stop_actor,
@@ -674,15 +676,26 @@ def test_health_and_metrics(start: Start, tmp_path: Path) -> None:
                 seen.append(where)
                 stop_actor()
 
+    class Asker(Entity):
+        def message(self, value: Any) -> None:
+            seen.append([name for name, _ in value.fields[2]])
+            stop_actor()
+
+    def asking() -> None:
+        @connect(address, said["introspect"][0], attempts=1)
+        def on_connected(target: Ref) -> None:
+            assert_(target, Record("health", [ref(Asker())]))
+
     run(watching)
-    assert seen == [address]
+    run(asking)
+    assert seen == [address, ["values", "interests", "actors", "events handled", "turns waiting"]]
     with pytest.raises(ConnectError, match="refuses the capability"):
         once(address)
     server.terminate()
     code, out, err = end(server)
     assert (code, out) == (0, "")
     assert '"event": "draining"' in err
-    for secret in (cap[-20:-2], said["watch itself"][0][-20:-2], SECRET.decode()):
+    for secret in (cap[-20:-2], said["watch itself"][0][-20:-2], said["introspect"][0][-20:-2], SECRET.decode()):
         assert secret not in err + text
 
 
