@@ -57,16 +57,19 @@ class CurrentRows:
             SourceError: the step has two different records for one key.
         """
         changes = self._replace(step) if self.keyed else step.changes
-        if len(changes) > 1:
-            net: dict[Frozen, int] = {}
+        net = dict(changes)  # to hash a record is what costs here: once, where no two rows are equal
+        if len(net) < len(changes):
+            net = {}
             for form, weight in changes:
                 net[form] = net.get(form, 0) + weight
-            changes = list(net.items())
         if self.touched is not None and not self.keyed:
-            self.touched.update(dict.fromkeys([form for form, _ in changes]))
-        adds, removes = [], []
+            self.touched.update(dict.fromkeys(net))  # from dictionary to dictionary, no record is hashed again
         weights = self.weights
-        for form, weight in changes:
+        if not weights and net and min(net.values()) > 0:
+            weights.update(net)
+            return list(net), []
+        adds, removes = [], []
+        for form, weight in net.items():
             before = weights.get(form, 0)
             after = before + weight
             if after:

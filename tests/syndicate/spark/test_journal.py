@@ -6,9 +6,11 @@ import random
 import sqlite3
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,6 +51,31 @@ def test_odd_names() -> None:
     """Text that is no proper Unicode, which Python knows, is kept too."""
     form = freeze(Record(Symbol("\ud800"), ["\udfff", {"\ud801": b""}]))
     assert unpacked(packed(form)) == form
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("together", [1, 3, 1000])
+def test_entries_are_those_of_single_records(
+    path: Path, monkeypatch: pytest.MonkeyPatch, keyed: bool, together: int
+) -> None:
+    """However many entries are put in order together, the file has the bytes and the sum of each record by itself."""
+    monkeypatch.setattr(module, "SORTED", together)
+    names = [f"name-{number}" for number in range(10)]
+    random.Random(7).shuffle(names)
+    rows = [(freeze(Record(Symbol("Box"), [name, {"a": [True, -2, 2.5, Symbol("b")]}])), 1) for name in names]
+    keys = [(name,) for name in names] if keyed else None
+    journal = SourceJournal(path, ABOUT)
+    standing = journal.current(keyed)
+    standing.change(Step(rows, keys))
+    journal.write(standing, 0)
+    journal.commit()
+    journal.close()
+    wanted = [(packed(key), packed(form)) for key, (form, _) in zip(keys or [], rows, strict=keyed)]
+    plain = [(*entry, 1) for entry in wanted] if keyed else [(packed(form), None, 1) for form, _ in rows]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert list(db.execute("SELECT entry, form, weight, crc FROM view ORDER BY entry")) == sorted(
+            (*row, zlib.crc32(msgpack.packb(row))) for row in plain
+        )
 
 
 BATCH = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 2)), max_size=4)
