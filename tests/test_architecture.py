@@ -48,7 +48,7 @@ INSIDE = {
         program running verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
-        remarks config disk flow_gate journal durable state units governor operators broker metrics admin service
+        quotas remarks config disk flow_gate journal durable state units governor operators broker metrics admin service
     """,
     "relay.session": """
         deadlines membrane backlog proxy statistics outbox peer_assertions patch reach synced trail session link
@@ -57,7 +57,7 @@ INSIDE = {
         network process view trail faults sessions laws world scenario campaign tape_file shown lineage testing
     """,
     "relay.transport": """
-        address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
+        address lobby stream tls greeting origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
         journal loop signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace

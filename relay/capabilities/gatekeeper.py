@@ -278,9 +278,15 @@ class _Question:
         asked: Claim,
         words: tuple[Symbol, Symbol],
         admit: Callable[[Sequence[bytes]], str],
+        meter: Callable[[Frozen, Ref], Ref | str],
+        wrong: Callable[[], float],
     ) -> None:
+        self._wrong = wrong
+        self._late: float | None = None
         self.asked = asked
         self._admit = admit
+        self._meter = meter
+        self._metered: tuple[Ref, Ref] | None = None
         self._names: list[str] = []
         self._timer: Timer | None = None
         self._facet = facet
@@ -291,12 +297,15 @@ class _Question:
     def answer(self, turn: Turn, space: BindSpace) -> None:
         """Say what holds now, if it is something else than before; the new answer comes before the old one goes."""
         bound = space.find(self.asked)
+        if bound is None and self._reply is None and not self._ripe():
+            self._timer = self._timer or after(self._late or 0.0, partial(self._again, space))
+            return
         why = _FAILED if bound is None else bound.refusal or self._refusal(turn, space, bound)
         try:
             said: Frozen = (
                 (self._no, why)
                 if bound is None or why is not None
-                else (self._yes, space.give(bound, self.asked, self._names))
+                else self._given(space.give(bound, self.asked, self._names))
             )
         except CaveatError:  # together with those that the target has already, they are too many
             said = (self._no, _INVALID)
@@ -305,6 +314,22 @@ class _Question:
             self._reply = turn.assert_form(self._facet, self._observer, said)
             if old is not None:
                 turn.retract(old)
+
+    def _ripe(self) -> bool:
+        """Whether it is time to say that what is asked for does not hold; it was a guess, and is counted once."""
+        if self._late is None:
+            self._late = self._wrong()
+            return not self._late
+        return self._timer is None
+
+    def _given(self, given: Ref) -> Frozen:
+        """The answer that gives a reference: the same one as before, if it stands for the same."""
+        if self._metered is None or self._metered[0] is not given:
+            metered = self._meter(self.asked.oid, given)
+            if isinstance(metered, str):
+                return self._no, Symbol(metered)
+            self._metered = given, metered
+        return self._yes, self._metered[1]
 
     def _refusal(self, turn: Turn, space: BindSpace, bound: _Bound) -> Frozen | None:
         """Why what is asked for, which holds, is not given."""
@@ -338,7 +363,9 @@ class Gatekeeper(Entity):
     """Resolves what is in *bindings*: a :class:`BindSpace` of the same actor, or by name a key and a reference.
 
     *replies* are the words of its answers, *limits* those of one session.  *admit* is asked, with the facet of a
-    session and the lineage of a valid reference, why it may not be given; nothing if it may.
+    session and the lineage of a valid reference, why it may not be given; nothing if it may.  *meter* is given the same
+    facet, a name and the reference for it, and says what is given in its place, or why nothing is.  *wrong* is told
+    of a question whose reference does not hold, and says after how many seconds that is answered.
     """
 
     raw: ClassVar[bool] = True
@@ -352,8 +379,12 @@ class Gatekeeper(Entity):
         replies: Replies = "accepted",
         limits: Limits = DEFAULT,
         admit: Callable[[Facet | None, Sequence[bytes]], str] = lambda session, lineage: "",
+        meter: Callable[[Facet | None, Frozen, Ref], Ref | str] = lambda session, oid, given: given,
+        wrong: Callable[[Facet | None], float] = lambda session: 0.0,
     ) -> None:
         self._admit = admit
+        self._meter = meter
+        self._wrong = wrong
         self.space = bindings if isinstance(bindings, BindSpace) else BindSpace(bindings)
         self._words = _WORDS[replies]
         self._limits = limits
@@ -370,7 +401,15 @@ class Gatekeeper(Entity):
         if type(asked) is not Claim:
             self._refusals[handle] = turn.assert_form(turn.facet, form[2], (self._words[1], asked))
             return
-        question = _Question(turn.facet, form[2], asked, self._words, partial(self._admit, session))
+        question = _Question(
+            turn.facet,
+            form[2],
+            asked,
+            self._words,
+            partial(self._admit, session),
+            partial(self._meter, session),
+            partial(self._wrong, session),
+        )
         self._questions[handle] = question, session
         self._askers[session] += 1
         self.space.wait(question)

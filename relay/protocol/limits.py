@@ -29,7 +29,8 @@ class Limits:
     **A session.** *handles* are the assertions that a peer makes with us, and, if it has come to us, those that
     its interests have us make with it; *asserted* are the first ones' bytes of memory,
     about, with 256 for each; *oids* the references that it has made us know, or that we keep exported for it;
-    *resolves* its requests to the gatekeeper that wait for an answer; *debt* the bytes of it that we have read and not
+    *resolves* its requests to the gatekeeper that wait for an answer; *guesses* those
+    whose reference does not hold; *debt* the bytes of it that we have read and not
     yet handled, beyond which it is not read on.
 
     **A durable dataspace.** *kept* are the values that it keeps, whoever asserts them.
@@ -67,6 +68,7 @@ class Limits:
     asserted: int = 64 << 20
     oids: int = 1 << 15
     resolves: int = 256
+    guesses: int = 16
     debt: int = 1 << 20
 
     kept: int = 1 << 20

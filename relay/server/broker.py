@@ -27,7 +27,7 @@ from typing import Final, get_args
 import trio
 from attrs import asdict, define, evolve, field
 
-from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies
+from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies, bind
 from relay.capabilities.turnstile import Turnstile
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
@@ -35,8 +35,9 @@ from relay.server.config import Config, Listening
 from relay.server.flow_gate import Tap
 from relay.server.governor import Governor
 from relay.server.operators import Operators
+from relay.server.quotas import NONE, Account, Metered
 from relay.server.remarks import Remarks
-from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer
+from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer, SpaceThere
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
 from relay.transport.lobby import Lobby
@@ -48,7 +49,7 @@ from syndicate.errors import AddressError, CertificateError, ListenError
 from syndicate.introspect import introspection
 from syndicate.log import logger
 from syndicate.outside import outside
-from syndicate.values.value import Ref, Value
+from syndicate.values.value import Frozen, Ref, Value
 
 POLL: Final = 0.02
 """Seconds between two looks at what still waits for peers, in a drain."""
@@ -109,6 +110,8 @@ class Broker:
         self.deserted = trio.Event()
         self._opened = opened
         self._more: dict[str, Ref] = {}
+        self._binds: dict[tuple[str, bytes], Handle] = {}
+        self._binder: Ref
         self._doors: list[Door] = []
         self.lobby = Lobby(limits.strangers, self.config.overload.strangers)
         self.governor = Governor(
@@ -154,7 +157,7 @@ class Broker:
             self.ds = dataspace()
         self._facet = current_facet()
         self._more = dict(more or {})
-        self.census.open(self.ds)
+        self.census.open()
         self._publish()
         trio_task(self._serve)
 
@@ -170,10 +173,61 @@ class Broker:
             if isinstance(self.ds.entity, Dataspace):
                 names["introspect"] = (self.admin_key, introspection(self.ds))
             self.space = BindSpace(names)
+            self._binder = ref(self.space)
+            self.census.spaces["syndicate"] = SpaceThere(self.ds, Account(self.config.quota, trio.current_time))
         self.space.revoke(self.config.revoked)
+        self._bind()
         for replies in get_args(Replies):
-            keeper = Gatekeeper(self.space, replies=replies, limits=self.config.limits, admit=self._admit)
+            keeper = Gatekeeper(
+                self.space,
+                replies=replies,
+                limits=self.config.limits,
+                admit=self._admit,
+                meter=self._meter,
+                wrong=self._guess,
+            )
             self._gatekeepers[replies] = ref(keeper)
+
+    def _bind(self) -> None:
+        """Give out the dataspaces of the configuration by its keys, and those of an earlier one no more."""
+        spaces, config = self.census.spaces, self.config
+        wanted = {("syndicate", key): None for key in config.older}
+        spaces["syndicate"].account.quota = config.quota
+        for space in config.spaces:
+            there = spaces.get(space.name)
+            if there is None:
+                there = spaces[space.name] = SpaceThere(dataspace(space.name), Account(space.quota, trio.current_time))
+            there.account.quota = space.quota
+            wanted |= {(space.name, key): None for key in (space.key, *space.older)}
+        for name, key in self._binds.keys() - wanted.keys():
+            self._binds.pop((name, key)).retract()
+        for name, key in wanted.keys() - self._binds.keys():
+            self._binds[name, key] = bind(self._binder, name, key, spaces[name].ref)
+        for name in spaces.keys() - {"syndicate", *[space.name for space in config.spaces]}:
+            del spaces[name]
+
+    def _meter(self, session: Facet | None, oid: Frozen, given: Ref) -> Ref | str:
+        """What a session is given in place of a reference: one that charges the dataspace's account."""
+        space, peer = self.census.spaces.get(oid if isinstance(oid, str) else ""), self._sessions.get(session)
+        if space is None or peer is None or space.account.quota == NONE:
+            return given
+        if oid not in peer.spaces:
+            why = space.account.enter()
+            if why:
+                self.census.hit(peer, why, why)
+                return why
+            peer.spaces[str(oid)] = space
+        return Ref(given.facet, Metered(given, space.account, peer.cut), True)
+
+    def _guess(self, session: Facet | None) -> float:
+        """A reference did not hold: the seconds until that is answered."""
+        peer = self._sessions.get(session)
+        if peer is None:
+            return 0.0
+        peer.guesses += 1
+        if peer.guesses > self.config.limits.guesses:
+            peer.cut("guesses", f"more than {self.config.limits.guesses} references that do not hold")
+        return self.census.guesses.wrong(_origin(peer))
 
     def _admit(self, session: Facet | None, lineage: Sequence[bytes]) -> str:
         """Why a session may not have what it has shown a valid reference to; nothing if it may."""
@@ -262,6 +316,8 @@ class Broker:
             def gone() -> None:
                 self._sessions.pop(facet, None)
                 self.turnstile.leave(facet)
+                for space in peer.spaces.values():
+                    space.account.connections -= 1
                 self.census.left(peer)
                 session = peer.session
                 if session is None or session.reason is None:

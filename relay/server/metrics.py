@@ -59,12 +59,10 @@ class _Collector:
         from prometheus_client.core import GaugeMetricFamily as Gauge
 
         census = self._census
-        assertions, observers = census.values()
         yield Gauge("syndicate_listeners", "Open listeners", len(census.listeners))
         yield Gauge("syndicate_peers", "Connected peers", len(census.peers))
         yield Counter("syndicate_sessions", "Sessions that have begun", census.accepted)
-        yield Gauge("syndicate_assertions", "Distinct assertions in the dataspace, interests included", assertions)
-        yield Gauge("syndicate_observers", "Distinct interests in the dataspace", observers)
+        yield from self._spaces()
         for name, total in sorted(census.totals().items()):
             metric = "syndicate_" + name.replace("-", "_")
             help_ = _HELP.get(name, name.replace("-", " ").capitalize())
@@ -73,6 +71,7 @@ class _Collector:
         for kind, count in sorted(census.lost.items()):
             lost.add_metric([kind], count)
         yield lost
+        yield Counter("syndicate_guesses", "References that did not hold", census.guesses.count)
         yield Gauge("syndicate_overloaded", "Whether there is too much to do", bool(census.overload))
         yield Gauge("syndicate_draining", "Whether the server is about to end", census.draining)
         if census.system is not None:
@@ -84,3 +83,25 @@ class _Collector:
         fds = Path("/proc/self/fd")
         if fds.is_dir():
             yield Gauge("process_open_fds", "Open file descriptors", len(list(fds.iterdir())))
+
+    def _spaces(self) -> Iterable[Metric]:
+        """What is in each dataspace, and what its quotas have refused."""
+        from prometheus_client.core import CounterMetricFamily as Counter
+        from prometheus_client.core import GaugeMetricFamily as Gauge
+
+        label = ["dataspace"]
+        assertions = Gauge("syndicate_assertions", "Distinct assertions, interests included", labels=label)
+        observers = Gauge("syndicate_observers", "Distinct interests", labels=label)
+        held = Gauge("syndicate_quota_bytes", "Bytes that count against the quota of a dataspace", labels=label)
+        messages = Counter("syndicate_quota_messages", "Messages that counted against a quota", labels=label)
+        refused = Counter("syndicate_quota_refused", "What a quota has refused", labels=["dataspace", "quota"])
+        for name, space in sorted(self._census.spaces.items()):
+            there, interests = space.values()
+            assertions.add_metric([name], there)
+            observers.add_metric([name], interests)
+            account = space.account
+            held.add_metric([name], account.bytes)
+            messages.add_metric([name], account.messages)
+            for quota, count in sorted(account.refused.items()):
+                refused.add_metric([name, quota], count)
+        yield from (assertions, observers, held, messages, refused)

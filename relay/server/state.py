@@ -23,9 +23,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+import trio
 from attrs import define, field, fields
 
+from relay.capabilities.guesses import Guesses
 from relay.server.flow_gate import Tap, Traffic
+from relay.server.quotas import Account
 from relay.session.backlog import ENTRY
 from relay.session.session import Session
 from relay.session.statistics import Statistics
@@ -98,15 +101,32 @@ class LimitHit:
 
 
 @define(eq=False)
+class SpaceThere:
+    """A dataspace that is served, and the account of what those who have got it since it had a quota hold there."""
+
+    ref: Ref
+    account: Account
+
+    def values(self) -> tuple[int, int]:
+        """How many distinct assertions there are, and how many of them are interests."""
+        index = getattr(self.ref.entity, "index", None)
+        if index is None:  # not a dataspace of ours
+            return 0, 0
+        return sum(map(len, index.bags.values())), len(index.bags.get(INTEREST, ()))
+
+
+@define(eq=False)
 class Peer:
     """One connection.  *session* is there once its actor has begun; *counted* is what the census has counted of what it
-    holds.
+    holds; *spaces* are the dataspaces with a quota that it has been given.
     """
 
     tap: Tap
     listener: str
     session: Session | None = None
     counted: int = 0
+    spaces: dict[str, SpaceThere] = field(factory=dict)
+    guesses: int = 0
     since: datetime = field(factory=lambda: outside().wall())
 
     @property
@@ -126,6 +146,11 @@ class Peer:
         session = self.session
         return 0 if session is None else session.held + session.debt + ENTRY * session.notified
 
+    def cut(self, limit: str, why: str) -> None:
+        """End its session, which is told why."""
+        if self.session is not None:
+            self.session.cut(limit, why)
+
     def counts(self) -> dict[str, int]:
         """What has passed and what waits, by name."""
         if self.session is None:
@@ -142,21 +167,21 @@ class Census:
     peers: dict[Tap, Peer] = field(factory=dict)
     traffic: Traffic = field(factory=Traffic)
     held: int = 0
+    spaces: dict[str, SpaceThere] = field(factory=dict)
+    guesses: Guesses = field(factory=lambda: Guesses(trio.current_time))
     accepted: int = 0
     lost: Counter[str] = field(factory=Counter)
     overload: tuple[Overloaded, ...] = ()
     draining: bool = False
     system: System | None = None
-    main: Ref | None = None
     admin: Ref | None = None
     _past: Counter[str] = field(factory=Counter)
 
     # ------------------------------------------------------------------------------------------------ what happens
 
-    def open(self, main: Ref) -> Ref:
-        """Begin, in a turn; returns the admin dataspace.  *main* is the one that the broker serves."""
+    def open(self) -> Ref:
+        """Begin, in a turn; returns the admin dataspace."""
         self.system = current_facet().actor.system
-        self.main = main
         self.admin = dataspace("admin")
         spawn(self._refresher, self.admin, name="census", daemon=True)
         return self.admin
@@ -215,14 +240,6 @@ class Census:
             self.held += held - peer.counted
             peer.counted = held
         return self.held
-
-    def values(self) -> tuple[int, int]:
-        """How many distinct assertions there are in the served dataspace, and how many of them are interests."""
-        index = getattr(self.main and self.main.entity, "index", None)
-        if index is None:  # not a dataspace of ours, or not yet
-            return 0, 0
-        bags = index.bags
-        return sum(map(len, bags.values())), len(bags.get(INTEREST, ()))
 
     # ------------------------------------------------------------------------------------------------ as assertions
 

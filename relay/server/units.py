@@ -126,6 +126,9 @@ listen = ["{DEFAULT_ADDRESS}"]
 # The secret by which references are made and checked: at least 16 bytes, readable for the server only.
 # key_file = "/etc/syndicate/key"
 
+# Earlier keys: references that were made by them stay valid, until a SIGHUP finds them here no more.
+# old_key_files = ["/etc/syndicate/key.2025"]
+
 # The certificate of all listeners that have none of their own.
 # cert = "/etc/syndicate/server.pem"
 # key = "/etc/syndicate/server.key"
@@ -161,6 +164,22 @@ strangers = {overload.strangers}
 total = {connections.total}
 address = {connections.address}
 capability = {connections.capability}
+
+# What all peers together may have in the dataspace "syndicate"; without a line, without a bound.  Who would be over
+# loses its session, and is told which quota it was.
+# [quota]
+# assertions = 100000
+# bytes = 67108864
+# observers = 10000
+# messages = 50000   # a second
+# connections = 1000
+
+# Further dataspaces, each with a key and quotas of its own.  A reference: syndicate cap mint orders --key-file FILE
+# [[dataspace]]
+# name = "orders"
+# key_file = "/etc/syndicate/orders.key"       # without: that of the server
+# old_key_files = []
+# quota = {{ assertions = 1000, connections = 10 }}
 
 # What one peer may do: bytes, counts and seconds; see relay/protocol/limits.py.
 [limits]

@@ -1,7 +1,8 @@
 """WebSocket: each packet a binary frame of its own.
 
-The protocol is wsproto's, which does no IO; so a connection needs no task of its own, its bytes wait in the operating
-system until the session has room, and TLS lies under it as under anything else.
+The protocol is wsproto's, which does no IO, but for the common frames (:mod:`relay.transport.frames`); so a
+connection needs no task of its own, its bytes wait in the operating system until the session has room, and TLS lies
+under it as under anything else.
 
 Contract: one packet a message when sending.  Binary and text messages are taken, text as the bytes of the text syntax.
 Pings are answered.  The end is a close frame with a code: 1000, 1009 for a message that is too big, 1002 or 1007 for
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from relay.transport.frames import FRAMES, Foreign, Frames, binary_frame
 from relay.transport.stream import CHUNK, Indirect, reason
 from syndicate.errors import SyndicateError
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 _EXPECTED: Final = frozenset({1000, 1001, 1005})
 """Codes of an end that needs no explanation: done, going away, none given."""
+
+_END: Final = b"\r\n\r\n"
+"""What an HTTP head ends with."""
 
 _LINGER: Final = 1.0
 """Seconds in which the other side may answer our end."""
@@ -51,11 +56,17 @@ class Refused(Exception):
 class WebSocketStream(Indirect):
     """Packets as frames over *stream*, after the handshake: :func:`ask` or :func:`answer`.
 
-    *most* are the bytes of one message of the other side's.
+    *most* are the bytes of one message of the other side's; *early* whether something came behind its handshake.
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, protocol: WSConnection, name: str, most: int, connection: str = ""
+        self,
+        stream: trio.abc.Stream,
+        protocol: WSConnection,
+        name: str,
+        most: int,
+        connection: str = "",
+        early: bool = False,
     ) -> None:
         self.name = name
         self.connection = connection
@@ -64,7 +75,12 @@ class WebSocketStream(Indirect):
         self._protocol = protocol
         self._most = most
         self._size = 0
-        self._events: deque[Event] = deque(protocol.events())
+        self._events: deque[Event | bytes] = deque(protocol.events())
+        self._serves = not protocol.client
+        self._frames = Frames(self._serves, most)
+        self._excessive = False
+        if early:  # the library has what came behind the handshake, and goes on with it
+            self._frames.give_up()
         self._sending = trio.StrictFIFOLock()
         self._broken = False
         self._over = False
@@ -94,7 +110,10 @@ class WebSocketStream(Indirect):
         if self._protocol.state is not ConnectionState.OPEN:  # nobody reads any more
             await trio.lowlevel.checkpoint()
             return
-        await self._write(b"".join([self._protocol.send(BytesMessage(data=packet)) for packet in packets]))
+        if self._serves:
+            await self._write(b"".join(map(binary_frame, packets)))
+        else:
+            await self._write(b"".join([self._protocol.send(BytesMessage(data=packet)) for packet in packets]))
 
     async def send_eof(self) -> None:
         """Send the close frame, or answer the other side's."""
@@ -110,9 +129,15 @@ class WebSocketStream(Indirect):
         from wsproto.events import CloseConnection, Message, Ping, TextMessage
 
         parts: list[bytes] = []
+        if self._excessive:
+            self.ending = f"a message in more than {FRAMES} frames came"
+            await self._end(1009, f"more than {FRAMES} frames")
+            self._over = self._dropping = True
         while self._events and not self._over:
             event = self._events.popleft()
-            if isinstance(event, Message):
+            if type(event) is bytes:
+                parts.append(event)
+            elif isinstance(event, Message):
                 data = event.data.encode() if isinstance(event, TextMessage) else bytes(event.data)
                 self._size += len(data)
                 if self._size > self._most:
@@ -171,8 +196,14 @@ class WebSocketStream(Indirect):
         if not data:
             self.ending = self.ending or "the connection was cut off, without a close frame"
             raise trio.BrokenResourceError(self.ending)
-        self._protocol.receive_data(data)
-        self._events.extend(self._protocol.events())
+        for part in self._frames.split(data):
+            if type(part) is bytes:
+                self._events.append(part)
+                continue
+            assert isinstance(part, Foreign)
+            self._excessive = self._excessive or part.excessive
+            self._protocol.receive_data(part.data)
+            self._events.extend(self._protocol.events())
 
     async def _drop(self) -> None:
         """Read on after an end of ours, to the other side's: what is left unread would take our last frame along."""
@@ -209,15 +240,17 @@ async def ask(
 
     protocol = WSConnection(ConnectionType.CLIENT)
     await stream.send_all(protocol.send(Request(host=host, target=path or "/")))
+    seen = b""
     while True:
         data = bytes(await stream.receive_some(CHUNK))
+        seen += data
         try:
             protocol.receive_data(data)
         except (ProtocolError, ValueError):
             raise Refused("it does not speak WebSocket") from None
         for event in protocol.events():
             if isinstance(event, AcceptConnection):
-                return WebSocketStream(stream, protocol, name, most, connection)
+                return WebSocketStream(stream, protocol, name, most, connection, not seen.endswith(_END))
             if isinstance(event, RejectConnection):
                 raise Refused(f"it answers HTTP {event.status_code}", event.status_code)
         if not data:
@@ -250,8 +283,10 @@ async def answer(
         await stream.send_all(head + protocol.send(RejectData(data=body)))
         return Refused(why, status)
 
+    seen = b""
     while True:
         data = bytes(await stream.receive_some(CHUNK))
+        seen += data
         if not data:
             raise Refused("it closed the connection before it had asked for a WebSocket")
         try:
@@ -269,4 +304,4 @@ async def answer(
                 if refused is not None:
                     raise await reject(*refused)
                 await stream.send_all(protocol.send(AcceptConnection()))
-                return WebSocketStream(stream, protocol, name, most, connection=name)
+                return WebSocketStream(stream, protocol, name, most, name, not seen.endswith(_END))

@@ -32,6 +32,7 @@ from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
 from relay.server.config.places import Path as Way
 from relay.server.config.places import find
+from relay.server.quotas import NONE, Quota
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from relay.transport import Address
 from relay.transport.tls import Tls
@@ -94,6 +95,18 @@ class Connections:
 
 
 @frozen
+class Space:
+    """A dataspace: its *name* in references, the *key* by which they are made, *older* ones that are valid as well, and
+    what all its peers may have there together.
+    """
+
+    name: str
+    key: bytes = field(repr=False)
+    older: tuple[bytes, ...] = field(default=(), repr=False)
+    quota: Quota = NONE
+
+
+@frozen
 class Log:
     """What is logged: *format* ``auto`` or ``json``, *level* as in Python."""
 
@@ -103,7 +116,9 @@ class Log:
 
 @frozen
 class Config:
-    """All that a server is configured by.  *key* is the secret itself: it is not shown."""
+    """All that a server is configured by.  *key* is the secret itself: it is not shown.  *older* are keys by which
+    references to its first dataspace were made, which *quota* is for; *spaces* are further dataspaces.
+    """
 
     listen: tuple[Listening, ...] = (Listening(Address.parse(DEFAULT_ADDRESS)),)
     key: bytes = field(default=b"", repr=False)
@@ -115,6 +130,9 @@ class Config:
     overload: Overload = Overload()
     connections: Connections = Connections()
     revoked: tuple[str, ...] = ()
+    older: tuple[bytes, ...] = field(default=(), repr=False)
+    quota: Quota = NONE
+    spaces: tuple[Space, ...] = ()
     log: Log = Log()
 
     @property
@@ -199,6 +217,9 @@ class _Reader:
             overload=Overload(**self._table(("overload",), root.get("overload", {}), _OVERLOAD)),
             connections=Connections(**self._table(("connections",), root.get("connections", {}), _CONNECTIONS)),
             revoked=root.get("revoked", ()),
+            older=self._older((), root),
+            quota=Quota(**self._table(("quota",), root.get("quota", {}), _QUOTA)),
+            spaces=self._spaces(root, key),
             log=Log(**self._table(("log",), root.get("log", {}), _LOG)),
         )
         if not (key or "key_file" in root):
@@ -263,10 +284,30 @@ class _Reader:
     def _file(self, way: Way, name: str) -> Path:
         return Path(name) if self._option(way) or not self._path else Path(self._path).parent / name
 
-    def _key_file(self, name: str | None) -> bytes:
+    def _older(self, way: Way, table: Mapping[str, Any]) -> tuple[bytes, ...]:
+        names = table.get("old_key_files", ())
+        return tuple(self._key_file(name, (*way, "old_key_files", number)) for number, name in enumerate(names))
+
+    def _spaces(self, root: Mapping[str, Any], key: bytes) -> tuple[Space, ...]:
+        spaces: list[Space] = []
+        for number, item in enumerate(root.get("dataspace", ())):
+            way: Way = ("dataspace", number)
+            table = self._table(way, item, _SPACE)
+            name = table.get("name", "")
+            if not isinstance(item, Mapping):
+                continue
+            if "name" not in item:
+                self._wrong(way, 'needs a name: write name = "orders"')
+            elif name in _TAKEN or name in [space.name for space in spaces]:
+                self._wrong((*way, "name"), f'"{name}" is another dataspace\'s name: take one that is not there yet')
+            own = self._key_file(table["key_file"], (*way, "key_file")) if "key_file" in table else key
+            quota = Quota(**self._table((*way, "quota"), table.get("quota", {}), _QUOTA))
+            spaces.append(Space(name, own, self._older(way, table), quota))
+        return tuple(spaces)
+
+    def _key_file(self, name: str | None, way: Way = ("key_file",)) -> bytes:
         if name is None:
             return b""
-        way = ("key_file",)
         try:
             key = self._file(way, name).read_bytes().strip()
         except OSError as e:
@@ -437,6 +478,12 @@ def _names(value: object) -> tuple[str, ...]:
     return _texts(value)
 
 
+def _tables(value: object) -> Sequence[object]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"must be tables, not {_shown(value)}: write [[dataspace]]")
+    return value
+
+
 def _listeners(value: object) -> Sequence[object]:
     if isinstance(value, str):
         raise ValueError(f"must be a list: write [{_shown(value)}]")
@@ -468,6 +515,9 @@ _KEYS: Final[Mapping[str, _Kind[object]]] = {
     "overload": _anything,
     "revoked": _names,
     "connections": _anything,
+    "old_key_files": _texts,
+    "quota": _anything,
+    "dataspace": _tables,
     "log": _anything,
 }
 _LISTEN: Final[Mapping[str, _Kind[object]]] = {
@@ -489,6 +539,16 @@ _OVERLOAD: Final[Mapping[str, _Kind[object]]] = {
 _CONNECTIONS: Final[Mapping[str, _Kind[object]]] = {
     name: _positive(default) for name, default in asdict(Connections()).items()
 }
+_QUOTA: Final[Mapping[str, _Kind[object]]] = {name: _positive(1000) for name in asdict(Quota())}
+_SPACE: Final[Mapping[str, _Kind[object]]] = {
+    "name": _text,
+    "key_file": _text,
+    "old_key_files": _texts,
+    "quota": _anything,
+}
+_TAKEN: Final = ("syndicate", "durable", "admin")
+"""Names of what each server has."""
+
 _LOG: Final[Mapping[str, _Kind[object]]] = {
     "format": _one_of("auto", "json"),
     "level": _one_of("debug", "info", "warning", "error"),
