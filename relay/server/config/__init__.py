@@ -217,9 +217,9 @@ class _Reader:
             overload=Overload(**self._table(("overload",), root.get("overload", {}), _OVERLOAD)),
             connections=Connections(**self._table(("connections",), root.get("connections", {}), _CONNECTIONS)),
             revoked=root.get("revoked", ()),
-            older=self._older((), root),
+            older=self._older((), root.get("old_key_files", ())),
             quota=Quota(**self._table(("quota",), root.get("quota", {}), _QUOTA)),
-            spaces=self._spaces(root, key),
+            spaces=self._spaces(root.get("dataspace", ()), key),
             log=Log(**self._table(("log",), root.get("log", {}), _LOG)),
         )
         if not (key or "key_file" in root):
@@ -284,13 +284,12 @@ class _Reader:
     def _file(self, way: Way, name: str) -> Path:
         return Path(name) if self._option(way) or not self._path else Path(self._path).parent / name
 
-    def _older(self, way: Way, table: Mapping[str, Any]) -> tuple[bytes, ...]:
-        names = table.get("old_key_files", ())
+    def _older(self, way: Way, names: Sequence[str]) -> tuple[bytes, ...]:
         return tuple(self._key_file(name, (*way, "old_key_files", number)) for number, name in enumerate(names))
 
-    def _spaces(self, root: Mapping[str, Any], key: bytes) -> tuple[Space, ...]:
+    def _spaces(self, items: Sequence[object], key: bytes) -> tuple[Space, ...]:
         spaces: list[Space] = []
-        for number, item in enumerate(root.get("dataspace", ())):
+        for number, item in enumerate(items):
             way: Way = ("dataspace", number)
             table = self._table(way, item, _SPACE)
             name = table.get("name", "")
@@ -302,7 +301,7 @@ class _Reader:
                 self._wrong((*way, "name"), f'"{name}" is another dataspace\'s name: take one that is not there yet')
             own = self._key_file(table["key_file"], (*way, "key_file")) if "key_file" in table else key
             quota = Quota(**self._table((*way, "quota"), table.get("quota", {}), _QUOTA))
-            spaces.append(Space(name, own, self._older(way, table), quota))
+            spaces.append(Space(name, own, self._older(way, table.get("old_key_files", ())), quota))
         return tuple(spaces)
 
     def _key_file(self, name: str | None, way: Way = ("key_file",)) -> bytes:
