@@ -545,7 +545,7 @@ _SPACE: Final[Mapping[str, _Kind[object]]] = {
     "old_key_files": _texts,
     "quota": _anything,
 }
-_TAKEN: Final = ("syndicate", "durable", "admin")
+_TAKEN: Final = ("syndicate", "durable", "admin", "introspect")
 """Names of what each server has."""
 
 _LOG: Final[Mapping[str, _Kind[object]]] = {
