@@ -394,6 +394,8 @@ def get_main(
 
 def _question(program: str, written: tuple[str, ...], taken: tuple[str, ...] = ()) -> tuple[str, _Question]:
     address, patterns = _split(written, "PATTERN")
+    if len(patterns) == 2 and "://" in patterns[1]:
+        raise click.UsageError(f"the address comes before the pattern: {program} {patterns[1]} '{patterns[0]}'")
     if len(patterns) != 1:
         raise click.UsageError(
             f"{program} takes one pattern, and got {len(patterns)}: quote it for the shell, '<Present $who>'"

@@ -133,6 +133,7 @@ def test_standard_input(syndicate: Callable[..., Process], server: Server) -> No
         (["query"], "Missing argument 'PATTERN'"),
         (["query", "tcp://127.0.0.1:1"], "Missing argument 'PATTERN'"),
         (["query", "<a>", "<b>"], "one pattern, and got 2"),
+        (["query", "<a>", "tcp://127.0.0.1:1"], "the address comes before the pattern: syndicate query tcp:"),
         (["query", "<a $x $x>"], "two captures of it are called x"),
         (["watch", "<a $event>"], '"event" is a key of each line'),
         (["assert", "<a>", "--"], "write it, or leave -- out"),
