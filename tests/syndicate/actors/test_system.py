@@ -636,7 +636,7 @@ IN_TURN: dict[str, Callable[[], object]] = {
     "sync": lambda: sync(_ref(), print),
     "timer_driver": lambda: timer_driver(_ref()),
 }
-ANYWHERE = {"capture", "host", "open_system", "quote", "record", "run", "unquote"}
+ANYWHERE = {"capture", "convert", "host", "open_system", "quote", "record", "run", "unquote"}
 
 
 def test_all_functions_of_the_surface_are_tried_outside_a_turn() -> None:
