@@ -28,6 +28,7 @@ from syndicate.bloom.block import Imported, blocks_of, definer, is_marked, origi
 from syndicate.bloom.body import ProgramClass
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Declaration, Kind
+from syndicate.bloom.insight.plot import plot
 from syndicate.bloom.instance import Instance
 from syndicate.bloom.interface_override import InterfaceOverride
 from syndicate.bloom.row import fitted_all
@@ -43,6 +44,7 @@ from syndicate.bloom.tick.sending import Send
 from syndicate.bloom.tick.ticking import MakeEngine
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.flow.element import key_of
+from syndicate.flow.graph import fenced
 from syndicate.outside import time_of_day
 from syndicate.plan.heading import listed, meant
 from syndicate.storage.disk import Disk
@@ -359,6 +361,9 @@ class Bloom(Running, metaclass=ProgramClass):
     def discard(self) -> None:
         """Drop what was given from outside for the next tick."""
         self._instance.runtime.discard()
+
+    def _repr_markdown_(self) -> str:
+        return fenced(plot(self))
 
 
 def make_collection(name: str, declaration: Declaration, runtime: Runtime) -> Collection:

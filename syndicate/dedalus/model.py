@@ -49,6 +49,9 @@ class Model(Timeline):
             raise FactError(f"{relation} has {arity} column{'s' * (arity != 1)}, and {shown(relation, row)} {len(row)}")
         return rows
 
+    def _repr_svg_(self) -> str:
+        return self.diagram("svg")
+
     def diagram(self, form: Form = "text") -> str:
         """Nodes, messages and crashes in space and time, as text, ``dot``, or a ``mermaid`` sequence diagram."""
         return diagram(self, form)

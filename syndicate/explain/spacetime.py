@@ -67,6 +67,9 @@ class SpaceTime:
     until: int = 0
     clock: str = ""
 
+    def _repr_svg_(self) -> str:
+        return self.draw("svg")
+
     def draw(self, form: str = "text") -> str:
         """All of it as ``text``, ``dot``, ``mermaid`` or ``svg``; raises :class:`PlanError` for another *form*."""
         match form:

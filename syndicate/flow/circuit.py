@@ -29,7 +29,7 @@ from syndicate.errors import CircuitError, SyndicateError
 from syndicate.flow.columns import Columns
 from syndicate.flow.contents import integral
 from syndicate.flow.element import Element
-from syndicate.flow.graph import explain, graph
+from syndicate.flow.graph import explain, fenced, graph
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.profile import Profile, profile
@@ -302,6 +302,9 @@ class Circuit(Wiring):
         While it is watched, nodes have their entries and the times of the last step, edges their rows.
         """
         return graph(self, form, self.running)
+
+    def _repr_markdown_(self) -> str:
+        return fenced(self.graph())
 
     def explain(self) -> str:
         """The nodes in the order in which they run, as a table in text."""

@@ -18,7 +18,8 @@ Source: PomoFlow, 2.1, 2.2 and 2.4; ``docs/design/flow.md``, "Weights, elements 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from html import escape
+from typing import Final, TypeAlias
 
 from syndicate.errors import CircuitError, WeightError, short
 from syndicate.flow.element import (
@@ -39,6 +40,9 @@ from syndicate.flow.element import (
     rank,
 )
 from syndicate.flow.time import Time, parts
+
+_SHOWN: Final = 20
+"""Elements that a notebook shows."""
 
 Triple: TypeAlias = tuple[Element, Time | None, int]
 """``(element, time, weight)``, as PomoFlow writes Z-sets; the time is None in a timeless one."""
@@ -213,6 +217,11 @@ class ZSet:
         return ZSet.adopt(plus(self.batch, negated(other.batch)))
 
     __neg__ = negate
+
+    def _repr_html_(self) -> str:
+        rows = [f"<tr><td>{escape(repr(key))[:200]}</td><td>{weight:+}</td></tr>" for key, weight in self.batch.items()]
+        more = f"<p>{len(rows)} elements, the first {_SHOWN} of which are shown</p>" if len(rows) > _SHOWN else ""
+        return f"<table><tr><th>element</th><th>weight</th></tr>{''.join(rows[:_SHOWN])}</table>{more}"
 
     def __repr__(self) -> str:
         return f"ZSet({{{', '.join(f'{key!r}: {weight}' for key, weight in self.batch.items())}}})"

@@ -45,6 +45,7 @@ Source: Alvaro et al. 2011a (points of order); Alvaro et al. 2014 (labels); ``do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Final
 
 from attrs import evolve, frozen
@@ -225,6 +226,14 @@ class Calm:
             lines += ["outputs", *(f"  {line}" for output in self.outputs for line in self._said(output))]
         lines += [f"note: {rule} ends the program: what has not happened by then is not seen" for rule in self.ending]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        marks = {True: "&#10003;", False: "&#10007;"}
+        rows = "".join(
+            f"<tr><td>{marks[one.confluent]} {escape(one.name)}</td><td>{escape(one.verdict)}</td></tr>"
+            for one in self.outputs
+        )
+        return f"<table><tr><th>output</th><th>verdict</th></tr>{rows}</table><pre>{escape(str(self))}</pre>"
 
     def _said(self, output: Output) -> list[str]:
         """The lines of an output; one if all that would be said has been said of another."""

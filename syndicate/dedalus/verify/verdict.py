@@ -93,6 +93,9 @@ class Verdict:
         """The run of the first counterexample; without one, the run without faults."""
         return self.replay()
 
+    def _repr_svg_(self) -> str:
+        return self.model.diagram("svg")
+
     def check(self) -> None:
         """Raise :class:`Undecided` if a run of the first counterexample does not break what it should."""
         for one in self.broken:
