@@ -32,7 +32,7 @@ from syndicate.actors.during import during, on_asserted, on_message, on_retracte
 from syndicate.actors.facet import Facet
 from syndicate.actors.field import Field, dataflow, field
 from syndicate.actors.query import query_count, query_hash, query_set, query_value
-from syndicate.actors.supervise import supervise
+from syndicate.actors.supervise import supervise, supervise_group
 from syndicate.actors.system import open_system, run
 from syndicate.actors.timer import LaterThan, after, every, timer_driver
 from syndicate.actors.turn import Entity, Handle
@@ -113,6 +113,7 @@ __all__ = [
     "stop_actor",
     "stop_when",
     "supervise",
+    "supervise_group",
     "sync",
     "timer_driver",
     "unquote",

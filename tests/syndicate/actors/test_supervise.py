@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from syndicate import (
     after,
@@ -19,10 +20,12 @@ from syndicate import (
     on_stop,
     prevent_inert_check,
     react,
+    run,
     send,
     stop,
     stop_actor,
     supervise,
+    supervise_group,
 )
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
@@ -252,3 +255,105 @@ def test_an_unknown_policy_is_refused() -> None:
     """At the call, with the two there are."""
     with pytest.raises(ArgumentError, match='restart="always" or restart="on-error", and not \'sometimes\''):
         supervise(stop, restart="sometimes")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------------------------- groups
+
+
+def lives_of(strategy: str, crashes: dict[str, list[float]], **options: Any) -> list[tuple[float, str]]:
+    """When each of three actors starts (``a``) and stops (``-a``): life n of one crashes after so many seconds."""
+    seen: list[tuple[float, str]] = []
+    counts: dict[str, int] = {}
+
+    def child(name: str) -> Callable[[], None]:
+        def boot() -> None:
+            life = counts[name] = counts.get(name, -1) + 1
+            seen.append((round(now(), 1), name))
+            prevent_inert_check()
+            on_stop(lambda: seen.append((round(now(), 1), f"-{name}")))
+            times = crashes.get(name, [])
+            if life < len(times):
+                after(times[life], lambda: 1 / 0)
+
+        boot.__name__ = name
+        return boot
+
+    def program() -> None:
+        group = supervise_group([child(name) for name in "abc"], strategy=strategy, pause=0.5, **options)  # type: ignore[arg-type]
+        after(20, lambda: group.root.enter(stop_actor))
+
+    run(program, clock=MockClock(autojump_threshold=0))
+    return seen
+
+
+def test_one_for_one() -> None:
+    """The others are left alone."""
+    seen = lives_of("one-for-one", {"b": [2]})
+    assert seen[:4] == [(0, "a"), (0, "b"), (0, "c"), (2.5, "b")]
+    assert {name for time, name in seen[4:] if time == 20} == {"-a", "-b", "-c"}
+
+
+def test_one_for_all() -> None:
+    """All are stopped, the last one first, and started again in order."""
+    seen = lives_of("one-for-all", {"b": [2]})
+    assert seen[3:8] == [(2, "-c"), (2, "-a"), (2.5, "a"), (2.5, "b"), (2.5, "c")]
+
+
+def test_rest_for_one() -> None:
+    """Those that were started later."""
+    seen = lives_of("rest-for-one", {"b": [2]})
+    assert seen[3:6] == [(2, "-c"), (2.5, "b"), (2.5, "c")]
+    assert len(seen) == 9
+
+
+def test_another_ends_while_they_wait() -> None:
+    """It is started with them."""
+    seen = lives_of("rest-for-one", {"a": [2.2], "b": [2]}, intensity=2)
+    assert seen[3:7] == [(2, "-c"), (2.5, "a"), (2.5, "b"), (2.5, "c")]
+    assert [name for _, name in seen].count("a") == 2
+
+
+def test_a_group_gives_up_as_a_whole() -> None:
+    """Restarts of all its actors count together."""
+    with pytest.raises(ActorCrashed, match="b ended 3 times"):
+        lives_of("one-for-one", {"a": [1], "b": [2, 0.1], "c": []}, intensity=2)
+
+
+def test_a_group_ends_with_the_last_of_its_actors() -> None:
+    """In order; one that has ended is not started again with the others."""
+    seen: list[str] = []
+
+    def brief() -> None:
+        seen.append("brief")
+
+    def longer() -> None:
+        seen.append("longer")
+        after(1, (lambda: 1 / 0) if seen.count("longer") == 1 else stop_actor)
+
+    run(lambda: supervise_group([brief, longer], strategy="one-for-all"), clock=MockClock(autojump_threshold=0))
+    assert seen == ["brief", "longer", "longer"]
+
+
+def test_a_tree() -> None:
+    """A group that gives up is one actor that crashes, to the group above it."""
+    seen: list[str] = []
+
+    def leaf() -> None:
+        seen.append("leaf")
+        if len(seen) < 5:
+            raise ConnectionError("gone")
+
+    def branch() -> None:
+        supervise_group([leaf], intensity=1, pause=0, linked=True)
+        prevent_inert_check()
+        after(5, stop_actor)
+
+    run(lambda: supervise_group([branch], intensity=3, pause=0), clock=MockClock(autojump_threshold=0))
+    assert seen == ["leaf"] * 5
+
+
+def test_mistakes_of_groups() -> None:
+    """Are told where they are made."""
+    for mistake in ({"strategy": "all"}, {"restart": "never"}):
+        with pytest.raises(ArgumentError):
+            run(lambda: supervise_group([print], **mistake))  # type: ignore[arg-type]  # noqa: B023

@@ -56,6 +56,7 @@ from syndicate import (
     stop_actor,
     stop_when,
     supervise,
+    supervise_group,
     sync,
     timer_driver,
 )
@@ -633,6 +634,7 @@ IN_TURN: dict[str, Callable[[], object]] = {
     "stop_actor": stop_actor,
     "stop_when": lambda: stop_when(_ref(), 1)(print),
     "supervise": lambda: supervise(print),
+    "supervise_group": lambda: supervise_group([print]),
     "sync": lambda: sync(_ref(), print),
     "timer_driver": lambda: timer_driver(_ref()),
 }
