@@ -430,7 +430,7 @@ class AnswererCrashed(AskFailed):
     """Who was at the question has ended before it answered."""
 
 
-class AnswerLate(AskFailed, TimeoutError):
+class AnswerLate(AskFailed):
     """The deadline of a question has passed."""
 
 

@@ -67,7 +67,7 @@ def test_a_real_kernel(server: Server) -> None:  # noqa: F811
             assert "returned" in first
             assert "much later" not in second  # it belongs to the cell that has started the actors
             assert second.endswith("['notebook']")
-            assert third.endswith("True")
+            assert "True" in third  # what another thread prints may come after it
             assert fourth.endswith("['notebook']")
             seen = [events.take(PATIENCE) for _ in range(4)]
             assert [event.kind for event in seen if event is not None] == ["+", "-", "+", "-"]

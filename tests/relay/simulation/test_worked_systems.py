@@ -26,11 +26,23 @@ SYSTEMS = [
     ("saga", "noting", "stating", "more is paid back than was paid", 60),
 ]
 """A file, the scenario with the bug and the one without it, what the bug breaks, and within how many seeds."""
+SOUND = {"work_queue": "bills"}
+"""A file with no bug, and its scenario."""
 
 
 def test_all_of_them_are_here() -> None:
     """No file is left out."""
-    assert [name for name, *_ in SYSTEMS] == sorted(path.stem for path in FOLDER.glob("*.py"))
+    assert sorted([*(name for name, *_ in SYSTEMS), *SOUND]) == sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+@pytest.mark.parametrize(("name", "scenario"), SOUND.items())
+def test_what_has_no_bug_holds(name: str, scenario: str) -> None:
+    """In each of some seeds."""
+    sound = find_scenario(f"{FOLDER / name}.py:{scenario}")
+    with guarded():
+        for seed in range(SEEDS):
+            outcome = sound.run(seed)
+            assert outcome.held, f"{scenario}, seed {seed}: {outcome.violation}"
 
 
 @pytest.mark.parametrize(("name", "bug", "mended", "broken", "within"), SYSTEMS)
