@@ -173,8 +173,10 @@ def test_an_assertion_to_anothers_during() -> None:
     assert heard == ["Alice"]
     # A record freezes itself, by generated code; the codec was chosen when the connection began; and a turn, and what a
     # dataspace does with a value, is the loop's where that is native.
-    native = [f"actors.{name}" for name in ("actor.Actor.take", "turn.Turn.commit", "facet.settle_facets")]
-    native.append("actors.dataspace.Dataspace.assert_")
+    native = (
+        *("actors.actor.take_turns", "actors.actor.Actor.take", "actors.turn.Turn.commit"),
+        *("actors.facet.settle_facets", "actors.dataspace.Dataspace.assert_"),
+    )
     check("First", watch, "values.value.freeze", "relay.protocol.codec.codec_for", *native)
 
 
