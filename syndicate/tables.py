@@ -89,7 +89,7 @@ class Table:
         rows = list(self)
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(item))[:200]}</td>" for item in row) + "</tr>" for row in rows[:_SHOWN]
+            "<tr>" + "".join(f"<td>{escape(str(item)[:200])}</td>" for item in row) + "</tr>" for row in rows[:_SHOWN]
         )
         more = f", the first {_SHOWN} of which are shown" if len(rows) > _SHOWN else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{len(rows)} rows{more}</p>"

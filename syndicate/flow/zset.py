@@ -219,7 +219,7 @@ class ZSet:
     __neg__ = negate
 
     def _repr_html_(self) -> str:
-        rows = [f"<tr><td>{escape(repr(key))[:200]}</td><td>{weight:+}</td></tr>" for key, weight in self.batch.items()]
+        rows = [f"<tr><td>{escape(repr(key)[:200])}</td><td>{weight:+}</td></tr>" for key, weight in self.batch.items()]
         more = f"<p>{len(rows)} elements, the first {_SHOWN} of which are shown</p>" if len(rows) > _SHOWN else ""
         return f"<table><tr><th>element</th><th>weight</th></tr>{''.join(rows[:_SHOWN])}</table>{more}"
 

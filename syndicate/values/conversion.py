@@ -4,7 +4,7 @@
 Python                    value                                    identity
 ========================  =======================================  ===================================================
 ``datetime`` with a zone  ``<rfc3339 "2026-11-22T10:00:00Z">``      the moment: in UTC, with the shortest fraction
-``date``, ``time``        ``<rfc3339 "2026-11-22">``, ``"10:00"``   the text, with the shortest fraction
+``date``, ``time``        ``<rfc3339 "2026-11-22">``              the text, with the shortest fraction
 ``timedelta``             ``<duration "PT90.5S">``                  so many microseconds
 ``Decimal``               ``<decimal "1.5">``                       the number: 1.50 is 1.5
 ``UUID``                  ``<uuid #x"..">``                         its 16 bytes
