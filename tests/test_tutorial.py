@@ -37,7 +37,7 @@ def broker(*options: str | Path) -> Iterator[tuple[str, Program]]:
         yield serving.wait_for("listening on").split()[-1], serving
 
 
-@pytest.mark.parametrize("page", ["tutorial/1-facts.md", "tutorial/2-presence.md", "tutorial/5-view.md"])
+@pytest.mark.parametrize("page", ["tutorial/1-facts.md", "tutorial/2-presence.md", "tutorial/6-view.md"])
 def test_what_a_program_prints(page: str) -> None:
     """Each program prints what stands below it."""
     (source,), (printed,) = blocks(page, "python"), blocks(page, "text")
@@ -99,11 +99,34 @@ def test_what_outlasts_its_author(tmp_path: Path) -> None:
     assert out == says
 
 
+def test_work_that_must_not_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A barista is killed in the middle of a drink, then the broker and the guest: each drink is served."""
+    barista, guest = blocks("tutorial/5-work.md", "python")
+    (served,) = blocks("tutorial/5-work.md", "text")
+    state = ("--state", tmp_path / "state")
+    with broker(*state) as (address, serving):
+        monkeypatch.setenv("BAR", serving.wait_for("durable").split(maxsplit=1)[1])
+        slow, able, orders = (
+            [sys.executable, "-W", "error", "-c", source.replace(BROKER, address)]
+            for source in (barista.replace("sleep(1)", "sleep(600)"), barista, guest)
+        )
+        with program(*slow) as clumsy, program(*orders) as waiting:
+            drink = clumsy.wait_for("making").split()[1].rstrip(",")
+            with program(*able) as barista_two:
+                clumsy.process.kill()
+                barista_two.wait_for(f"making {drink}, attempt 2")
+                serving.process.kill()
+                with program(BIN / "syndicate-server", "--listen", address, *state):
+                    waiting.process.kill()
+                    with program(*orders) as again:
+                        assert again.wait_for("served") == served.strip()
+
+
 def test_rules(tmp_path: Path) -> None:
     """The counters agree, and what the reader breaks is a point of order."""
-    (source,), (printed,) = blocks("tutorial/6-rules.md", "python"), blocks("tutorial/6-rules.md", "text")
+    (source,), (printed,) = blocks("tutorial/7-rules.md", "python"), blocks("tutorial/7-rules.md", "text")
     assert run_to_end(source)[0] == printed
-    collection, rule = re.findall(r"add `(.*?)` and the rule `(.*?)`", (PAGES / "tutorial/6-rules.md").read_text())[0]
+    collection, rule = re.findall(r"add `(.*?)` and the rule `(.*?)`", (PAGES / "tutorial/7-rules.md").read_text())[0]
     ready = '    ready = scratch(["number"])\n'
     lines = source.replace(ready, f"{ready}    {collection}\n").splitlines()
     at = next(number for number, line in enumerate(lines) if "self.ready <=" in line)
@@ -115,7 +138,7 @@ def test_rules(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_a_table(tmp_path: Path) -> None:
     """The price changes without a gap."""
-    (source,), (printed,) = blocks("tutorial/7-spark.md", "python"), blocks("tutorial/7-spark.md", "text")
+    (source,), (printed,) = blocks("tutorial/8-spark.md", "python"), blocks("tutorial/8-spark.md", "text")
     assert run_to_end(source, cwd=tmp_path)[0] == printed
 
 
@@ -125,7 +148,7 @@ def test_a_table(tmp_path: Path) -> None:
 )
 def test_a_page(tmp_path: Path) -> None:
     """The page shows who orders elsewhere, orders itself, and shows nothing when it is cut off."""
-    (page,) = blocks("tutorial/8-browser.md", "html")
+    (page,) = blocks("tutorial/9-browser.md", "html")
     broker = ["--listen", "ws://127.0.0.1:0", "--listen", "tcp://127.0.0.1:0", "--admin", "127.0.0.1:0"]
     with program(BIN / "syndicate-server", *broker) as serving:
         browsers = serving.wait_for("listening on").split()[-1]
@@ -148,10 +171,10 @@ def test_a_page(tmp_path: Path) -> None:
 
 def test_a_shop_that_fails(tmp_path: Path) -> None:
     """The commands of the page say what stands below them."""
-    (source,) = blocks("tutorial/9-simulation.md", "python")
+    (source,) = blocks("tutorial/10-simulation.md", "python")
     (tmp_path / "shop.py").write_text(source)
-    commands = blocks("tutorial/9-simulation.md", "sh")
-    printed = blocks("tutorial/9-simulation.md", "text")
+    commands = blocks("tutorial/10-simulation.md", "sh")
+    printed = blocks("tutorial/10-simulation.md", "text")
     assert len(commands) == len(printed) == 3
     for command, lines in zip(commands, printed, strict=True):
         words = command.split()
