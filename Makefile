@@ -7,7 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 
 PYTHON_BIN := .venv/bin/python
-PEERS := pathway pydbsp duckdb polars clingo pydatalog
+PEERS := pathway pydbsp duckdb polars clingo pydatalog celery
 COMPILED := syndicate-server syndicate-rs differential stateright loadgen
 # Many tests wait: for processes, for time to pass.  So there are more than cores.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : n < 8 ? n : 8)))
@@ -69,6 +69,7 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) $(CO
 	@$(PYTHON_BIN) -m benchmarks.verdicts
 	@$(PYTHON_BIN) -m benchmarks.checkers
 	@$(PYTHON_BIN) -m benchmarks.compiled
+	@$(PYTHON_BIN) -m benchmarks.jobs
 
 .PHONY: seeds
 seeds: .venv/stamps/dev ## whole systems in simulated worlds: 2,000 seeds, two processes
@@ -226,7 +227,7 @@ LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta
 	    echo "of benchmarks/peers, in Go" > $(@D)/version; touch $@; \
 	else echo "go could not build it (it needs Go 1.21)" | tee $(@D)/absent >&2; fi
 
-# The peers of the flow and dedalus benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and
+# The peers of the flow, dedalus and jobs benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and
 # the tables say why: that is what `absent` is for; make tries it again next time.  pydbsp needs Python 3.12 or newer.
 PEER_PINS := benchmarks/peers/constraints.txt
 $(PEERS:%=.peers/%/stamp): .peers/%/stamp: $(PEER_PINS)
@@ -241,7 +242,7 @@ $(PEERS:%=.peers/%/stamp): .peers/%/stamp: $(PEER_PINS)
 	fi; \
 	echo "Installing the peer $* into .peers, with $$("$$found" --version) ..."; \
 	"$$found" -m venv .peers/$*; set -o pipefail; \
-	numpy=; if [ $* = duckdb ]; then numpy=numpy; fi; \
-	if PIP_CONSTRAINT=$(PEER_PINS) .peers/$*/bin/python -m pip install $* $$numpy $(progress); then touch $@; else \
+	more=; if [ $* = duckdb ]; then more=numpy; elif [ $* = celery ]; then more='redis packaging'; fi; \
+	if PIP_CONSTRAINT=$(PEER_PINS) .peers/$*/bin/python -m pip install $* $$more $(progress); then touch $@; else \
 	    echo "pip could not install $* for $$("$$found" --version)" | tee .peers/$*/absent >&2; \
 	fi

@@ -1,0 +1,175 @@
+"""``python -m benchmarks.jobs``: jobs a second through a durable queue, beside Celery on Redis.
+
+A client submits jobs that do nothing and waits for each outcome; one worker has up to 16 of them at a time; what keeps
+them is a ``syndicate-server --state``, or a Redis with an append-only file.  All on one machine, the sides in turn; of
+three rounds the medians.  The processor time is that of all three processes, a job; the client's has its start in it.
+
+    $ python -m benchmarks.jobs --worker ADDRESS        # parts of it, for a profile
+    $ python -m benchmarks.jobs --client ADDRESS N
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from benchmarks.report import surroundings, write
+from benchmarks.server import ROOT, Server, cpu
+from relay import connect
+from syndicate import run, stop_actor
+from syndicate.work import Claim, gather, queue, submit, worker
+
+COUNT: Final = 4_000
+ROUNDS: Final = 3
+SLOTS: Final = 16
+PEER: Final = ROOT / ".peers/celery"
+
+
+@worker(slots=SLOTS)
+async def job(body: int, claim: Claim) -> int:
+    """Gives back what it gets."""
+    return body
+
+
+def work(address: str) -> None:
+    """Take jobs until the end; ``CAPABILITY`` is that of a durable dataspace."""
+
+    def boot() -> None:
+        @connect(address, os.environ["CAPABILITY"])
+        def connected(ds: object) -> None:
+            job.join(queue(ds, "bench"))
+            print("ready", flush=True)
+
+    run(boot)
+
+
+def order(address: str, count: int) -> None:
+    """Submit jobs, wait for all outcomes, print the seconds."""
+
+    def boot() -> None:
+        @connect(address, os.environ["CAPABILITY"])
+        def connected(ds: object) -> None:
+            jobs, begin = queue(ds, "bench"), time.perf_counter()
+
+            def over(results: dict[str, object], failures: dict[str, str]) -> None:
+                assert len(results) == count and not failures
+                print(json.dumps({"wall": time.perf_counter() - begin, "cpu": time.process_time()}))
+                stop_actor()
+
+            gather(jobs, [submit(jobs, body) for body in range(count)], over)
+
+    run(boot)
+
+
+@contextmanager
+def process(*command: str | Path, ready: str, **env: str) -> Iterator[int]:
+    """A process that has said that it is *ready*; its number."""
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
+        assert running.stdout is not None
+        lines = iter(running.stdout)
+        if not any(ready in line for line in lines):
+            raise RuntimeError(f"{command[0]} did not start")
+        rest = threading.Thread(target=lambda: deque(lines, maxlen=0))  # else it would wait for a reader
+        rest.start()
+        try:
+            yield running.pid
+        finally:
+            running.send_signal(signal.SIGTERM)
+            rest.join()
+
+
+def measure(pids: list[int], *client: str | Path, **env: str) -> tuple[float, float]:
+    """Jobs a second, and milliseconds of processor time a job, of the processes *pids* and the client's."""
+    before = sum(map(cpu, pids))
+    done = subprocess.run(client, cwd=ROOT, env={**os.environ, **env}, stdout=subprocess.PIPE, text=True, check=True)
+    told = json.loads(done.stdout)
+    return COUNT / told["wall"], (sum(map(cpu, pids)) - before + told["cpu"]) * 1000 / COUNT
+
+
+def ours() -> tuple[float, float]:
+    """By ``syndicate.work``."""
+    with ExitStack() as stack:
+        state = stack.enter_context(tempfile.TemporaryDirectory())
+        server = stack.enter_context(Server("--state", f"{state}/state"))
+        address = "tcp://{}:{}".format(*server.address)
+        capability = server.said("durable")
+        here = (sys.executable, "-m", "benchmarks.jobs")
+        pid = stack.enter_context(process(*here, "--worker", address, ready="ready", CAPABILITY=capability))
+        return measure([server.process.pid, pid], *here, "--client", address, str(COUNT), CAPABILITY=capability)
+
+
+def celery(fsync: str) -> tuple[float, float]:
+    """By Celery; Redis writes to the disk as *fsync* says."""
+    with ExitStack() as stack:
+        state = stack.enter_context(tempfile.TemporaryDirectory())
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        options = ("--port", port, "--dir", state, "--save", "", "--appendonly", "yes", "--appendfsync", fsync)
+        store = stack.enter_context(process("redis-server", *options, ready="Ready to accept"))
+        script = ROOT / "benchmarks/peers/jobs_celery.py"
+        env = {"REDIS": port, "PYTHONPATH": str(script.parent)}
+        command = ("worker", "--pool", "solo", "--loglevel", "info")
+        pid = stack.enter_context(process(PEER / "bin/celery", "-A", "jobs_celery", *command, ready="ready.", **env))
+        return measure([store, pid], PEER / "bin/python", script, str(COUNT), **env)
+
+
+SIDES: Final[dict[str, Callable[[], tuple[float, float]]]] = {
+    "ours: `syndicate.work`, on the disk before it is accepted": ours,
+    "Celery, Redis with `appendfsync always`": partial(celery, "always"),
+    "Celery, Redis with `appendfsync everysec`": partial(celery, "everysec"),
+}
+
+
+def main() -> None:
+    """Measure, print a table, and write it into ``benchmarks/RESULTS.md``."""
+    if sys.argv[1:2] == ["--worker"]:
+        return work(sys.argv[2])
+    if sys.argv[1:2] == ["--client"]:
+        return order(sys.argv[2], int(sys.argv[3]))
+    sides = dict(SIDES)
+    if shutil.which("redis-server") is None or not (PEER / "stamp").exists():
+        print("Celery is left out: it needs redis-server, and make .peers/celery/stamp", file=sys.stderr)
+        sides = {name: side for name, side in sides.items() if side is ours}
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+    around = surroundings("python -m benchmarks.jobs", ROUNDS, None)
+    for _ in range(ROUNDS):
+        for name, side in sides.items():
+            figures[name].append(side())
+            print(f"{name}: {figures[name][-1][0]:,.0f} jobs/s", file=sys.stderr)
+    lines = [
+        "## Durable jobs, beside Celery",
+        "",
+        f"- {around.date}, `{around.command}`, rounds: {ROUNDS}, each of {COUNT:,} jobs; the medians",
+        f"- ours: {around.ours} on {around.python}; Celery 5.7.0, one worker that takes 16 jobs ahead",
+        f"- {around.machine}",
+        "",
+        "| | jobs a second | processor time a job, all processes |",
+        "|---|---:|---:|",
+    ]
+    for name, rows in figures.items():
+        rate, spent = (statistics.median(column) for column in zip(*rows, strict=True))
+        lines.append(f"| {name} | {rate:,.0f} ({min(rows)[0]:,.0f} to {max(rows)[0]:,.0f}) | {spent:.2f} ms |")
+    text = "\n".join(lines) + "\n"
+    print(text)
+    write(ROOT / "benchmarks/RESULTS.md", "jobs", text)
+
+
+if __name__ == "__main__":
+    main()
