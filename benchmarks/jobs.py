@@ -140,9 +140,11 @@ SIDES: Final[dict[str, Callable[[], tuple[float, float]]]] = {
 def main() -> None:
     """Measure, print a table, and write it into ``benchmarks/RESULTS.md``."""
     if sys.argv[1:2] == ["--worker"]:
-        return work(sys.argv[2])
+        work(sys.argv[2])
+        return
     if sys.argv[1:2] == ["--client"]:
-        return order(sys.argv[2], int(sys.argv[3]))
+        order(sys.argv[2], int(sys.argv[3]))
+        return
     sides = dict(SIDES)
     if shutil.which("redis-server") is None or not (PEER / "stamp").exists():
         print("Celery is left out: it needs redis-server, and make .peers/celery/stamp", file=sys.stderr)
