@@ -67,7 +67,8 @@ def order(address: str, count: int) -> None:
             jobs, begin = queue(ds, "bench"), time.perf_counter()
 
             def over(results: dict[str, object], failures: dict[str, str]) -> None:
-                assert len(results) == count and not failures
+                assert len(results) == count
+                assert not failures
                 print(json.dumps({"wall": time.perf_counter() - begin, "cpu": time.process_time()}))
                 stop_actor()
 
