@@ -31,7 +31,7 @@ from typing import Final
 from benchmarks.report import surroundings, write
 from benchmarks.server import ROOT, Server, cpu
 from relay import connect
-from syndicate import run, stop_actor
+from syndicate import Ref, run, stop_actor
 from syndicate.work import Claim, gather, queue, submit, worker
 
 COUNT: Final = 4_000
@@ -51,7 +51,7 @@ def work(address: str) -> None:
 
     def boot() -> None:
         @connect(address, os.environ["CAPABILITY"])
-        def connected(ds: object) -> None:
+        def connected(ds: Ref) -> None:
             job.join(queue(ds, "bench"))
             print("ready", flush=True)
 
@@ -63,7 +63,7 @@ def order(address: str, count: int) -> None:
 
     def boot() -> None:
         @connect(address, os.environ["CAPABILITY"])
-        def connected(ds: object) -> None:
+        def connected(ds: Ref) -> None:
             jobs, begin = queue(ds, "bench"), time.perf_counter()
 
             def over(results: dict[str, object], failures: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ app = Celery("jobs_celery", broker=f"{_REDIS}/0", backend=f"{_REDIS}/1")
 app.conf.update(task_acks_late=True, worker_prefetch_multiplier=16, broker_connection_retry_on_startup=True)
 
 
-@app.task
+@app.task  # type: ignore[untyped-decorator]  # it ships no types
 def job(body: int) -> int:
     """Gives back what it gets."""
     return body
