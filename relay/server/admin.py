@@ -4,6 +4,8 @@
 * ``/readyz``: it lets peers in: all doors are open, nothing is wrong, and it is not about to end;
 * ``/metrics``: the figures, for Prometheus;
 * ``/syndicate.js``: the client for browsers, an ES module;
+* ``/console/``: pages that show what is going on, to who has the capability ``introspect``;
+* ``/relay``: the WebSocket that they talk over, at whose gatekeeper nothing else can be had;
 * ``/``: what there is.
 
 Each answers 200, or 503 and a line that says why.  Nothing can be changed here.  A page that has let its own name
@@ -21,6 +23,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -30,7 +33,8 @@ from relay.server.config import Admin
 from relay.server.metrics import Journal, registry
 from relay.transport import Address
 from relay.transport.origin import refusal
-from relay.web.assets import HEADERS, SCRIPT, client
+from relay.web.assets import CONSOLE, HEADERS, SCRIPT, client, console
+from relay.web.socket import AcceptedSocket
 from syndicate.errors import ListenError, ServerMissing
 from syndicate.log import logger
 
@@ -54,6 +58,7 @@ _INDEX: Final = """syndicate-server
 /readyz        whether it lets peers in
 /metrics       what it does, for Prometheus
 /syndicate.js  the client for browsers
+/console/      pages that show what is going on
 """
 
 Health = Callable[[], str]
@@ -94,6 +99,9 @@ class AdminPort:
         await serve(self._answer, self._config())  # type: ignore[arg-type]  # ASGI, in types of our own
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._relay(scope, receive, send)
+            return
         if scope["type"] != "lifespan":
             await (self._misnamed(scope) or self._app)(scope, receive, send)
             return
@@ -102,6 +110,22 @@ class AdminPort:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A page of the console: let it in, if it is ours."""
+        await receive()
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host, origin = headers.get(b"host", ""), headers.get(b"origin")
+        ours = refusal(origin, host, self._here) is None and origin in (None, f"http://{host}", f"https://{host}")
+        if not ours or scope["path"] != "/relay":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await send({"type": "websocket.accept"})
+        socket = AcceptedSocket(scope, receive, send)
+        await self._broker.welcome_page(socket, f"{self.url}console/")
+        await socket.over.wait()
+        with suppress(Exception):  # the page may have gone, and the server too
+            await send({"type": "websocket.close", "code": 1000})
 
     def _misnamed(self, scope: Scope) -> Response | None:
         """What to answer who calls this port by a name that it has not; None if it has it."""
@@ -152,6 +176,12 @@ class AdminPort:
         async def script(request: Request) -> Response:
             return Response(client(), headers={**HEADERS, **SCRIPT})
 
+        async def file(request: Request) -> Response:
+            there = console(request.path_params.get("name") or "index.html")
+            if there is None:
+                return PlainTextResponse("the console has no such file\n", 404, HEADERS)
+            return Response(there[0], headers={**CONSOLE, "Content-Type": there[1]})
+
         return Starlette(
             routes=[
                 Route("/", page(_saying(_INDEX.rstrip()), _saying(""))),
@@ -159,6 +189,8 @@ class AdminPort:
                 Route("/readyz", page(self.ready, self.unready)),
                 Route("/metrics", metrics),
                 Route("/syndicate.js", script),
+                Route("/console/", file),
+                Route("/console/{name}", file),
             ]
         )
 

@@ -112,6 +112,7 @@ class Broker:
         self._more: dict[str, Ref] = {}
         self._binds: dict[tuple[str, bytes], Handle] = {}
         self._binder: Ref
+        self._console: Ref
         self._doors: list[Door] = []
         self.lobby = Lobby(limits.strangers, self.config.overload.strangers)
         self.governor = Governor(
@@ -171,7 +172,9 @@ class Broker:
             operators = Ref(self.census.admin.facet, Operators(self.census.admin, self._kick), True)
             names["admin"] = (self.admin_key, operators)
             if isinstance(self.ds.entity, Dataspace):
-                names["introspect"] = (self.admin_key, introspection(self.ds))
+                questions = introspection(self.ds, {"sessions": self.census.sessions, "figures": self.census.figures})
+                names["introspect"] = (self.admin_key, questions)
+                self._console = ref(Gatekeeper(BindSpace({"introspect": names["introspect"]}), wrong=self._guess))
             self.space = BindSpace(names)
             self._binder = ref(self.space)
             self.census.spaces["syndicate"] = SpaceThere(self.ds, Account(self.config.quota, trio.current_time))
@@ -238,6 +241,10 @@ class Broker:
             logger(peer=peer.name).warning("not let in", reason=why)
         return why
 
+    async def welcome_page(self, stream: Stream, address: str) -> None:
+        """Let a page of the console in, which can ask questions and nothing else."""
+        await self.welcome(stream, address, lambda: self._console)
+
     def refuse(self, name: str, why: Value) -> None:
         """Give out what is published as *name* no more, and say *why* to whoever asks for it or has it; in a turn."""
         if self.space is not None:
@@ -301,9 +308,13 @@ class Broker:
             self._facet.enter(door.shown.retract)
 
     async def _welcome(self, door: Door, stream: Stream) -> None:
-        """Let a session take *stream* over."""
+        """Let a session take *stream* over, by a door."""
+        await self.welcome(stream, door.address, lambda: self._gatekeepers[door.listening.replies])
+
+    async def welcome(self, stream: Stream, address: str, gatekeeper: Callable[[], Ref]) -> None:
+        """Let a session take *stream* over, which has come by *address*; it begins at the *gatekeeper*."""
         taken = trio.Event()
-        peer = Peer(Tap(stream, self.census.traffic), door.address)
+        peer = Peer(Tap(stream, self.census.traffic), address)
         guest = self.lobby.enter(partial(self._evict, peer))
         peer.tap.ended = partial(self.lobby.leave, guest)  # one who is told why has its place until it has gone
 
@@ -327,10 +338,9 @@ class Broker:
                 if session.exceeded or not self.draining:
                     self._remarks.remark("untrusted" if session.untrusted else "peer", (peer.name, session.reason))
 
-            gatekeeper = self._gatekeepers[door.listening.replies]
             peer.session = open_link(
                 peer.tap,
-                publish=gatekeeper,
+                publish=gatekeeper(),
                 limits=self.config.limits,
                 admitted=partial(self.lobby.leave, guest),
                 charge=partial(self.lobby.charge, guest),

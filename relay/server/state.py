@@ -50,6 +50,9 @@ REFRESH: Final = 1.0
 
 _COUNTS: Final = {each.name.replace("_", "-"): each.name for each in fields(Statistics) if each.name != "exceeded"}
 
+_SHOWN: Final = ("bytes-in", "bytes-out", "events-in", "events-out", "handles")
+"""The counts that a table of sessions has."""
+
 WAITING: Final = frozenset({"handles", "exports", "imports", "waiting-entries", "waiting-bytes", "debt"})
 """The counts that go down again; the others only grow."""
 
@@ -185,6 +188,29 @@ class Census:
         self.admin = dataspace("admin")
         spawn(self._refresher, self.admin, name="census", daemon=True)
         return self.admin
+
+    def sessions(self) -> list[list[Value]]:
+        """``[name door since bytes-in bytes-out events-in events-out handles waiting held]`` of each session."""
+        return [
+            [
+                peer.name,
+                peer.listener,
+                peer.since.isoformat(timespec="seconds"),
+                *(peer.counts().get(name, 0) for name in _SHOWN),
+                peer.waiting,
+                peer.held,
+            ]
+            for peer in self.peers.values()
+        ]
+
+    def figures(self) -> list[list[Value]]:
+        """``[name number]``: what health is, for a page."""
+        return [
+            ["sessions", len(self.peers)],
+            ["sessions so far", self.accepted],
+            ["bytes held", self.held],
+            *([f"overload: {each.what}", each.amount] for each in self.overload),
+        ]
 
     def arrived(self, peer: Peer) -> None:
         """In the first turn of its session."""

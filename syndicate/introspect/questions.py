@@ -11,7 +11,12 @@ else, until the question is retracted:
 ``<actors filter from count o>``  ``[id name facets handles tasks waiting daemon]``; *waiting* are events
 ``<facets id from count o>``      ``[id parent handles tasks blocks]`` of an actor's; the parent of the root is -1
 ``<health o>``                    ``[name number]``
+``<tail filter credit o>``        ``[time mark text]`` of what happens from now on: ``+``, ``-`` or ``!``
 ================================= ==================================================================================
+
+and what else its maker has tables of.  A time is in seconds since 1970.  Pages of a tail are events since the last one,
+not all anew; *total* is how many there were, *matched* how many of them were left out because more than *credit* came
+between two pages: there are ten a second at most, and the next only when the last was taken.
 
 *filter* is a part of the text, *from* and *count* are the window: at most 500 rows.  *total* is how many there are,
 *matched* how many of them the filter lets through.  A
@@ -44,7 +49,7 @@ Source: ``docs/design/introspect.md``, "Questions to a running program".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from syndicate.actors.actor import Actor
@@ -53,12 +58,14 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.timer import every
 from syndicate.actors.turn import Entity, current
-from syndicate.actors.verbs import current_facet, react, send, stop, sync
+from syndicate.actors.verbs import current_facet, react, ref, send, stop, sync
 from syndicate.errors import ArgumentError
 from syndicate.index.analysis import Constants, Skeleton, synthesise
-from syndicate.index.interest import INTEREST, OBSERVE
+from syndicate.index.interest import INTEREST, OBSERVE, interest
 from syndicate.index.skeleton import Index
 from syndicate.index.trie import Handler
+from syndicate.outside import outside
+from syndicate.values.pattern import capture, pattern_of
 from syndicate.values.text import unparse_form, unparse_pattern
 from syndicate.values.value import Assertion, Frozen, Record, Ref, Symbol, Tag, Value
 
@@ -77,7 +84,18 @@ TEXT: Final = 4000
 NAMES: Final = 20
 """Actors of one interest that are named; all are counted."""
 
+PAUSE: Final = 0.1
+"""Seconds between two pages of a tail."""
+
+MOST: Final = 10_000
+"""Events of one page of a tail."""
+
+_OBSERVING: Final = (INTEREST, OBSERVE)
+"""What interests begin with: compact, or written out."""
+
 Row: TypeAlias = list[Value]
+Table: TypeAlias = Callable[[], Iterable[Row]]
+"""What makes the rows of one more question, all at once: small ones."""
 Survey: TypeAlias = "Generator[None, None, Page]"
 """A look at what there is, a slice at a time; at its end the answer."""
 
@@ -171,14 +189,89 @@ class _Standing:
         self._busy = False
 
 
-class Introspection(Entity):
-    """The entity that answers, about *system* and the dataspace with *index*."""
+class _Tail(Entity):
+    """What happens in a dataspace, as texts in pages: an observer of everything, but of who observes."""
 
     raw = True
 
-    def __init__(self, system: System, index: Index) -> None:
+    def __init__(self, observer: Ref, part: str, credit: int) -> None:
+        self._observer = observer
+        self._part = part
+        self._credit = min(credit, MOST)
+        self._events: list[tuple[float, str, Frozen]] = []
+        self._forms: dict[Assertion, Frozen] = {}
+        self._total = 0
+        self._missed = 0
+        self._busy = False
+
+    def begin(self, ds: Ref) -> None:
+        """Observe."""
+        self._facet = current_facet()
+        self._now = self._facet.actor.system.now
+        self._begun = outside().wall().timestamp() - self._now()
+        me = ref(self)
+        current("introspection").assert_form(self._facet, ds, interest(pattern_of(capture()), me))
+        every(PAUSE, self._tell)
+        sync(ds, self._current)
+
+    def _current(self) -> None:
+        """What stood already is no event."""
+        self._events.clear()
+        self._total = self._missed = 0
+        send(self._observer, Record("page", [0, 0, []]))
+
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
+        """Something has come."""
+        self._forms[handle] = form
+        self._note("+", form)
+
+    def retract(self, handle: Assertion) -> None:
+        """Something has gone."""
+        self._note("-", self._forms.pop(handle))
+
+    def message(self, form: Frozen) -> None:
+        """Something was said."""
+        self._note("!", form)
+
+    def _note(self, mark: str, captures: Frozen) -> None:
+        assert isinstance(captures, tuple)
+        form = captures[-1]
+        if type(form) is tuple and form and form[0] in _OBSERVING:
+            return
+        self._total += 1
+        if len(self._events) < self._credit:
+            self._events.append((self._begun + self._now(), mark, form))
+        else:
+            self._missed += 1
+
+    def _tell(self) -> None:
+        if self._busy or not self._total:
+            return
+        self._busy = True
+        rows: list[Value] = []
+        for seconds, mark, form in self._events:
+            text = unparse_form(form)
+            if self._part in text:
+                rows.append([seconds, mark, _cut(text)])
+        send(self._observer, Record("page", [self._total, self._missed, rows]))
+        self._events.clear()
+        self._total = self._missed = 0
+        sync(self._observer, self._taken, self._taken)
+
+    def _taken(self) -> None:
+        self._busy = False
+
+
+class Introspection(Entity):
+    """The entity that answers, about *system* and the dataspace *ds*; *tables* answer more."""
+
+    raw = True
+
+    def __init__(self, system: System, ds: Ref, index: Index, tables: Mapping[str, Table]) -> None:
         self._system = system
+        self._ds = ds
         self._index = index
+        self._tables = tables
         self._facets: dict[Assertion, Facet] = {}
         self._numbers: dict[Actor, int] = {}
         self._next = 0
@@ -188,6 +281,11 @@ class Introspection(Entity):
         observer = form[-1] if type(form) is tuple and type(form[0]) is Symbol else None
         if type(observer) is not Ref:
             return  # nobody could be told
+        match form[1:-1]:
+            case (str(part), int(credit)) if form[0].name == "tail" and credit > 0:
+                tail = _Tail(observer, part, credit)
+                self._facets[handle] = react(lambda: tail.begin(self._ds))
+                return
         survey = self._survey(form[0].name, list(form[1:-1]))
         if survey is None:
             send(observer, Record("error", [f"no question: {unparse_form(form)[:TEXT]}"]))
@@ -215,6 +313,8 @@ class Introspection(Entity):
                 return lambda: Page(part, start, count).fill(self._interests(list(self._index.interests())))
             case "actors", [str(part), int(start), int(count)] if start >= 0 and count >= 0:
                 return lambda: Page(part, start, count).fill(self._actors(), text=1)
+            case _, [str(part), int(start), int(count)] if name in self._tables and start >= 0 and count >= 0:
+                return lambda: Page(part, start, count).fill(self._tables[name]())
         return None
 
     def _labels(self) -> list[Row]:
@@ -294,9 +394,10 @@ def _label(head: Frozen) -> str:
     return head.name if type(head) is Symbol else unparse_form(head)
 
 
-def introspection(ds: Ref) -> Ref:
+def introspection(ds: Ref, tables: Mapping[str, Table] | None = None) -> Ref:
     """What answers questions about the dataspace *ds* and its system, in a daemon actor of its own.
 
+    *tables* answer more: ``<NAME filter from count o>``; the filter looks at the first field of their rows.
     Whatever goes wrong in it ends nothing else.
     It costs nothing while no question stands.  Raises :class:`~syndicate.errors.ArgumentError` if *ds* is no dataspace
     of this system.
@@ -310,4 +411,4 @@ def introspection(ds: Ref) -> Ref:
     facet = Facet(actor, actor.root)
     facet.preventers = 1
     actor.boot(turn, lambda: None)
-    return Ref(facet, Introspection(system, entity.index), True)
+    return Ref(facet, Introspection(system, ds, entity.index, tables or {}), True)

@@ -247,7 +247,7 @@ async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
     async with serving() as (system, broker), port(broker, system, wrong=lambda: "".join(damage)) as made:
         assert await get(made, "/livez") == (200, "ok\n")
         assert await get(made, "/readyz") == (200, "ok\n")
-        assert (await get(made, "/"))[1].count("/") == 4
+        assert (await get(made, "/"))[1].count("\n/") == 5
         assert (await get(made, "/nothing"))[0] == 404
         damage.append("the journal failed: no space")
         assert await get(made, "/readyz") == (200, "degraded: the journal failed: no space\n")
@@ -260,7 +260,7 @@ async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
     assert [entry["event"] for entry in logs if entry["log_level"] != "info"] == ["cannot listen"]
 
 
-@pytest.mark.parametrize("path", ["/", "/livez", "/metrics", "/syndicate.js", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/livez", "/metrics", "/syndicate.js", "/console/", "/nothing"])
 async def test_who_rebinds_a_name_reads_nothing(path: str) -> None:
     """Whoever calls a port of this machine by a name of their own is told nothing, on any path."""
     async with serving() as (system, broker), port(broker, system) as made:
@@ -276,6 +276,32 @@ async def test_the_client_for_browsers() -> None:
     """It is served as it was built."""
     async with serving() as (system, broker), port(broker, system) as made:
         assert await get(made, "/syndicate.js") == (200, client().decode())
+
+
+async def test_who_may_open_a_socket() -> None:
+    """Pages of this very origin and programs; on no other path; and at its gatekeeper nothing but questions is had."""
+    async with serving() as (system, broker), port(broker, system) as made:
+        here = made.url.removeprefix("http://").rstrip("/")
+
+        async def upgrade(path: str, host: str, origin: str) -> bytes:
+            asked = (f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: Upgrade", "Upgrade: websocket")
+            key = ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
+            more = (f"Origin: {origin}",) if origin else ()
+            async with await trio.open_tcp_stream("127.0.0.1", int(here.split(":")[1])) as stream:
+                await stream.send_all("\r\n".join((*asked, *key, *more, "", "")).encode())
+                with trio.fail_after(PATIENCE):
+                    return bytes(await stream.receive_some())[9:12]
+
+        assert await upgrade("/relay", here, f"http://{here}") == b"101"
+        assert await upgrade("/relay", here, "") == b"101"
+        for path, host, origin in (
+            ("/relay", here, "http://evil.example"),
+            ("/relay", here, "http://localhost:1"),
+            ("/relay", here, "null"),
+            ("/relay", "evil.example", "http://evil.example"),
+            ("/other", here, f"http://{here}"),
+        ):
+            assert await upgrade(path, host, origin) == b"403", (path, host, origin)
 
 
 async def test_a_process_that_does_not_turn_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:

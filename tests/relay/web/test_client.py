@@ -59,11 +59,13 @@ def test_same_traces_as_python(server: Server, other_server: Server) -> None:
 def test_the_built_client_is_that_of_the_sources() -> None:
     """`dist` was built from the sources as they are: `make web` builds it."""
     sources = hashlib.sha256()
-    for path in sorted((WEB / "client").iterdir()):
-        sources.update(path.name.encode() + path.read_bytes())
+    for folder in ("client", "console"):
+        for path in sorted((WEB / folder).iterdir()):
+            sources.update(path.name.encode() + path.read_bytes())
     manifest = json.loads((WEB / "dist" / "manifest.json").read_text())
     assert manifest["sources"] == sources.hexdigest(), "run make web, and commit relay/web/dist"
     assert manifest["gzipped"] <= 15_000
+    assert manifest["console"] <= 100_000
 
 
 @node

@@ -14,12 +14,14 @@ from syndicate import (
     Entity,
     Record,
     Ref,
+    after,
     assert_,
     capture,
     current_facet,
     dataspace,
     open_system,
     ref,
+    send,
     spawn,
     stop_actor,
 )
@@ -29,6 +31,7 @@ from syndicate.actors.turn import Handle
 from syndicate.errors import ArgumentError
 from syndicate.introspect import introspection
 from syndicate.introspect.questions import TEXT, WINDOW
+from syndicate.outside import outside
 from syndicate.testing import settled, watch
 from syndicate.values.text import unparse
 from syndicate.values.value import Value
@@ -234,3 +237,70 @@ async def test_a_standing_question_is_answered_again(autojump_clock: trio.testin
         program.facet.enter(lambda: assert_(program.ds, Record("Lit", ["b"])))
         await trio.sleep(5)
         assert [str(answer).count("<Lit") for answer in asker.answers] == [1, 2]
+
+
+async def test_a_tail_is_what_happens_from_then_on(autojump_clock: trio.testing.MockClock) -> None:
+    """What stood is no event, nor is interest; each change and message is one, in order, and who wants fewer than there
+    are is told how many.
+    """
+    async with Program([Record("Lit", ["attic"])]).running() as program:
+        askers = {("", 100): Asker(), ("hall", 100): Asker(), ("", 2): Asker()}
+
+        def ask() -> None:
+            for (part, credit), asker in askers.items():
+                assert_(program.target, Record("tail", [part, credit, ref(asker)]))
+
+        def act() -> None:
+            handle = assert_(program.ds, Record("Lit", ["cellar"]))
+            send(program.ds, Record("Bell", ["hall"]))
+            after(1, handle.retract)
+            after(2, lambda: watch(program.ds, Record("Lit", [capture()])) and None)
+
+        program.facet.enter(ask)
+        await program.system.settle()
+        program.facet.enter(act)
+        await trio.sleep(5)
+    seen = {}
+    for question, asker in askers.items():
+        pages = [answer.fields for answer in asker.answers if isinstance(answer, Record)]
+        assert pages[0] == (0, 0, ())
+        events = [event for _, _, rows in pages for event in rows]
+        assert all(abs(time - outside().wall().timestamp()) < 3600 for time, _, _ in events)
+        seen[question] = [f"{mark} {text}" for _, mark, text in events], sum(page[1] for page in pages)
+    happened = ['+ <Lit "cellar">', '! <Bell "hall">', '- <Lit "cellar">']
+    assert seen["", 100] == (happened, 0)
+    assert seen["hall", 100] == ([happened[1]], 0)
+    assert seen["", 2] == (happened, 0)  # no more than two in each page
+
+
+async def test_a_tail_beyond_its_credit_is_counted(autojump_clock: trio.testing.MockClock) -> None:
+    """The first ones are shown, the others counted."""
+    async with Program([]).running() as program:
+        asker = Asker()
+        program.facet.enter(lambda: assert_(program.target, Record("tail", ["", 10, ref(asker)])))
+        await program.system.settle()
+        program.facet.enter(lambda: [send(program.ds, Record("Bell", [number])) for number in range(1000)] and None)
+        await trio.sleep(1)
+        (_, page) = asker.answers
+        assert isinstance(page, Record)
+        total, missed, rows = page.fields
+        assert (total, missed, len(rows)) == (1000, 990, 10)
+
+
+async def test_tables_of_the_maker() -> None:
+    """More questions, with windows and a filter as all have."""
+    rows: list[list[Value]] = [["a", 1], ["b", 2], ["ab", 3]]
+    answers: list[Value] = []
+
+    class Hears(Entity):
+        def message(self, value: Value) -> None:
+            answers.append(value)
+
+    def boot() -> None:
+        questions = introspection(dataspace(), {"letters": lambda: rows})
+        assert_(questions, Record("letters", ["a", 0, 1, ref(Hears())]))
+        assert_(questions, Record("numbers", ["a", 0, 1, ref(Hears())]))
+
+    settled(boot)
+    assert [unparse(answer) for answer in answers if "page" in unparse(answer)] == ['<page 3 2 [["a" 1]]>']
+    assert [unparse(answer)[:20] for answer in answers if "error" in unparse(answer)] == ['<error "no question:']

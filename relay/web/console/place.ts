@@ -1,0 +1,28 @@
+// Where in the console one is: in the address's fragment, so that each view can be linked to.
+
+import { useEffect, useState } from "preact/hooks"
+
+export type Place = Readonly<Record<string, string>>
+
+const here = (): Place => Object.fromEntries(new URLSearchParams(location.hash.slice(1)))
+
+/** The address of a place. */
+export function address(place: Place): string {
+  return `#${new URLSearchParams(Object.entries(place).filter(([, value]) => value !== "")).toString()}`
+}
+
+/** Go there without a new entry in the history, as for each letter of a filter. */
+export function move(place: Place): void {
+  history.replaceState(null, "", address(place))
+  dispatchEvent(new HashChangeEvent("hashchange"))
+}
+
+export function usePlace(): Place {
+  const [place, set] = useState(here)
+  useEffect(() => {
+    const changed = (): void => set(here())
+    addEventListener("hashchange", changed)
+    return () => removeEventListener("hashchange", changed)
+  }, [])
+  return place
+}
