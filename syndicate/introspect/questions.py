@@ -87,7 +87,7 @@ NAMES: Final = 20
 PAUSE: Final = 0.1
 """Seconds between two pages of a tail."""
 
-MOST: Final = 10_000
+CREDIT: Final = 10_000
 """Events of one page of a tail."""
 
 _OBSERVING: Final = (INTEREST, OBSERVE)
@@ -197,7 +197,7 @@ class _Tail(Entity):
     def __init__(self, observer: Ref, part: str, credit: int) -> None:
         self._observer = observer
         self._part = part
-        self._credit = min(credit, MOST)
+        self._credit = min(credit, CREDIT)
         self._events: list[tuple[float, str, Frozen]] = []
         self._forms: dict[Assertion, Frozen] = {}
         self._total = 0

@@ -38,7 +38,7 @@ const FACETS: readonly Column[] = [
   ...["handles", "tasks", "blocks"].map((title) => ({ title, number: true })),
 ]
 const SESSIONS: readonly Column[] = [
-  { title: "peer" }, { title: "by" }, { title: "since" },
+  { title: "peer" }, { title: "by" }, { title: "since", show: (since) => String(since).slice(0, 19).replace("T", " ") },
   ...["bytes in", "bytes out", "events in", "events out", "assertions", "bytes waiting", "bytes held"].map((title) => ({ title, number: true })),
 ]
 
