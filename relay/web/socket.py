@@ -1,6 +1,6 @@
 """A WebSocket that the admin port's HTTP server has accepted, as a stream for a session.
 
-Source: ASGI specification 3.0, "WebSocket"; ``docs/design/web.md``, "Serving".
+Source: ``docs/design/web.md``, "The console".
 """
 
 from __future__ import annotations
