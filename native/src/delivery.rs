@@ -53,6 +53,7 @@ pub struct ActorNames {
     gate: Slot,
     interest: Py<PyAny>,
     form: Slot,
+    bulk_handle: Py<PyAny>,
 }
 
 impl ActorNames {
@@ -86,6 +87,7 @@ impl ActorNames {
                 gate: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "gate")?,
                 interest: py.import("syndicate.index.interest")?.getattr("INTEREST")?.unbind(),
                 form: Slot::of(&class("syndicate.actors.turn", "Handle")?, "form")?,
+                bulk_handle: py.import("syndicate.actors.bulk")?.getattr("BulkHandle")?.unbind(),
             })
         })
     }
@@ -153,10 +155,11 @@ impl Telling {
         kind: &Py<PyAny>,
         handler: &Bound<'py, PyAny>,
         captures: &Bound<'py, PyTuple>,
-        values: Bound<'py, PyTuple>,
+        values: Option<Bound<'py, PyTuple>>,
         notice: Option<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let py = handler.py();
+        let values = values.map_or_else(|| py.None().into_bound(py), Bound::into_any); // nobody looks, who is raw
         let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
         let pending = actors.pending.get(self.turn.bind(py))?;
         let observers = actors.observers.get(handler)?;
@@ -165,7 +168,7 @@ impl Telling {
             Ok(PyTuple::new(py, head.chain(captures.iter()).collect::<Vec<_>>())?.into_any())
         };
         if actors.facet.fits(&observers) {
-            let value = if actors.raw.get(&observers)?.is_truthy()? { raw(captures)? } else { values.into_any() };
+            let value = if actors.raw.get(&observers)?.is_truthy()? { raw(captures)? } else { values };
             let actor = actors.actor.get(&actors.facet.get(&observers)?)?;
             let event = event(kind, observers, value, notice)?;
             return match noted(&pending, &actor)? {
@@ -175,7 +178,7 @@ impl Telling {
         }
         for group in handler.getattr(intern!(py, "groups"))?.cast_into::<PyTuple>()?.iter() {
             let (actor, is_raw, refs): (Bound<'py, PyAny>, bool, Bound<'py, PyAny>) = group.extract()?;
-            let value = if is_raw { raw(captures)? } else { values.clone().into_any() };
+            let value = if is_raw { raw(captures)? } else { values.clone() };
             let event = event(kind, refs, value, notice.clone())?;
             match noted(&pending, &actor)? {
                 Some(events) => events.append(event)?,
@@ -199,7 +202,7 @@ impl Telling {
         kind: Bound<'py, PyAny>,
         handler: Bound<'py, PyAny>,
         captures: Bound<'py, PyTuple>,
-        values: Bound<'py, PyTuple>,
+        values: Option<Bound<'py, PyTuple>>,
         notice: Option<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         self.tell(&kind.unbind(), &handler, &captures, values, notice)
@@ -270,7 +273,11 @@ fn told<'py>(
     if !kind.is(ASSERT.of(py)) && !kind.is(RETRACT.of(py)) {
         return Ok(false);
     }
-    let form = if kind.is(ASSERT.of(py)) { value.clone() } else { actors.form.get(&event.get_item(3)?)? };
+    let handle = event.get_item(3)?;
+    if handle.get_type().is(&actors.bulk_handle) {
+        return Ok(false);
+    }
+    let form = if kind.is(ASSERT.of(py)) { value.clone() } else { actors.form.get(&handle)? };
     if let Ok(compound) = form.cast_exact::<PyTuple>() {
         if compound.get_item(0)?.is(actors.interest.bind(py)) {
             return Ok(false);

@@ -20,6 +20,7 @@ struct IndexNames {
     count: Slot,
     notice_values: Slot,
     notice_captures: Slot,
+    raw: Slot,
 }
 
 impl IndexNames {
@@ -34,8 +35,9 @@ impl IndexNames {
                 child: path.getattr("child")?.unbind(),
                 is_of_class: py.import("syndicate.index.analysis")?.getattr("is_of_class")?.unbind(),
                 notices: Slot::of(&handler, "notices")?,
+                raw: Slot::of(&handler, "raw")?,
                 count: Slot::of(&notice, "count")?,
-                notice_values: Slot::of(&notice, "values")?,
+                notice_values: Slot::of(&notice, "_values")?,
                 notice_captures: Slot::of(&notice, "captures")?,
             })
         })
@@ -225,7 +227,7 @@ impl Program {
         kind: &Py<PyAny>,
         handler: Bound<'py, PyAny>,
         captures: &Bound<'py, PyTuple>,
-        values: Bound<'py, PyTuple>,
+        values: Option<Bound<'py, PyTuple>>,
         notice: Option<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let py = handler.py();
@@ -241,8 +243,14 @@ impl Program {
         let Some(key) = self.key(form)? else { return Ok(()) };
         let Some(handler) = self.handler(py, &key)? else { return Ok(()) };
         let Some(captures) = parts(form, &self.captures)? else { return Ok(()) };
-        let values = values_of(&captures)?;
+        let values = if self.is_raw(&handler)? { None } else { Some(values_of(&captures)?) };
         self.tell(MESSAGE.of(py), handler, &captures, values, None)
+    }
+
+    /// Whether nobody wants the values of captures.
+    #[inline]
+    fn is_raw(&self, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
+        IndexNames::of(handler.py())?.raw.get(handler)?.is_truthy()
     }
 
     fn keep<'py>(&self, key: &Bound<'py, PyAny>, form: &Bound<'py, PyAny>) -> PyResult<()> {
@@ -280,6 +288,27 @@ impl Program {
         values.del_item(key)
     }
 
+    /// The values of a notice, made once, unless nobody wants them.
+    #[inline]
+    fn values_for<'py>(
+        &self,
+        names: &IndexNames,
+        handler: &Bound<'py, PyAny>,
+        captures: &Bound<'py, PyTuple>,
+        notice: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        if self.is_raw(handler)? {
+            return Ok(None);
+        }
+        let there = names.notice_values.get(notice)?;
+        if !there.is_none() {
+            return Ok(Some(there.cast_into::<PyTuple>()?));
+        }
+        let values = values_of(captures)?;
+        names.notice_values.set(notice, values.clone().into_any())?;
+        Ok(Some(values))
+    }
+
     /// Count one more of these captures; the notice if it is the first.
     fn counted<'py>(
         &self,
@@ -296,11 +325,11 @@ impl Program {
         let notice = if names.count.is_of(self.notice.bind(py)) {
             let notice = names.count.allocate(py)?;
             names.notice_captures.set(&notice, captures.clone().into_any())?;
-            names.notice_values.set(&notice, values_of(captures)?.into_any())?;
+            names.notice_values.set(&notice, py.None().into_bound(py))?;
             names.count.set(&notice, 1i64.into_pyobject(py)?.into_any())?;
             notice
         } else {
-            self.notice.bind(py).call1((captures, values_of(captures)?))?
+            self.notice.bind(py).call1((captures,))?
         };
         notices.set_item(captures, &notice)?;
         Ok(Some(notice))
@@ -333,7 +362,7 @@ impl Program {
             names.notices.set(&handler, notices.clone())?;
         }
         if let Some(notice) = self.counted(names, notices.cast::<PyDict>()?, &captures)? {
-            let values = names.notice_values.get(&notice)?.cast_into::<PyTuple>()?;
+            let values = self.values_for(names, &handler, &captures, &notice)?;
             self.tell(ASSERT.of(py), handler, &captures, values, Some(notice))?;
         }
         Ok(())
@@ -353,7 +382,7 @@ impl Program {
             return names.count.set(&notice, (count - 1).into_pyobject(py)?.into_any());
         }
         notices.del_item(&captures)?;
-        let values = names.notice_values.get(&notice)?.cast_into::<PyTuple>()?;
+        let values = self.values_for(names, &handler, &captures, &notice)?;
         self.tell(RETRACT.of(py), handler, &captures, values, Some(notice))
     }
 

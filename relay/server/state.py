@@ -115,7 +115,7 @@ class SpaceThere:
         index = getattr(self.ref.entity, "index", None)
         if index is None:  # not a dataspace of ours
             return 0, 0
-        return sum(map(len, index.bags.values())), len(index.bags.get(INTEREST, ()))
+        return index.values(), len(index.bags.get(INTEREST, ()))
 
 
 @define(eq=False)

@@ -236,7 +236,7 @@ class Actor:
         for facet in [*self.root.below(), *unborn]:
             for own in facet.handles:
                 if own not in unseen:
-                    turn.defer(own.target.facet.actor, (RETRACT, own.target, None, own))
+                    own.gone(turn)
         for facet in self.root.below():
             facet.alive, facet.stopping = False, True
             facet.handles.clear()

@@ -32,8 +32,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syndicate.actors.actor import Actor
+from syndicate.actors.bulk import BulkHandle
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, Turn, current, foreign
+from syndicate.index.bulk import Bulks
 from syndicate.index.event import ASSERT, RETRACT
 from syndicate.index.interest import INTEREST
 from syndicate.index.skeleton import Index
@@ -75,7 +77,7 @@ class Telling:
         self.turn = turn
 
     def tell(
-        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...] | None, notice: Notice | None
     ) -> None:
         """See :class:`~syndicate.index.trie.Tell`."""
         pending = self.turn.pending
@@ -110,6 +112,9 @@ class Dataspace:
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Add a value; if it is a new ``Observe``, add its observer."""
+        if type(handle) is BulkHandle:
+            self.index.bulks.hold(handle, handle.label, handle.waiting, handle.observers)
+            return
         if self.index.add(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
             if not self._reaches(observer):
@@ -123,6 +128,9 @@ class Dataspace:
         """Remove a value; if it was the last copy of an ``Observe``, take back all that its observer was notified
         of.
         """
+        if type(handle) is BulkHandle:
+            self.index.bulks.let_go(handle, handle.label, handle.singly)
+            return
         form = handle.form
         if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
@@ -141,7 +149,8 @@ class Dataspace:
         """Take back everything that observers were notified of, because the dataspace ends."""
         for handler in self.index.handlers():
             for notice in list((handler.notices or {}).values()):
-                self._tell_all(RETRACT, handler, notice.captures, notice.values, notice)
+                values = None if handler.raw else notice.values
+                self._tell_all(RETRACT, handler, notice.captures, values, notice)
 
     def _reaches(self, observer: Ref) -> bool:
         """Whether events for *observer* arrive in a turn of this system."""
@@ -153,6 +162,17 @@ class Dataspace:
         events = [(kind, observer, (SEQ, *notice.captures) if raw else notice.values, notice) for notice in notices]
         if events:
             self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
+
+
+def bulks_of(target: Ref) -> Bulks | None:
+    """Where a dataspace keeps bulks; None if *target* takes single records only: it is something else, has ended, or
+    somebody follows what turns do.
+    """
+    entity, facet = target.entity, target.facet
+    if type(entity) is not Dataspace or not facet.alive:
+        return None
+    system = entity.turn.system
+    return None if system.turn.tracing is not None or system.chronicle is not None else entity.index.bulks
 
 
 def dataspace(name: str = "dataspace") -> Ref:

@@ -119,6 +119,14 @@ class Handle:
             self._refuse()
         note_retraction(turn, self)
 
+    def go(self, turn: Turn) -> None:
+        """As :meth:`retract`, in this turn, which is one of its actor."""
+        note_retraction(turn, self)
+
+    def gone(self, turn: Turn) -> None:
+        """Note that what it stands for goes, whether its facet has it or not."""
+        turn.defer(self.target.facet.actor, (RETRACT, self.target, None, self))
+
     def replace(self, value: Value) -> Handle | None:
         """Assert *value* (None: nothing) in its place; return the new handle.
 
@@ -222,7 +230,10 @@ class Turn:
 
     def retract(self, handle: Handle) -> None:
         """Retract an assertion of a facet of this actor, if it is still asserted."""
-        note_retraction(self, handle)
+        if type(handle) is Handle:
+            note_retraction(self, handle)
+        else:
+            handle.go(self)
 
     def sync(self, target: Ref, peer: Ref) -> None:
         """Let *target* send True to *peer* once it has handled everything before, the retractions included."""

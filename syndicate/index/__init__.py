@@ -8,7 +8,7 @@ observers.
 
 Read in this order: :mod:`.path` (places in a value), :mod:`.analysis` (pattern to skeleton), :mod:`.interest` (an
 ``Observe`` as a value), :mod:`.compiled` (projections as generated functions), :mod:`.trie` (nodes, tables,
-handlers), :mod:`.index` (the whole).
+handlers), :mod:`.bulk` (many values at once), :mod:`.skeleton` (the whole).
 
 Source: Garnock-Jones 2018, "Indexing assertions and patterns"; ``docs/design/skeleton.md``.
 """

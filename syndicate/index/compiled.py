@@ -105,7 +105,7 @@ def factory(table, Notice, tell):
 {reach_each}
 {capture_each}
    t = notices.get(c)
-   if t is None: notices[c] = Notice(c, w)
+   if t is None: notices[c] = Notice(c)
    else: t.count += 1
  return add, remove, send, fill, recall
 """.replace("ASSERT", str(ASSERT))
@@ -145,13 +145,13 @@ def factory(
     taken = [writer.place(path) for path in captures]
     capture.append(f"c = {_tuple(taken)}")
     atoms = " or ".join(f"type({form}) is tuple" for form in taken)
-    capture.append(f"w = values_of(c) if {atoms} else c" if atoms else "w = c")
+    told = [*capture, f"w = c if not ({atoms}) else None if handler.raw else values_of(c)" if atoms else "w = c"]
     keep, drop = (_KEEP, _DROP) if places else ([], [])  # a table without places keeps nothing: see Table
     source = _TEMPLATE.format(
         key=key,
         reach=_indent(2, reach, "return"),
         reach_each=_indent(3, reach, "continue"),
-        capture=_indent(3, capture, "return"),
+        capture=_indent(3, told, "return"),
         capture_each=_indent(3, capture, "continue"),
         keep=_indent(2, keep),
         keep_each=_indent(3, keep),

@@ -10,6 +10,7 @@ Where it goes beyond the paper:
   baseline.  The price is that a shape's caches are built again for its next first observer.
 * The root's cache is a bag for each constructor, so that the first observer of a label does not look through all
   other values.
+* Many values of one constructor may come as one, and stay so where no observer looks (:mod:`.bulk`).
 * ``Observe`` assertions are expanded to their long form only while somebody looks at values of that constructor, or
   at all values.
 
@@ -27,6 +28,7 @@ from attrs import frozen
 from syndicate.errors import InternalError
 from syndicate.index.analysis import Constants, Skeleton
 from syndicate.index.bag import Bag
+from syndicate.index.bulk import Bulks
 from syndicate.index.interest import INTEREST, OBSERVE, expand
 from syndicate.index.path import Move, Path, child, class_of, move
 from syndicate.index.trie import NO_TABLES, Handler, Kept, Node, Notice, Table, Tell
@@ -143,6 +145,7 @@ class Index:
         self._tables = gate.tables
         self.otherwise: tuple[Table, ...] | None = NO_TABLES
         self.add, self.remove, self.send = gate.add, gate.remove, gate.send
+        self.bulks = Bulks(self._root, self._classes, gate.add, gate.remove)
 
     # ------------------------------------------------------------------------------------------------ values
 
@@ -222,9 +225,9 @@ class Index:
     def population(self, skeleton: Skeleton) -> int:
         """The most values that an observer of this skeleton can be notified of."""
         if not skeleton.shape:
-            return sum(map(len, self.bags.values()))
+            return self.values()
         head = skeleton.shape[0][1]
-        count = len(self.bags.get(head, ()))
+        count = len(self.bags.get(head, ())) + self.bulks.waiting().get(head, 0)
         return count + len(self.bags.get(INTEREST, ())) if head == OBSERVE else count
 
     def _reshaped(self, heads: Iterable[Frozen]) -> None:
@@ -245,6 +248,7 @@ class Index:
 
     def observe(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Notice]:
         """Add an observer; returns what it must be notified of at once."""
+        self.bulks.observed(skeleton, constants)
         node = self._extend(skeleton)
         table = node.table(skeleton)
         if table is None:
@@ -327,8 +331,13 @@ class Index:
 
     def __iter__(self) -> Iterator[Frozen]:
         """The distinct values that are present, ``Observe`` assertions in their compact form."""
+        self.bulks.open()
         for bag in self.bags.values():
             yield from bag
+
+    def values(self) -> int:
+        """How many distinct values are present; in bulks, equal ones count each."""
+        return sum(map(len, self.bags.values())) + sum(self.bulks.waiting().values())
 
     def handlers(self) -> Iterator[Handler]:
         """All handlers."""
@@ -347,7 +356,7 @@ class Index:
         """How large the index is."""
         nodes = list(self._root.below())
         return IndexSize(
-            values=sum(map(len, self.bags.values())),
+            values=self.values(),
             nodes=len(nodes),
             tables=sum(len(node.tables) for node in nodes),
             handlers=sum(1 for _ in self.handlers()),

@@ -45,12 +45,19 @@ Group: TypeAlias = tuple[HomeActor, bool, tuple[Ref, ...]]
 class Notice:
     """One tuple of captures that a handler's observers were notified of; also the *handle* by which they know it."""
 
-    __slots__ = ("captures", "count", "values")
+    __slots__ = ("_values", "captures", "count")
 
-    def __init__(self, captures: Captures, values: tuple[Value, ...]) -> None:
+    def __init__(self, captures: Captures, values: tuple[Value, ...] | None = None) -> None:
         self.captures = captures
-        self.values = values
+        self._values = values
         self.count = 1
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The captures as values: made once, when the first observer comes who wants them so."""
+        if self._values is None:
+            self._values = values_of(self.captures)
+        return self._values
 
     @property
     def form(self) -> Frozen:
@@ -64,17 +71,17 @@ class Tell(Protocol):
     """What the index calls with each event that it finds: the dataspace."""
 
     def __call__(
-        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...] | None, notice: Notice | None
     ) -> None:
-        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *notice* is the handle, of a
-        message None.
+        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *values* is None if all of them
+        are raw; *notice* is the handle, of a message None.
         """
 
 
 class Handler:
     """All observers of one skeleton with the same constants, and the captures that they were notified of."""
 
-    __slots__ = ("_groups", "notices", "observers")
+    __slots__ = ("_groups", "notices", "observers", "raw")
 
     def __init__(self) -> None:
         # None and a bare reference stand for the empty and the one-element dictionary: most handlers have one
@@ -82,9 +89,11 @@ class Handler:
         self.notices: dict[Captures, Notice] | None = None
         self.observers: Ref | dict[Ref, None] | None = None
         self._groups: tuple[Group, ...] | None = None
+        self.raw = False  # whether there are observers, and all of them want frozen forms
 
     def join(self, observer: Ref) -> None:
         """Add an observer."""
+        self.raw = observer.raw and (self.raw or self.observers is None)
         if self.observers is None:
             self.observers = observer
         elif isinstance(self.observers, Ref):
@@ -98,9 +107,10 @@ class Handler:
         self._groups = None
         if isinstance(self.observers, dict):
             self.observers.pop(observer, None)
+            self.raw = bool(self.observers) and all(each.raw for each in self.observers)
             return not self.observers
         if self.observers is observer:
-            self.observers = None
+            self.observers, self.raw = None, False
         return self.observers is None
 
     @property
@@ -227,8 +237,8 @@ class Table:
             handler.notices = {}
         notice = handler.notices.get(captures)
         if notice is None:
-            notice = handler.notices[captures] = Notice(captures, values_of(captures))
-            self._tell(ASSERT, handler, captures, notice.values, notice)
+            notice = handler.notices[captures] = Notice(captures)
+            self._tell(ASSERT, handler, captures, None if handler.raw else notice.values, notice)
         else:
             notice.count += 1
 
@@ -245,7 +255,7 @@ class Table:
         notice = handler.notices[captures]
         if notice.count == 1:
             del handler.notices[captures]
-            self._tell(RETRACT, handler, captures, notice.values, notice)
+            self._tell(RETRACT, handler, captures, None if handler.raw else notice.values, notice)
         else:
             notice.count -= 1
 
@@ -255,7 +265,7 @@ class Table:
         if handler is not None:
             captures = interpret(form, self.skeleton.captures)
             if captures is not MISSING:
-                self._tell(MESSAGE, handler, captures, values_of(captures), None)
+                self._tell(MESSAGE, handler, captures, None if handler.raw else values_of(captures), None)
 
     def _fill(self, forms: Iterable[Frozen]) -> None:
         for form in forms:
@@ -270,7 +280,7 @@ class Table:
                 continue
             notice = notices.get(captures)
             if notice is None:
-                notices[captures] = Notice(captures, values_of(captures))
+                notices[captures] = Notice(captures)
             else:
                 notice.count += 1
 

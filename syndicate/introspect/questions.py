@@ -321,6 +321,8 @@ class Introspection(Entity):
         values: Counter[str] = Counter()
         for head, bag in self._index.bags.items():
             values[_label(head)] += len(bag)
+        for head, count in self._index.bulks.waiting().items():
+            values[_label(head)] += count
         observed: Counter[str] = Counter()
         everywhere = 0
         for skeleton, _, handler in self._index.interests():
@@ -333,6 +335,8 @@ class Introspection(Entity):
         return [[name, values[name], observed[name] + everywhere] for name in sorted({*values, *observed})]
 
     def _entries(self, label: str) -> list[tuple[Frozen, int]]:
+        for head in [head for head in self._index.bulks.waiting() if _label(head) == label]:
+            self._index.bulks.open(head)
         bags = self._index.bags.items()
         return [entry for head, bag in bags if _label(head) == label for entry in bag.items()]
 

@@ -4,9 +4,13 @@ Rows come as a Z-set delta: records with weights.  A record is asserted while th
 that duplicates count and a deletion that comes before its insertion does no harm.  With keys, a row of positive
 weight takes the place of the row with its key, and a row of negative weight removes that.
 
+Many rows that are only added stay columns: *bulks*, which are in no sum until a step comes that changes something else.
+So each row is made into a record at most once, and for tables that only grow never.
+
 Contract: the results of :meth:`CurrentRows.change` are exactly the crossings of zero by the sums of the weights; a step
 whose weights cancel out returns nothing.  ``touched`` has every key (without keys: every record) whose entry may have
-changed since it was last cleared, so that a journal need write no others.
+changed since it was last cleared, so that a journal need write no others; ``fresh`` are the bulks since then, and
+``opened`` says that those of before are records now.  ``below`` counts the sums below zero.
 
 Source: PomoFlow, 2.1 (Z-sets); Budiu et al. 2023 (integrate, distinct); ``docs/design/spark.md``, "The path of a
 batch".
@@ -14,11 +18,12 @@ batch".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from attrs import define, field
 
 from syndicate.errors import SourceError
+from syndicate.spark.bulk import ArrowBulk, Rows
 from syndicate.spark.rows import Step
 from syndicate.values.value import Frozen, thaw
 
@@ -45,9 +50,58 @@ class CurrentRows:
     keyed: bool = False
     table: bool = False
     touched: dict[Frozen, None] | None = None
+    bulks: list[ArrowBulk] = field(factory=list)
+    fresh: list[ArrowBulk] = field(factory=list)
+    opened: bool = False
+    below: int = 0
+
+    def take(self, step: Step) -> ArrowBulk | None:
+        """Add a step whose rows are columns, and let them be columns; None, and no effect, if that cannot be.
+
+        It cannot where a row may stand for another one (with keys that are not new and all different), or meet a sum
+        below zero.  What is returned may repeat records that are there: it counts as often as it is there.
+        """
+        if not isinstance(step.changes, Rows):
+            return None
+        bulk = step.changes.bulk
+        if self.keyed:
+            if self.weights or self.of_key or self.bulks or not bulk.keys_differ():
+                return None
+        elif self.below:
+            return None
+        self.bulks.append(bulk)
+        if self.touched is not None:
+            self.fresh.append(bulk)
+        return bulk
+
+    def open(self) -> None:
+        """Let what are columns be records, each with its sum."""
+        bulks, self.bulks = self.bulks, []
+        if bulks:
+            self.opened = True
+            self.fresh.clear()
+        weights = self.weights
+        for bulk in bulks:
+            forms = bulk.forms()
+            if self.keyed:
+                self.of_key.update(zip(bulk.keys(), forms, strict=True))
+            if self.touched is not None:
+                self.touched.update(dict.fromkeys(self.of_key if self.keyed else forms))
+            if not weights:
+                weights.update(dict.fromkeys(forms, 1))
+                if len(weights) == len(forms):
+                    continue
+                weights.clear()
+            for form in forms:
+                weights[form] = weights.get(form, 0) + 1
 
     def there(self) -> list[Frozen]:
         """The records that are there."""
+        self.open()
+        return self.records()
+
+    def records(self) -> list[Frozen]:
+        """Those that are no columns."""
         return [form for form, weight in self.weights.items() if weight > 0]
 
     def change(self, step: Step) -> tuple[list[Frozen], list[Frozen]]:
@@ -56,6 +110,7 @@ class CurrentRows:
         Raises:
             SourceError: the step has two different records for one key.
         """
+        self.open()
         changes = self._replace(step) if self.keyed else step.changes
         net = dict(changes)  # to hash a record is what costs here: once, where no two rows are equal
         if len(net) < len(changes):
@@ -76,6 +131,7 @@ class CurrentRows:
                 weights[form] = after
             elif before:
                 del weights[form]
+            self.below += (after < 0) - (before < 0)
             if before <= 0 < after:
                 adds.append(form)
             elif after <= 0 < before:
@@ -86,7 +142,7 @@ class CurrentRows:
         """The weights by which a step with keys changes the records."""
         new: dict[Frozen, Frozen] = {}
         gone: dict[Frozen, None] = {}
-        for key, (form, weight) in zip(step.keys or (), step.changes, strict=True):
+        for key, (form, weight) in zip(_keys(step), step.changes, strict=True):
             if weight < 0:
                 gone[key] = None
             elif weight > 0 and (new.setdefault(key, form) != form or (self.table and weight > 1)):
@@ -115,6 +171,11 @@ class CurrentRows:
         Raises:
             SourceError: two rows of the table have the same key.
         """
+        if not (self.weights or self.bulks):
+            steps = list(steps)
+            if len(steps) == 1:
+                return steps[0]
+        self.open()
         if self.keyed:
             return self._become_keyed(steps)
         net: dict[Frozen, int] = {}
@@ -128,7 +189,7 @@ class CurrentRows:
     def _become_keyed(self, steps: Iterable[Step]) -> Step:
         new: dict[Frozen, Frozen] = {}
         for step in steps:
-            for key, (form, weight) in zip(step.keys or (), step.changes, strict=True):
+            for key, (form, weight) in zip(_keys(step), step.changes, strict=True):
                 if weight <= 0:
                     continue
                 if key in new or weight > 1:
@@ -137,6 +198,10 @@ class CurrentRows:
         gone = [(key, form) for key, form in self.of_key.items() if new.get(key) != form]
         come = [(key, form) for key, form in new.items() if self.of_key.get(key) != form]
         return Step([(form, -1) for _, form in gone] + [(form, 1) for _, form in come], [key for key, _ in gone + come])
+
+
+def _keys(step: Step) -> Sequence[Frozen]:
+    return step.changes.bulk.keys() if isinstance(step.changes, Rows) else step.keys or ()
 
 
 _OF_TABLE = "give key= the columns that tell all rows of the table apart"

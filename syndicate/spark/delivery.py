@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from syndicate.actors.bulk import BulkHandle, Division
+from syndicate.actors.dataspace import bulks_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, Turn, current
 from syndicate.actors.verbs import SyncReply
 from syndicate.collector import Pause, seldom
+from syndicate.index.bulk import Bulk
 from syndicate.values.value import Frozen, Ref, Value, freeze
 
 AHEAD: Final = 1000
@@ -30,12 +33,16 @@ look through it again and again, as it grows, costs a third of the time (measure
 
 @frozen
 class Move:
-    """One step: the records that it brings and takes, how many rows it was, and the record of its clock."""
+    """One step: the records that it brings and takes, how many rows it was, and the record of its clock; *bulk* are
+    records that it brings as well, as columns.
+    """
 
     adds: Sequence[Frozen]
     removes: Sequence[Frozen]
     size: int
     clock: Frozen | None = None
+    bulk: Bulk | None = None
+    division: Division | None = None
 
 
 @define(eq=False)
@@ -47,6 +54,17 @@ class Delivery:
     handles: dict[Frozen, Handle] = field(factory=dict)
     clock: Handle | None = None
     shown: dict[type, Handle] = field(factory=dict)
+    bulks: list[BulkHandle] = field(factory=list)
+
+    def divided(self, move: Move) -> Move:
+        """The step with its bulk divided by what observers look at, which costs too much for a turn: in any thread."""
+        bulks = bulks_of(self.ds)
+        if move.bulk is None:
+            return move
+        if bulks is None:
+            move.bulk.forms()
+            return move
+        return evolve(move, division=Division.of(bulks, move.bulk))
 
     async def batch(self, moves: Sequence[Move]) -> None:
         """Take the steps, a turn each, and wait until the dataspace has handled them."""
@@ -96,12 +114,30 @@ class Delivery:
         facet, ds, handles, assert_form = self.facet, self.ds, self.handles, turn.assert_form
         for form in move.adds:
             handles[form] = assert_form(facet, ds, form)
+        if move.bulk is not None:
+            self._send_bulk(turn, move.bulk, move.division)
         if move.clock is not None and (self.clock is None or self.clock.form != move.clock):
             clock, self.clock = self.clock, assert_form(facet, ds, move.clock)
             if clock is not None:
                 turn.retract(clock)
+        if move.removes:
+            bulks, self.bulks = self.bulks, []
+            for bulk in bulks:
+                bulk.take_apart(turn, handles)
         for form in move.removes:
             turn.retract(handles.pop(form))
+
+    def _send_bulk(self, turn: Turn, bulk: Bulk, division: Division | None) -> None:
+        """Assert many records, as one as far as nobody looks."""
+        bulks = bulks_of(self.ds)
+        if bulks is None:
+            for form in bulk.forms():
+                if form not in self.handles:
+                    self.handles[form] = turn.assert_form(self.facet, self.ds, form)
+            return
+        if division is None or not division.counts:
+            division = Division.of(bulks, bulk)
+        self.bulks.append(BulkHandle.assert_(turn, self.facet, self.ds, division))
 
     def acknowledged(self, done: trio.Event) -> None:
         """The dataspace has handled the batch."""

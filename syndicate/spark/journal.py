@@ -7,7 +7,8 @@ says which batch was the last.  At the next start the records in it are asserted
 it has is skipped, whatever Spark thinks.
 
 The entry of each record is its bytes (with keys: the bytes of its key), with its weight, so that a batch writes as
-much as it has changed.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.  Each row has
+much as it has changed.  Rows that are columns still (:class:`~syndicate.spark.current_rows.CurrentRows`) are written as
+such, as *blocks* of Arrow's stream format, and become entries together with them.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.  Each row has
 the CRC-32 of what is in it: a byte that a disk has changed may still make a form, and be another one.
 
 >>> from syndicate.values.value import freeze
@@ -33,18 +34,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgpack
 
 from syndicate.errors import SourceJournalError, StateError
+from syndicate.spark.bulk import ArrowBulk
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.storage import wal
 from syndicate.storage.lock import Lock
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, Value
 
-FORMAT: Final = 4
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT: Final = 5
 """The version of the file's format."""
+
+_WITHOUT_BLOCKS: Final = 4
+"""The version before: the same, without blocks."""
 
 _MAGIC: Final = 0x53594E4A
 _TAGS: Final = {tag.name: tag for tag in (BIG, BOOL, DICT, DOUBLE, SEQ, SET)}
@@ -54,6 +62,10 @@ SORTED: Final = 100_000
 _PATIENCE: Final = 2.0
 """Seconds to wait for the lock: a process that was just killed may still hold it."""
 
+BLOCK: Final = 2**25
+"""The bytes of a block, as a rule: SQLite takes no more than a thousand million for a value."""
+
+_BLOCKS: Final = "CREATE TABLE blocks (number INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL)"
 _SCHEMA: Final = """
 CREATE TABLE about (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE view (entry BLOB PRIMARY KEY, form BLOB, weight INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -141,7 +153,7 @@ class SourceJournal:
         magic, version = self._one("PRAGMA application_id")[0], self._one("PRAGMA user_version")[0]
         if not new and magic != _MAGIC:
             raise SourceJournalError(f"{self.path} is no journal of a Spark source: give journal= another path")
-        if not new and version != FORMAT:
+        if not new and version not in (FORMAT, _WITHOUT_BLOCKS):
             raise SourceJournalError(
                 f"the journal {self.path} is of format {version}, and this version of syndicate knows {FORMAT}: "
                 "use the version that wrote it, or another path"
@@ -152,7 +164,7 @@ class SourceJournal:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(f"PRAGMA application_id = {_MAGIC}")
             self._db.execute(f"PRAGMA user_version = {FORMAT}")
-            for statement in _SCHEMA.strip().split(";\n"):
+            for statement in (*_SCHEMA.strip().split(";\n"), _BLOCKS):
                 self._db.execute(statement)
             nothing = (-1, "", None, None)
             self._db.execute("INSERT INTO last VALUES (?, ?, ?, ?, ?)", (*nothing, _crc(*nothing)))
@@ -160,6 +172,9 @@ class SourceJournal:
             self._db.execute("COMMIT")
             return
         self._db.execute("BEGIN IMMEDIATE")  # takes the lock, and finds out who else has it
+        if version == _WITHOUT_BLOCKS:
+            self._db.execute(_BLOCKS)
+            self._db.execute(f"PRAGMA user_version = {FORMAT}")
         self._db.execute("COMMIT")
         if self._one("PRAGMA quick_check(1)")[0] != "ok":
             raise sqlite3.DatabaseError("malformed")
@@ -175,8 +190,13 @@ class SourceJournal:
 
     # ------------------------------------------------------------------------------------------------ reading
 
-    def current(self, keyed: bool = False, table: bool = False) -> CurrentRows:
-        """What is asserted, as the last batch left it; from now on it takes note of what it changes."""
+    def current(
+        self, keyed: bool = False, table: bool = False, bulk: Callable[[pa.Table], ArrowBulk] | None = None
+    ) -> CurrentRows:
+        """What is asserted, as the last batch left it; from now on it takes note of what it changes.
+
+        *bulk* makes one of the rows of blocks, where there may be some.
+        """
         current = CurrentRows(keyed=keyed, table=table, touched={})
         with self._explained(), self._lock:
             for entry, form, weight, crc in self._db.execute("SELECT entry, form, weight, crc FROM view"):
@@ -187,7 +207,22 @@ class SourceJournal:
                 else:
                     record = current.of_key[unpacked(entry)] = unpacked(form)
                     current.weights[record] = current.weights.get(record, 0) + weight
+            current.below = sum([weight < 0 for weight in current.weights.values()])
+            if tables := list(self._blocks()):
+                if bulk is None:
+                    raise sqlite3.DatabaseError("malformed")
+                import pyarrow as pa
+
+                current.bulks.append(bulk(pa.concat_tables(tables)))
         return current
+
+    def _blocks(self) -> Iterator[pa.Table]:
+        for data, crc in self._db.execute("SELECT data, crc FROM blocks ORDER BY number"):
+            import pyarrow as pa
+
+            if crc != zlib.crc32(data):
+                raise sqlite3.DatabaseError("malformed")
+            yield pa.ipc.open_stream(data).read_all()
 
     def expects(self, batch: int, query: str) -> bool:
         """Whether the batch is the next one; False if it is in the journal already.
@@ -224,6 +259,8 @@ class SourceJournal:
     ) -> None:
         """Begin a transaction, and write into it the batch and what the current has changed since the last one."""
         touched = list(current.touched or ())
+        fresh, opened = current.fresh, current.opened
+        current.fresh, current.opened = [], False
         if current.touched is not None:
             current.touched.clear()
         with self._explained(), self._lock:
@@ -231,6 +268,9 @@ class SourceJournal:
             try:
                 self._db.executemany("INSERT OR REPLACE INTO view VALUES (?, ?, ?, ?)", _entries(current, touched))
                 self._db.executemany("DELETE FROM view WHERE entry = ?", _absent(current, touched))
+                if opened:
+                    self._db.execute("DELETE FROM blocks")
+                self._db.executemany("INSERT INTO blocks (data, crc) VALUES (?, ?)", _blocks(fresh))
                 last = (batch, query, place, None if clock is None else packed(clock))
                 self._db.execute(
                     "UPDATE last SET batch = ?, query = ?, place = ?, clock = ?, crc = ?", (*last, _crc(*last))
@@ -318,6 +358,21 @@ def _entries(current: CurrentRows, touched: Iterable[Frozen]) -> Iterator[tuple[
         piece.sort()
         for entry, form, weight in piece:
             yield entry, form, weight, zlib.crc32(pack((entry, form, weight)))
+
+
+def _blocks(bulks: Iterable[ArrowBulk]) -> Iterator[tuple[memoryview, int]]:
+    """The rows of bulks in Arrow's stream format, in pieces of about the same size, and the sum of each."""
+    import pyarrow as pa
+
+    for bulk in bulks:
+        rows = bulk.table.num_rows
+        most = max(1, rows * BLOCK // max(bulk.table.nbytes, BLOCK))
+        for start in range(0, rows, most):
+            stream = pa.BufferOutputStream()
+            with pa.ipc.new_stream(stream, bulk.table.schema) as writer:
+                writer.write_table(bulk.table.slice(start, most))
+            data = memoryview(stream.getvalue())
+            yield data, zlib.crc32(data)
 
 
 def _crc(*items: bytes | str | int | None) -> int:

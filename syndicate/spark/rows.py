@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 from attrs import frozen
@@ -33,6 +33,7 @@ from attrs import frozen
 from syndicate.errors import SourceError
 from syndicate.flow.element import Element
 from syndicate.plan.heading import meant
+from syndicate.spark.bulk import Rows, bulk_of
 from syndicate.spark.columns import ANYTHING, fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS
 from syndicate.spark.place import Place
@@ -43,10 +44,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MANY: Final = 512
+"""Rows from which on it pays to let them be columns for as long as possible: an Arrow array has its price as well."""
+
+
 @frozen
 class Step:
     """Rows that take effect together: frozen records with weights, in no order.  ``keys`` are theirs, if rows have
     keys.
+
+    Rows that are all added, without an order, may be columns still: then ``changes`` are
+    :class:`~syndicate.spark.bulk.Rows`, and ``keys`` are None; their bulk has them.
 
     ``clock`` is the frozen record that says which step it is, if the source was asked for one; ``place`` is the
     commit in a feed, or the value of the sequence column.
@@ -193,6 +201,8 @@ class TableRows:
                     f"the column {self.sequence!r} orders the rows of {self.name}, but is null in some of them, or NaN"
                 )
             table = table.sort_by(self.sequence)
+        elif self.weight is None and counts is None and table.num_rows >= MANY:
+            return [Step(Rows(bulk_of(self.to, table, self.key)))]
         weights: Iterable[int] = self._weights(table)
         if counts is not None:
             weights = [weight * count for weight, count in zip(weights, counts, strict=True)]

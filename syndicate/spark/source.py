@@ -36,6 +36,7 @@ from syndicate.actors.verbs import current_facet, react, trio_task
 from syndicate.collector import Pause
 from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_schema, arrow_table
+from syndicate.spark.bulk import bulk_of
 from syndicate.spark.columns import described
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move
@@ -49,7 +50,7 @@ from syndicate.spark.outage import Outage
 from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.query import Query, trigger_of
 from syndicate.spark.rows import Step, TableRows
-from syndicate.values.value import Ref
+from syndicate.values.value import Frozen, Ref
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -306,12 +307,13 @@ class _Source(Follower):
             }
         )
         self.journal = journal = await self.in_thread(SourceJournal, self.options.journal, about, abandon=False)
-        self.current = await self.in_thread(journal.current, keyed, self.current.table, abandon=False)
+        bulk = functools.partial(bulk_of, self.rows.to, key=self.rows.key)
+        self.current = await self.in_thread(journal.current, keyed, self.current.table, bulk, abandon=False)
         self.last, self.place = journal.last, None if journal.place is None else Place.of(journal.place)
         self.looked = self.last >= 0
         if self.looked:
-            there = self.current.there()
-            await self.deliver(MicroBatch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
+            move = await self.in_thread(self._there, journal.clock)
+            await self.deliver(MicroBatch([move], self.last, 0, time.monotonic()))
             await self.caught_up()
 
     # ------------------------------------------------------------------------------------------------ where rows come
@@ -526,7 +528,19 @@ class _Source(Follower):
     def _plan(self, steps: Sequence[Step]) -> list[Move]:
         """What the steps bring and take; from now on it is asserted."""
         with Pause():
-            return [Move(*self.current.change(step), len(step.changes), step.clock) for step in steps]
+            return [self._move(step) for step in steps]
+
+    def _there(self, clock: Frozen | None) -> Move:
+        """What brings all that is there."""
+        there, bulks = self.current.records(), self.current.bulks
+        bulk = bulks[0] if bulks else None  # a journal gives one
+        return self.delivery.divided(Move(there, [], len(there) + len(bulk or ()), clock, bulk))
+
+    def _move(self, step: Step) -> Move:
+        bulk = self.current.take(step)
+        if bulk is not None:
+            return self.delivery.divided(Move([], [], len(bulk), step.clock, bulk))
+        return Move(*self.current.change(step), len(step.changes), step.clock)
 
     async def deliver(self, batch: MicroBatch) -> None:
         """Bring the batch into the dataspace, and go on behind it."""
