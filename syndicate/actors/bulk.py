@@ -104,7 +104,7 @@ class BulkHandle(Handle):
         return handle
 
     @property
-    def form(self) -> Frozen:  # type: ignore[override]  # in the place of a slot
+    def form(self) -> Frozen:  # in the place of a slot
         """All records, as a sequence."""
         waiting = () if self.waiting is None else self.waiting.forms()
         return (SEQ, *self._looked, *waiting)

@@ -47,7 +47,8 @@ class ArrowBulk:
         self._forms = made
 
     def __len__(self) -> int:
-        return self.table.num_rows
+        rows: int = self.table.num_rows
+        return rows
 
     def forms(self) -> Sequence[Frozen]:
         """The records: made once."""
@@ -68,8 +69,8 @@ class ArrowBulk:
         if not all(t.is_integer(each.type) or t.is_string(each.type) or t.is_boolean(each.type) for each in columns):
             return False
         names = [str(place) for place in range(len(columns))]
-        kinds = self.table.select(self.key).rename_columns(names).group_by(names).aggregate([])
-        return kinds.num_rows == self.table.num_rows
+        kinds: int = self.table.select(self.key).rename_columns(names).group_by(names).aggregate([]).num_rows
+        return kinds == len(self)
 
     def split(self, field: int, constants: Collection[Frozen]) -> tuple[ArrowBulk, ArrowBulk]:
         """As :meth:`syndicate.index.bulk.Bulk.split`, by columns of integers and of text; of another one, all may
