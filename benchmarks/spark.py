@@ -41,6 +41,7 @@ class Group:
 
 GROUPS = (
     Group("source", "benchmarks.spark_source"),
+    Group("columns", "benchmarks.spark_columns"),
     Group("engine", "benchmarks.spark_engine"),
     Group("memory", "benchmarks.spark_memory"),
 )

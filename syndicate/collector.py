@@ -53,8 +53,9 @@ class Pause:
             if self._ageing and gc.get_count()[0] > MANY_OBJECTS and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
-            gc.enable()
             _pauses.discard(self)
+            if not _pauses:  # of two that end at once, in two threads, at least one sees that
+                gc.enable()
             self._works = False
 
     def __enter__(self) -> None:
@@ -65,7 +66,7 @@ class Pause:
 
 
 _pauses: Final[set[Pause]] = set()
-"""Those in force that found the collector at work; each end of one sets it to work again."""
+"""Those in force that found the collector at work, or one of them in force; the end of the last sets it to work."""
 
 
 class _Thresholds:

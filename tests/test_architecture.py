@@ -60,8 +60,8 @@ INSIDE = {
         address lobby stream tls greeting origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        journal loop signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace
-        supervise attempt portal keep
+        journal loop signals trace block facet lane turn actor system chronicle field verbs during timer query bulk
+        dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
         row site declaration rule namespace rules block collection lattices state tick instance insight agent body
@@ -99,6 +99,7 @@ INSIDE = {
     "syndicate.flow.operators": """
         arrangement ranking context bilinear distinct groups linear error_location nested traces
     """,
+    "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.lattice": """
         method ordering table contents lattice boolean delta tabled counted extremum law product sets bag fold
         map clock samples laws
@@ -110,8 +111,8 @@ INSIDE = {
         tape shrink order history agenda clock disk process guard properties
     """,
     "syndicate.spark": """
-        columns delivery errors feed java outage progress arrays arrow awaited difference engine query session
-        follower place stepping table rows current_rows journal sink source streaming
+        columns bulk errors feed java outage progress arrays arrow awaited difference engine query session
+        place stepping table rows current_rows delivery follower journal sink source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts

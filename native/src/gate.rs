@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use crate::slot::Slot;
+use crate::slot::{set_default, Slot};
 
 static TABLE_NAMES: PyOnceLock<TableNames> = PyOnceLock::new();
 
@@ -103,11 +103,10 @@ impl Gate {
             }
         };
         let bag = bag.cast_into::<PyDict>()?;
-        if let Some(count) = bag.get_item(&form)? {
+        if let Some(count) = set_default(&bag, &form, &1i64.into_pyobject(py)?.into_any())? {
             bag.set_item(&form, count.extract::<i64>()? + 1)?;
             return Ok(false);
         }
-        bag.set_item(&form, 1)?;
         match self.tables_of(&head)? {
             Some(tables) => {
                 for table in tables.iter() {

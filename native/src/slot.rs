@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 /// CPython's `PyMemberDescrObject`, which `pyo3::ffi` does not have.
 #[repr(C)]
@@ -96,4 +96,22 @@ impl Slot {
         // SAFETY: an object has a type.
         unsafe { ffi::Py_TYPE(object.as_ptr()) == self.class.as_ptr() as *mut ffi::PyTypeObject }
     }
+}
+
+/// Put *value* under *key* if nothing is there; return what is there otherwise.  One look, where two would hash twice.
+#[inline]
+pub fn set_default<'py>(
+    dictionary: &Bound<'py, PyDict>,
+    key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let size = dictionary.len();
+    // SAFETY: what is returned is borrowed from the dictionary, or null with an exception.
+    let there = unsafe {
+        Bound::from_borrowed_ptr_or_err(
+            dictionary.py(),
+            ffi::PyDict_SetDefault(dictionary.as_ptr(), key.as_ptr(), value.as_ptr()),
+        )?
+    };
+    Ok(if dictionary.len() > size { None } else { Some(there) })
 }

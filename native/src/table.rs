@@ -2,7 +2,7 @@
 
 use crate::delivery::{Telling, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{thawed, Names};
-use crate::slot::Slot;
+use crate::slot::{set_default, Slot};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -317,11 +317,6 @@ impl Program {
         captures: &Bound<'py, PyTuple>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = captures.py();
-        if let Some(notice) = notices.get_item(captures)? {
-            let count: i64 = names.count.get(&notice)?.extract()?;
-            names.count.set(&notice, (count + 1).into_pyobject(py)?.into_any())?;
-            return Ok(None);
-        }
         let notice = if names.count.is_of(self.notice.bind(py)) {
             let notice = names.count.allocate(py)?;
             names.notice_captures.set(&notice, captures.clone().into_any())?;
@@ -331,8 +326,14 @@ impl Program {
         } else {
             self.notice.bind(py).call1((captures,))?
         };
-        notices.set_item(captures, &notice)?;
-        Ok(Some(notice))
+        match set_default(notices, captures, &notice)? {
+            None => Ok(Some(notice)),
+            Some(there) => {
+                let count: i64 = names.count.get(&there)?.extract()?;
+                names.count.set(&there, (count + 1).into_pyobject(py)?.into_any())?;
+                Ok(None)
+            }
+        }
     }
 }
 

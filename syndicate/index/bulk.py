@@ -104,7 +104,7 @@ class Bulks:
     def divide(self, bulk: Bulk) -> tuple[Sequence[Frozen], Bulk | None]:
         """The records that a handler could match, as values, and the others.
 
-        Costs a look at a column for each skeleton.  Any thread may ask, since ``observers`` tells whether the answer
+        Costs a look at a column for each skeleton.  Every thread may ask, since ``observers`` tells whether the answer
         still counts.
         """
         node = self._classes.get(bulk.label)

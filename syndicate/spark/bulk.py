@@ -53,7 +53,7 @@ class ArrowBulk:
     def forms(self) -> Sequence[Frozen]:
         """The records: made once."""
         if self._forms is None:
-            with Pause():
+            with Pause(ageing=True):
                 self._forms = records(self.to, self.table)
         return self._forms
 

@@ -7,9 +7,10 @@ says which batch was the last.  At the next start the records in it are asserted
 it has is skipped, whatever Spark thinks.
 
 The entry of each record is its bytes (with keys: the bytes of its key), with its weight, so that a batch writes as
-much as it has changed.  Rows that are columns still (:class:`~syndicate.spark.current_rows.CurrentRows`) are written as
-such, as *blocks* of Arrow's stream format, and become entries together with them.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.  Each row has
-the CRC-32 of what is in it: a byte that a disk has changed may still make a form, and be another one.
+much as it has changed.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.  Rows that are
+columns still (:class:`~syndicate.spark.current_rows.CurrentRows`) are *blocks* of Arrow's stream format, and become
+entries when they become records. Each row of the file
+has the CRC-32 of what is in it: a byte that a disk has changed may still make a form, and be another one.
 
 >>> from syndicate.values.value import freeze
 >>> form = freeze({"a": [1, 2.5, True, Symbol("b")]})
@@ -62,7 +63,7 @@ SORTED: Final = 100_000
 _PATIENCE: Final = 2.0
 """Seconds to wait for the lock: a process that was just killed may still hold it."""
 
-BLOCK: Final = 2**25
+BLOCK_BYTES: Final = 2**25
 """The bytes of a block, as a rule: SQLite takes no more than a thousand million for a value."""
 
 _BLOCKS: Final = "CREATE TABLE blocks (number INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL)"
@@ -366,7 +367,7 @@ def _blocks(bulks: Iterable[ArrowBulk]) -> Iterator[tuple[memoryview, int]]:
 
     for bulk in bulks:
         rows = bulk.table.num_rows
-        most = max(1, rows * BLOCK // max(bulk.table.nbytes, BLOCK))
+        most = max(1, rows * BLOCK_BYTES // max(bulk.table.nbytes, BLOCK_BYTES))
         for start in range(0, rows, most):
             stream = pa.BufferOutputStream()
             with pa.ipc.new_stream(stream, bulk.table.schema) as writer:

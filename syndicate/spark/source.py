@@ -39,7 +39,7 @@ from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.bulk import bulk_of
 from syndicate.spark.columns import described
 from syndicate.spark.current_rows import CurrentRows
-from syndicate.spark.delivery import Delivery, Move
+from syndicate.spark.delivery import Delivery, Move, move_of
 from syndicate.spark.difference import SnapshotDifference
 from syndicate.spark.errors import Interrupted, explained
 from syndicate.spark.feed import WORDS, Feed, Named, feed_of
@@ -528,19 +528,13 @@ class _Source(Follower):
     def _plan(self, steps: Sequence[Step]) -> list[Move]:
         """What the steps bring and take; from now on it is asserted."""
         with Pause():
-            return [self._move(step) for step in steps]
+            return [move_of(self.delivery, self.current, step) for step in steps]
 
     def _there(self, clock: Frozen | None) -> Move:
         """What brings all that is there."""
         there, bulks = self.current.records(), self.current.bulks
         bulk = bulks[0] if bulks else None  # a journal gives one
         return self.delivery.divided(Move(there, [], len(there) + len(bulk or ()), clock, bulk))
-
-    def _move(self, step: Step) -> Move:
-        bulk = self.current.take(step)
-        if bulk is not None:
-            return self.delivery.divided(Move([], [], len(bulk), step.clock, bulk))
-        return Move(*self.current.change(step), len(step.changes), step.clock)
 
     async def deliver(self, batch: MicroBatch) -> None:
         """Bring the batch into the dataspace, and go on behind it."""

@@ -47,9 +47,10 @@ def test_pauses_end_in_any_order(works: bool, ends: tuple[int, ...]) -> None:
     for pause in pauses:
         pause.__enter__()
         assert not gc.isenabled()
-    for number in ends:
+    for count, number in enumerate(ends, 1):
         pauses[number].end()
         pauses[number].end()
+        assert gc.isenabled() is (works and count == 3)
     assert gc.isenabled() is works
     with Pause():
         assert not gc.isenabled()

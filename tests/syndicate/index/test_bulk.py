@@ -61,7 +61,9 @@ def test_a_bulk_is_its_records(hot: int, kind: type[FormsBulk], monkeypatch: pyt
         alone: list[Frozen] = []
         observing: list[tuple[Any, Any, Ref]] = []
         for _ in range(data.draw(st.integers(1, 10))):
-            what = data.draw(st.sampled_from(["bulk", "bulk", "late", "gone", "add", "remove", "observe", "leave", "send"]))
+            what = data.draw(
+                st.sampled_from(["bulk", "bulk", "late", "gone", "add", "remove", "observe", "leave", "send"])
+            )
             if what in ("bulk", "late"):
                 forms = [freeze(value) for value in data.draw(some)]
                 bulks, share = bulky.index.bulks, object()
@@ -94,7 +96,8 @@ def test_a_bulk_is_its_records(hot: int, kind: type[FormsBulk], monkeypatch: pyt
             elif what == "observe":
                 observing.append((*analyse(data.draw(asked)), data.draw(st.sampled_from(OBSERVERS))))
                 one, other = (
-                    Counter(notice.captures for notice in world.index.observe(*observing[-1])) for world in (bulky, single)
+                    Counter(notice.captures for notice in world.index.observe(*observing[-1]))
+                    for world in (bulky, single)
                 )
                 assert one == other
             elif what == "leave" and observing:
@@ -128,6 +131,7 @@ def test_what_nobody_looks_at_stays_as_it_is() -> None:
     """A pattern with a constant opens the records with that, before and after they come, and leaves the others."""
     heard: list[Any] = []
     index = Index(lambda kind, handler, captures, values, notice: heard.append((kind, values)))
+
     def observe(*fields: Any) -> Sequence[Any]:
         return [notice.values for notice in index.observe(*analyse(Record(Symbol("size"), list(fields))), OBSERVERS[0])]
 

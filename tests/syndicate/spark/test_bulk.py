@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -17,21 +16,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, open_system, record, ref, spawn
-from syndicate.actors.bulk import BulkHandle
+from syndicate.actors.bulk import BulkHandle, Division
+from syndicate.actors.dataspace import bulks_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.turn import Handle, current
 from syndicate.actors.verbs import current_facet, linked_task
-from syndicate.errors import SourceError
+from syndicate.errors import NotInTurn, SourceError
 from syndicate.index.interest import interest
 from syndicate.spark import rows as rows_module
-from syndicate.spark.bulk import ArrowBulk, bulk_of
+from syndicate.spark.bulk import bulk_of
 from syndicate.spark.columns import NULL, records
 from syndicate.spark.current_rows import CurrentRows
-from syndicate.spark.delivery import Delivery, Move
+from syndicate.spark.delivery import Delivery, Move, move_of
 from syndicate.spark.journal import SourceJournal, described
 from syndicate.spark.rows import TableRows
-from syndicate.values.value import Frozen, freeze
+from syndicate.values.value import freeze
 
 
 @record
@@ -42,6 +42,12 @@ class Crate:
     size: int
 
 
+def pattern_of_nulls() -> Any:
+    """The crates without a name."""
+    nothing: Any = NULL
+    return Crate(nothing, capture())
+
+
 ROW = st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from([1, 2, -2, None]))
 PATTERNS: dict[str, Callable[[], Any]] = {
     "all": lambda: Crate(capture(), capture()),
@@ -49,11 +55,11 @@ PATTERNS: dict[str, Callable[[], Any]] = {
     "names": lambda: Crate(capture(), ANY),
     "a": lambda: Crate("a", capture()),
     "-2": lambda: Crate(capture(), -2),
-    "nulls": lambda: Crate(Symbol("null"), capture()),
+    "nulls": pattern_of_nulls,
     "both": lambda: Crate("b", 2),
     "nobody": lambda: Crate("z", capture()),
     "integers": lambda: Crate(capture(), capture(int)),
-    "any": lambda: capture(),
+    "any": capture,
 }
 
 
@@ -133,7 +139,7 @@ class Side:
                 steps = self.rows.steps(table)
                 if self.table:
                     steps = [self.current.become(steps)]
-                moves = [self._move(step) for step in steps]
+                moves = [move_of(self.delivery, self.current, step) for step in steps]
             except SourceError as error:
                 return str(error)
         self.number += 1
@@ -143,12 +149,6 @@ class Side:
         await self.delivery.batch(moves)
         await self.system.settle()
         return ""
-
-    def _move(self, step: Any) -> Move:
-        bulk = self.current.take(step)
-        if bulk is not None:
-            return self.delivery.divided(Move([], [], len(bulk), None, bulk))
-        return Move(*self.current.change(step), len(step.changes))
 
     async def watch(self, name: str, raw: bool) -> None:
         """One more observer, or one less."""
@@ -166,7 +166,7 @@ class Side:
 
     async def restart(self) -> None:
         """Kill the source, and let another one go on with the journal."""
-        self.source.enter(lambda: 1 / 0)  # type: ignore[arg-type,return-value]  # whatever it returns
+        self.source.enter(lambda: 1 / 0)
         self.system.spawn(self._keep, "source", name="source")
         await self.system.settle()
         if self.journal is not None:
@@ -182,6 +182,77 @@ class Side:
         """What observers were told since the last time."""
         heard, self.heard[:] = Counter(self.heard), []
         return heard
+
+
+COLUMNS = {
+    pa.int8(): st.integers(-3, 3),
+    pa.int64(): st.sampled_from([-2, 2**62, -(2**63), 0]),
+    pa.uint64(): st.sampled_from([0, 2**64 - 1, 2**62]),
+    pa.string(): st.sampled_from(["", "a", "null"]),
+    pa.large_string(): st.sampled_from(["", "a"]),
+    pa.float64(): st.sampled_from([0.0, -0.0, 1.0, float("nan")]),
+    pa.bool_(): st.booleans(),
+    pa.date32(): st.just(dt.date(2026, 1, 2)),
+    pa.binary(): st.just(b"a"),
+    pa.list_(pa.int64()): st.lists(st.integers(0, 1), max_size=2),
+}
+
+
+@given(st.data(), st.sampled_from(list(COLUMNS)))
+def test_a_split_leaves_no_match(data: st.DataObject, kind: pa.DataType) -> None:
+    """Of every type of column: what holds a constant is among what may, and what may not is all else."""
+    items = data.draw(st.lists(st.none() | COLUMNS[kind], max_size=5))
+    table = pa.table({"name": pa.array(items, kind), "size": pa.array([1] * len(items), pa.int64())})
+    bulk = bulk_of(Crate, table)
+    assert list(bulk.forms()) == records(Crate, table)
+    others = st.sampled_from([True, 1, "a", 1.0, 2**62, 2**70, -2, Symbol("a"), b"a"])
+    asked = [freeze(value) for value in data.draw(st.lists(others, max_size=2))]
+    asked += data.draw(st.lists(st.sampled_from([form[1] for form in bulk.forms()] or [NULL]), max_size=2))
+    looked, rest = bulk.split(0, asked)
+    assert Counter([*looked.forms(), *rest.forms()]) == Counter(bulk.forms())
+    assert [form for form in rest.forms() if form[1] in asked] == []
+    assert bulk.split(7, asked)[0].forms() == []
+
+
+def test_what_is_no_value_is_told_at_once() -> None:
+    """A time beyond the years 1 to 9999, and text that is no UTF-8, are errors when the bulk is made, and not later."""
+    times = pa.array([0, 2**60], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    text = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
+    for name, column in (("size", times), ("name", text)):
+        other = {"size": "name", "name": "size"}[name]
+        with pytest.raises(SourceError, match=f"the column '{name}' of type .* holds what has no value here"):
+            bulk_of(Crate, pa.table({name: column, other: ["a"] * len(column)}))
+    good = pa.array([None, 0, 1_000_000], pa.timestamp("s"))
+    assert len(bulk_of(Crate, pa.table({"size": good, "name": good})).forms()) == 3
+
+
+async def test_a_handle_of_many() -> None:
+    """A bulk has one handle, which is refused outside of turns, and gone like any other, once."""
+    made: list[Any] = []
+    async with open_system() as system:
+
+        def boot() -> None:
+            ds = dataspace()
+            bulks = bulks_of(ds)
+            assert bulks is not None
+            bulk = bulk_of(Crate, table_of([("a", 1), ("b", 2), ("a", 1)]))
+            handle = BulkHandle.assert_(current("boot"), current_facet(), ds, Division.of(bulks, bulk))
+            made.extend([ds, handle])
+            linked_task(trio.sleep_forever)
+
+        actor = system.spawn(boot)
+        await system.settle()
+        ds, handle = made
+        assert len(handle.value) == 3
+        assert handle.live
+        with pytest.raises(NotInTurn):
+            handle.retract()
+        index = ds.entity.index
+        assert (index.values(), len(list(index))) == (3, 2)
+        for _ in range(2):
+            actor.root.enter(handle.retract)
+            await system.settle()
+            assert (index.values(), handle.live) == (0, False)
 
 
 KINDS = ("append", "weights", "table", "keyed", "keyed table")
