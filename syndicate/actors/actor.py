@@ -19,7 +19,7 @@ import trio
 
 from syndicate.actors.facet import Facet, settle_facets
 from syndicate.actors.trace import Started, Stopped
-from syndicate.actors.turn import Turn, current, here
+from syndicate.actors.turn import HandleOfMany, Turn, current, here
 from syndicate.errors import NotCallable, WrongActor, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
@@ -236,7 +236,10 @@ class Actor:
         for facet in [*self.root.below(), *unborn]:
             for own in facet.handles:
                 if own not in unseen:
-                    own.gone(turn)
+                    if isinstance(own, HandleOfMany):
+                        own.gone(turn)
+                    else:
+                        turn.defer(own.target.facet.actor, (RETRACT, own.target, None, own))
         for facet in self.root.below():
             facet.alive, facet.stopping = False, True
             facet.handles.clear()

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from syndicate.actors.turn import Handle, Turn, current
+from syndicate.actors.turn import Handle, HandleOfMany, Turn, current
 from syndicate.index.bulk import Bulk, Bulks
 from syndicate.index.event import ASSERT, RETRACT, Event
 from syndicate.values.value import SEQ, Frozen, Ref
@@ -76,7 +76,7 @@ class _Single:
         self.form = form
 
 
-class BulkHandle(Handle):
+class BulkHandle(HandleOfMany):
     """The assertion of a bulk by a facet, until it is retracted or taken apart."""
 
     __slots__ = ("_bulks", "_looked", "label", "observers", "singly", "waiting")

@@ -119,14 +119,6 @@ class Handle:
             self._refuse()
         note_retraction(turn, self)
 
-    def go(self, turn: Turn) -> None:
-        """As :meth:`retract`, in this turn, which is one of its actor."""
-        note_retraction(turn, self)
-
-    def gone(self, turn: Turn) -> None:
-        """Note that what it stands for goes, whether its facet has it or not."""
-        turn.defer(self.target.facet.actor, (RETRACT, self.target, None, self))
-
     def replace(self, value: Value) -> Handle | None:
         """Assert *value* (None: nothing) in its place; return the new handle.
 
@@ -154,6 +146,20 @@ class Handle:
 
     def __repr__(self) -> str:
         return f"<Handle of {self.value!r}>"
+
+
+class HandleOfMany(Handle):
+    """One handle for many records, which a turn retracts in a way of its own."""
+
+    __slots__ = ()
+
+    def go(self, turn: Turn) -> None:
+        """Retract them, if its facet still asserts them, in a turn of its actor."""
+        raise NotImplementedError
+
+    def gone(self, turn: Turn) -> None:
+        """Note that they go, whether its facet has them or not."""
+        raise NotImplementedError
 
 
 class Turn:
@@ -230,10 +236,10 @@ class Turn:
 
     def retract(self, handle: Handle) -> None:
         """Retract an assertion of a facet of this actor, if it is still asserted."""
-        if type(handle) is Handle:
-            note_retraction(self, handle)
-        else:
+        if isinstance(handle, HandleOfMany):
             handle.go(self)
+        else:
+            note_retraction(self, handle)
 
     def sync(self, target: Ref, peer: Ref) -> None:
         """Let *target* send True to *peer* once it has handled everything before, the retractions included."""
