@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -22,9 +23,10 @@ from relay.demo import flights
 from relay.demo.flights import Count, Timetable
 from relay.demo.tower import Airborne, InTheAir, Over, Today, tower
 from relay.server.broker import Broker
+from relay.server.console import console
 from syndicate import Ref, capture, current_facet, dataspace, on_asserted, on_stop_or_crash, open_system, send
 from syndicate.actors.facet import Facet
-from syndicate.errors import ActorCrashed, SyndicateError
+from syndicate.errors import ActorCrashed, ServerMissing, SyndicateError
 from syndicate.spark import open_session, spark_source
 from syndicate.spark.errors import explained
 
@@ -113,6 +115,8 @@ class _Replay:
         """Be the first actor, whose crash ends the system: the dataspace, the broker, and later the source."""
         self.facet, self.ds = current_facet(), dataspace()
         Broker(["tcp://127.0.0.1:0"], ds=self.ds, opened=self._opened)()
+        with suppress(ServerMissing):  # an extra, which the demo works without
+            console(self.ds, opened=lambda address: self.show.say(f"Look at it in a browser: {address}"))
         on_asserted(self.ds, Today(capture()))(self.show.today)
         on_asserted(self.ds, InTheAir("all", "flights", capture()))(self.show.aloft)
 

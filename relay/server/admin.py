@@ -25,10 +25,12 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import trio
 from attrs import evolve
 
+from relay.capabilities.sturdy import mint, show
 from relay.server.config import Admin
 from relay.server.metrics import Journal, registry
 from relay.transport import Address
@@ -87,6 +89,16 @@ class AdminPort:
                 f"cannot serve health and metrics on {admin}: {why}: give another address with --admin"
             ) from None
         self.url = f"http://{evolve(admin, port=self._socket.getsockname()[1])}/"
+
+    @property
+    def questions(self) -> str:
+        """The capability to ask questions, as text."""
+        return show(mint("introspect", self._broker.admin_key))
+
+    @property
+    def console(self) -> str:
+        """The address of the console, with that capability behind ``#``."""
+        return f"{self.url}console/#cap={quote(self.questions)}"
 
     def close(self) -> None:
         """Close it, if it was never served."""

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from urllib.parse import quote
 
 import trio
 
@@ -169,9 +168,8 @@ class Service:
         lines.append(f"watch it      {_console(first, show(mint('syndicate', key)))}")
         if self._port is not None:
             lines.append(f"watch itself  {_console(first, show(mint('admin', self.broker.admin_key)))}")
-            questions = show(mint("introspect", self.broker.admin_key))
-            lines.append(f"introspect    {questions}")
-            lines.append(f"console       {self._port.url}console/#cap={quote(questions)}")
+            lines.append(f"introspect    {self._port.questions}")
+            lines.append(f"console       {self._port.console}")
             lines.append(f"health        {self._port.url}")
         lines.append(f"runs as       {DESCRIPTION}")
         return lines
