@@ -24,7 +24,7 @@ async def test_it_is_served_while_the_program_runs() -> None:
         await trio.testing.wait_all_tasks_blocked()
         (address,) = addresses
         page, _, cap = address.partition("#cap=")
-        assert unquote(cap).startswith("<ref {oid: \"introspect\" sig: ")
+        assert unquote(cap).startswith('<ref {oid: "introspect" sig: ')
 
         def load(name: str) -> tuple[str, bytes]:
             with urllib.request.urlopen(page + name) as answer:
@@ -66,7 +66,6 @@ def test_a_port_that_is_taken() -> None:
 
 def test_the_program_ends_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """A console keeps nothing alive; by default its address is printed where results are not."""
-
     run(lambda: console(dataspace()))
     out, err = capsys.readouterr()
     assert out == ""
