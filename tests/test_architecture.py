@@ -48,7 +48,8 @@ INSIDE = {
         program running verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
-        quotas remarks config disk flow_gate journal durable state units governor operators broker metrics admin service
+        quotas remarks config disk flow_gate journal durable state units governor operators broker metrics admin console
+        service
     """,
     "relay.session": """
         deadlines membrane backlog proxy statistics outbox peer_assertions patch reach synced trail session link
