@@ -7,22 +7,33 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgpack
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syndicate import Record, Symbol
+from syndicate import Record, Symbol, record
 from syndicate.errors import SourceJournalError
 from syndicate.spark import journal as module
+from syndicate.spark.bulk import Rows, bulk_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.journal import SourceJournal, described, packed, unpacked
 from syndicate.spark.rows import Step
 from syndicate.values.value import freeze
 from tests.strategies import values
+
+
+@record
+class Box:
+    """A row."""
+
+    name: str
+
 
 ABOUT = described({"record": "Box(name)", "key": []})
 
@@ -318,3 +329,56 @@ def test_batches_that_do_not_follow(path: Path) -> None:
     with pytest.raises(SourceJournalError, match="ends with batch 2, and the checkpoint goes on with 4: the journal"):
         journal.expects(4, "q")
     journal.close()
+
+
+def standing_columns(journal: SourceJournal, rows: int) -> CurrentRows:
+    """What a journal has, with rows as columns beside it, which are in its next batch."""
+    standing = journal.current(bulk=partial(bulk_of, Box))
+    table = pa.table({"name": [f"name-{number}" for number in range(rows)]})
+    assert standing.take(Step(Rows(bulk_of(Box, table)))) is not None
+    return standing
+
+
+def test_a_journal_without_blocks(path: Path) -> None:
+    """A journal of the format before is taken over, with what it says, and holds blocks from then on."""
+    journal = SourceJournal(path, ABOUT)
+    standing = journal.current()
+    standing.change(Step([("form", 1)]))
+    journal.write(standing, 0)
+    journal.commit()
+    journal.close()
+    with sqlite3.connect(path) as before:
+        before.execute("DROP TABLE blocks")
+        before.execute("PRAGMA user_version = 4")
+    before.close()
+    for batch in (1, 2):
+        journal = SourceJournal(path, ABOUT)
+        standing = standing_columns(journal, 10)
+        assert standing.weights == {"form": 1}
+        journal.write(standing, batch)
+        journal.commit()
+        journal.close()
+    journal = SourceJournal(path, ABOUT)
+    there = set(journal.current(bulk=partial(bulk_of, Box)).there())
+    assert there == {"form", *[(Symbol("Box"), f"name-{number}") for number in range(10)]}
+    journal.close()
+
+
+def test_a_changed_byte_of_a_block(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are of about the same size, and a byte of one that a disk has changed is found."""
+    monkeypatch.setattr(module, "BLOCK_BYTES", 100)
+    journal = SourceJournal(path, ABOUT)
+    journal.write(standing_columns(journal, 100), 0)
+    journal.commit()
+    assert journal._one("SELECT count(*) FROM blocks")[0] > 5
+    journal.close()
+    good = path.read_bytes()
+    assert good.count(b"name-77") == 1
+    path.write_bytes(good.replace(b"name-77", b"name-78"))
+    again = SourceJournal(path, ABOUT)
+    with contextlib.closing(again), pytest.raises(SourceJournalError, match="is damaged"):
+        again.current(bulk=partial(bulk_of, Box))
+    path.write_bytes(good)
+    again = SourceJournal(path, ABOUT)
+    assert len(again.current(bulk=partial(bulk_of, Box)).there()) == 100
+    again.close()
