@@ -43,6 +43,7 @@ GROUPS = (
     Group("source", "benchmarks.spark_source"),
     Group("columns", "benchmarks.spark_columns"),
     Group("engine", "benchmarks.spark_engine"),
+    Group("aggregate", "benchmarks.spark_aggregate"),
     Group("memory", "benchmarks.spark_memory"),
 )
 

@@ -1,0 +1,172 @@
+"""The figures of an aggregate on Spark: a step of our engine, beside Spark's own stateful stream and recomputing.
+
+The sum of a column by key, of a state of rows with many keys (ten rows each) and with few (a hundred in all, so that a
+delta touches each).  Our engine says what goes as well as what comes; the stream, in update mode, only what comes.
+Seconds of the clock, and of the processors, of this process, the JVM and its workers together.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psutil
+
+from benchmarks.figure import Broken
+from syndicate.flow import Circuit, Columns, aggregates
+from syndicate.spark import SparkEngine, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SIZES: Final = (100_000, 1_000_000)
+FEW: Final = 100
+DELTAS: Final = (10, 1_000, 100_000)
+ROUNDS: Final = 5
+
+
+def processors() -> float:
+    """Seconds of processor time of this process and of those that it has started, the JVM among them."""
+    me = psutil.Process()
+    times = [each.cpu_times() for each in [me, *me.children(recursive=True)]]
+    return sum(one.user + one.system + one.children_user + one.children_system for one in times)
+
+
+def timed(step: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of the clock and of the processors."""
+    clock, work = time.perf_counter(), processors()
+    step()
+    return time.perf_counter() - clock, processors() - work
+
+
+def rows_of(first: int, rows: int, keys: int) -> list[list[int]]:
+    """Rows: a number, a key, a value."""
+    ids = range(first, first + rows)
+    return [list(ids), [number * 7919 % keys for number in ids], [number % 11 for number in ids]]
+
+
+def frame(session: SparkSession, rows: int, keys: int) -> DataFrame:
+    """The rows of the state."""
+    return session.range(rows).selectExpr("id", f"id * 7919 % {keys} AS k", "id % 11 AS v")
+
+
+def medians(rounds: list[tuple[float, float]]) -> list[float]:
+    """The medians of all but the first two, for which plans are compiled."""
+    return [statistics.median(each) for each in zip(*rounds[2:], strict=True)]
+
+
+def engine(session: SparkSession, size: int, keys: int) -> dict[str, list[float]]:
+    """Our engine's step, by the rows of a delta."""
+    c = Circuit()
+    c.sink("out", c.source("a").index_with(itemgetter(1)).aggregate(aggregates.sum(itemgetter(2))))
+    found = {}
+    first = size
+    with SparkEngine(c, session) as running:
+        found["load"] = list(timed(lambda: running.step({"a": frame(session, size, keys)})))
+        for delta in DELTAS:
+            rounds = []
+            for _ in range(ROUNDS):
+                rows = Columns(rows_of(first, delta, keys))
+                changes: list[int] = []
+                rounds.append(timed(lambda rows=rows, n=changes: n.append(len(running.step({"a": rows})["out"]))))  # type: ignore[misc]
+                if not changes[0]:
+                    raise Broken("a step without a change")
+                first += delta
+            found[str(delta)] = medians(rounds)
+    return found
+
+
+def stream(session: SparkSession, size: int, keys: int, place: Path) -> dict[str, list[float]]:
+    """Spark's stateful stream: a micro-batch from its file to its new rows in this process."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = place / "files"
+    files.mkdir()
+    told: list[int] = []
+
+    def drop(number: int, columns: list[list[int]]) -> None:
+        draft = place / f"{number}.parquet"
+        pq.write_table(pa.table(dict(zip(("id", "k", "v"), columns, strict=True))), draft)
+        draft.rename(files / draft.name)
+
+    sums = session.readStream.schema("id long, k long, v long").parquet(str(files)).groupBy("k").sum("v")
+    query = (
+        sums.writeStream.outputMode("update")
+        .option("checkpointLocation", str(place / "checkpoint"))
+        .foreachBatch(lambda batch, number: told.append(batch.toArrow().num_rows))
+        .start()
+    )
+    found = {}
+    first, number = size, 0
+    try:
+        drop(number, rows_of(0, size, keys))
+        found["load"] = list(timed(query.processAllAvailable))
+        for delta in DELTAS:
+            rounds = []
+            for _ in range(ROUNDS):
+                number += 1
+                columns = rows_of(first, delta, keys)
+                first += delta
+                rounds.append(timed(lambda n=number, c=columns: (drop(n, c), query.processAllAvailable())))  # type: ignore[misc]
+            found[str(delta)] = medians(rounds)
+    finally:
+        query.stop()
+    if sum(told) < size // (size // keys):
+        raise Broken("the stream has told too little")
+    return found
+
+
+def recompute(session: SparkSession, size: int, keys: int, place: Path) -> list[float]:
+    """The sums of all rows, from a file."""
+    stored = str(place / "rows")
+    frame(session, size, keys).write.parquet(stored)
+    return medians([timed(session.read.parquet(stored).groupBy("k").sum("v").toArrow) for _ in range(ROUNDS)])
+
+
+def measure(quick: bool, largest: int) -> dict[str, Any]:
+    """The figures by the size of the state and the number of keys."""
+    session = open_session("benchmark of aggregates", memory="4g")
+    found: dict[str, Any] = {}
+    try:
+        for size in (10_000, *[size for size in (SIZES[:1] if quick else SIZES) if size <= largest]):
+            for keys in (size // 10, FEW):
+                with tempfile.TemporaryDirectory() as place:
+                    one = {
+                        "engine": engine(session, size, keys),
+                        "stream": stream(session, size, keys, Path(place)),
+                        "recompute": recompute(session, size, keys, Path(place)),
+                    }
+                if size > 10_000:  # what is first is slow: classes are loaded, plans compiled
+                    found[f"{size:,} rows, {keys:,} keys"] = one
+    finally:
+        session.stop()
+    return {"states": found, "load": os.getloadavg()[0]}
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The figures in Markdown."""
+
+    def cell(pair: list[float]) -> str:
+        return f"{pair[0] * 1000:,.0f} / {pair[1] * 1000:,.0f}"
+
+    lines = [
+        f"| {state} | {delta:,} | {cell(one['engine'][str(delta)])} | {cell(one['stream'][str(delta)])} | "
+        f"{cell(one['recompute'])} |\n"
+        for state, one in figures["states"].items()
+        for delta in DELTAS
+    ]
+    return (
+        "### Engine 2: the step of an aggregate\n\n"
+        "The sum of a column by key, milliseconds of the clock / of all processors, medians of 3.  The engine says what "
+        "goes and what comes; Spark's stateful stream, in update mode, only what comes.  Load of the machine after it: "
+        f"{figures['load']:.1f}.\n\n"
+        "| state | rows of a delta | a step of the engine | a micro-batch of Spark's stream | recomputing |\n"
+        "|---|---|---|---|---|\n"
+    ) + "".join(lines)
