@@ -74,7 +74,11 @@ def engine(session: SparkSession, size: int, keys: int) -> dict[str, list[float]
             for _ in range(ROUNDS):
                 rows = Columns(rows_of(first, delta, keys))
                 changes: list[int] = []
-                rounds.append(timed(lambda rows=rows, n=changes: n.append(len(running.step({"a": rows})["out"]))))  # type: ignore[misc]
+
+                def step(rows: Columns = rows, changes: list[int] = changes) -> None:
+                    changes.append(len(running.step({"a": rows})["out"]))
+
+                rounds.append(timed(step))
                 if not changes[0]:
                     raise Broken("a step without a change")
                 first += delta
@@ -114,7 +118,12 @@ def stream(session: SparkSession, size: int, keys: int, place: Path) -> dict[str
                 number += 1
                 columns = rows_of(first, delta, keys)
                 first += delta
-                rounds.append(timed(lambda n=number, c=columns: (drop(n, c), query.processAllAvailable())))  # type: ignore[misc]
+
+                def micro_batch(number: int = number, columns: list[list[int]] = columns) -> None:
+                    drop(number, columns)
+                    query.processAllAvailable()
+
+                rounds.append(timed(micro_batch))
             found[str(delta)] = medians(rounds)
     finally:
         query.stop()
@@ -164,9 +173,9 @@ def table(figures: dict[str, Any]) -> str:
     ]
     return (
         "### Engine 2: the step of an aggregate\n\n"
-        "The sum of a column by key, milliseconds of the clock / of all processors, medians of 3.  The engine says what "
-        "goes and what comes; Spark's stateful stream, in update mode, only what comes.  Load of the machine after it: "
-        f"{figures['load']:.1f}.\n\n"
+        "The sum of a column by key, milliseconds of the clock / of all processors, medians of 3.  The engine says "
+        "what goes and what comes; Spark's stateful stream, in update mode, only what comes.  Load of the machine "
+        f"after it: {figures['load']:.1f}.\n\n"
         "| state | rows of a delta | a step of the engine | a micro-batch of Spark's stream | recomputing |\n"
         "|---|---|---|---|---|\n"
     ) + "".join(lines)
