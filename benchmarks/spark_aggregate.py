@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from benchmarks.figure import Broken
 from syndicate.flow import Circuit, Columns, aggregates
@@ -35,7 +35,7 @@ def processors() -> float:
     """Seconds of processor time of this process and of those that it has started, the JVM among them."""
     me = psutil.Process()
     times = [each.cpu_times() for each in [me, *me.children(recursive=True)]]
-    return sum(one.user + one.system + one.children_user + one.children_system for one in times)
+    return float(sum(one.user + one.system + one.children_user + one.children_system for one in times))
 
 
 def timed(step: Callable[[], object]) -> tuple[float, float]:
