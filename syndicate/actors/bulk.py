@@ -93,8 +93,10 @@ class BulkHandle(HandleOfMany):
 
     @classmethod
     def assert_(cls, turn: Turn, facet: Facet, target: Ref, division: Division) -> BulkHandle:
-        """Assert a bulk, in a facet that is alive, in a dataspace that is, by a division that counts."""
+        """Assert a bulk in a dataspace, by a division that counts; in a dead facet nothing happens, as ever."""
         handle = cls(facet, target, division)
+        if not facet.alive:
+            return handle
         actor = target.facet.actor
         turn.enqueue(actor, (ASSERT, target, None, handle))
         single = Handle(facet, target, handle.label)  # one for all, for a dataspace knows records by their values

@@ -254,6 +254,16 @@ async def test_a_handle_of_many() -> None:
             await system.settle()
             assert (index.values(), handle.live) == (0, False)
 
+        def late() -> None:
+            stopped = handle.facet
+            stopped.stop(current("late"))
+            bulk = bulk_of(Crate, table_of([("a", 1)]))
+            made.append(BulkHandle.assert_(current("late"), stopped, ds, Division.of(index.bulks, bulk)))
+
+        actor.root.enter(late)
+        await system.settle()
+        assert (index.values(), made[-1].live) == (0, False)
+
 
 KINDS = ("append", "weights", "table", "keyed", "keyed table")
 
