@@ -25,12 +25,12 @@ from syndicate.actors.verbs import current_facet, linked_task
 from syndicate.errors import NotInTurn, SourceError
 from syndicate.index.interest import interest
 from syndicate.spark import rows as rows_module
-from syndicate.spark.bulk import bulk_of
+from syndicate.spark.bulk import Rows, bulk_of
 from syndicate.spark.columns import NULL, records
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move, move_of
 from syndicate.spark.journal import SourceJournal, described
-from syndicate.spark.rows import TableRows
+from syndicate.spark.rows import Step, TableRows
 from syndicate.values.value import freeze
 
 
@@ -330,3 +330,42 @@ def test_traces(
                 assert (stood[0].weights, stood[0].of_key) == (stood[1].weights, stood[1].of_key)
 
     trio.run(play)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.lists(ROW, max_size=4), st.sampled_from([1, 1, -1]), st.booleans()), max_size=6))
+def test_sums_and_columns(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, int, bool]]) -> None:
+    """Rows that come as columns, among removals, also of what is not there yet: the sums are those of single rows, and
+    so is what a journal has, whichever steps it is written after.
+    """
+    path = tmp_path_factory.mktemp("sums") / "j"
+    journal = SourceJournal(path, described({}))
+    standing, oracle = journal.current(bulk=partial(bulk_of, Crate)), CurrentRows()
+    for number, (some, weight, written) in enumerate(steps):
+        bulk = bulk_of(Crate, table_of(some))
+        single = Step([(form, weight) for form in bulk.forms()])
+        if weight < 0 or standing.take(Step(Rows(bulk))) is None:
+            standing.change(single)
+        oracle.change(single)
+        if written:
+            journal.write(standing, number)
+            journal.commit()
+    journal.write(standing, len(steps))
+    journal.commit()
+    journal.close()
+    journal = SourceJournal(path, described({}))
+    again = journal.current(bulk=partial(bulk_of, Crate))
+    journal.close()
+    for each in (standing, again):
+        each.open()
+        assert each.weights == oracle.weights
+
+
+def test_columns_do_not_meet_a_sum_below_zero() -> None:
+    """A row that was removed before it came is not there after it has come: so it must be counted."""
+    standing = CurrentRows()
+    bulk = bulk_of(Crate, table_of([("a", 1)]))
+    standing.change(Step([(form, -1) for form in bulk.forms()]))
+    assert standing.take(Step(Rows(bulk))) is None
+    assert standing.change(Step(Rows(bulk))) == ([], [])
+    assert standing.take(Step(Rows(bulk))) is bulk
