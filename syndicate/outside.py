@@ -21,7 +21,6 @@ Source: ``docs/design/simulation.md``, "Seams".
 
 from __future__ import annotations
 
-import os
 import random
 import secrets
 import time
@@ -70,14 +69,18 @@ class Outside:
 
     def resident(self) -> int:
         """Bytes of memory that this process has; 0 where that cannot be seen."""
+        import psutil
+
         try:
-            return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, ValueError):
+            return int(psutil.Process().memory_info().rss)
+        except psutil.Error:
             return 0
 
     def machine(self) -> int:
         """Bytes of memory that this process may have: the container's, or else the machine's."""
-        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+        import psutil
+
+        limits = [int(psutil.virtual_memory().total)]
         for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
             try:
                 limits.append(int(Path(name).read_text(encoding="ascii")))

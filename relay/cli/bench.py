@@ -20,6 +20,7 @@ from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import find_target, target_options
 from relay.client import Encoding
 from relay.tools.bench import LEAVING, Load, Tally
+from relay.transport.stdio import APART
 from syndicate.errors import ConnectError, SyndicateError
 from syndicate.log import configure
 
@@ -174,7 +175,7 @@ def _started() -> Iterator[str]:
             [sys.executable, "-c", _SERVER, "--listen", address, "--log-level", "warning"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            process_group=0,  # Ctrl-C is for us; it ends after us
+            process_group=APART,  # Ctrl-C is for us; it ends after us
         )
         with server:
             assert server.stdout is not None

@@ -15,14 +15,20 @@ import os
 import re
 import signal
 import sys
-import termios
-import tty
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
 import trio
+
+try:
+    import termios
+    import tty
+except ImportError:  # Windows, where the console shows, and has no keys
+    _KEYS = False
+else:
+    _KEYS = True
 
 from syndicate.actors.signals import at_once
 
@@ -39,8 +45,8 @@ class Keyboard:
 
     @classmethod
     def present(cls) -> bool:
-        """Whether there is a person: input and output are a terminal."""
-        return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+        """Whether there is a person, whose keys can be had: input and output are a terminal."""
+        return _KEYS and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
     def __enter__(self) -> Self:
         at_once.append(self._give_back)

@@ -24,6 +24,7 @@ from relay.demo.flights import Count, Timetable
 from relay.demo.tower import Airborne, InTheAir, Over, Today, tower
 from relay.server.broker import Broker
 from relay.server.console import console
+from relay.transport.stdio import APART
 from syndicate import Ref, capture, current_facet, dataspace, on_asserted, on_stop_or_crash, open_system, send
 from syndicate.actors.facet import Facet
 from syndicate.errors import ActorCrashed, ServerMissing, SyndicateError
@@ -190,7 +191,7 @@ class _Replay:
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            process_group=0,  # Ctrl-C is for us; we end it
+            process_group=APART,  # Ctrl-C is for us; we end it
         )
         assert process.stdout is not None
         self.show.say(f"A console in a second process, {process.pid}, tails {self.address}: {' '.join(SHOWN)}")

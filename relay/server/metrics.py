@@ -8,8 +8,9 @@ Source: Prometheus; ``docs/design/commands.md``, "A broker that can be watched".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import psutil
 
 from relay.server.state import WAITING, Census
 from syndicate.errors import ServerMissing
@@ -80,9 +81,9 @@ class _Collector:
         for name, value in sorted(self._journal().items()):
             yield Counter(f"syndicate_journal_{name}", name.replace("_", " ").capitalize(), value)
         yield Gauge("process_resident_memory_bytes", "Memory of the process", outside().resident())
-        fds = Path("/proc/self/fd")
-        if fds.is_dir():
-            yield Gauge("process_open_fds", "Open file descriptors", len(list(fds.iterdir())))
+        process = psutil.Process()
+        if psutil.POSIX:
+            yield Gauge("process_open_fds", "Open file descriptors", process.num_fds())
 
     def _spaces(self) -> Iterable[Metric]:
         """What is in each dataspace, and what its quotas have refused."""

@@ -133,12 +133,13 @@ class Service:
     # ------------------------------------------------------------------------------------------------ what happens
 
     async def _run(self, finish: Callable[[], None]) -> None:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        again = getattr(signal, "SIGHUP", None)  # which Windows has not
+        with trio.open_signal_receiver(*filter(None, (signal.SIGTERM, signal.SIGINT, again))) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._start)
                 nursery.start_soon(self._left_alone, finish)
                 async for number in signals:
-                    if number == signal.SIGHUP:
+                    if number == again:
                         nursery.start_soon(self._reload)
                     elif not self._draining:
                         nursery.start_soon(self._drain, finish)

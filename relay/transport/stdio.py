@@ -21,6 +21,9 @@ from relay.transport.address import Address
 from relay.transport.stream import CHUNK, ByteStream
 from syndicate.errors import ConnectError, ListenError
 
+APART: Final = 0 if os.name == "posix" else None
+"""The process group of a child that Ctrl-C is not for: a new one, where there are such."""
+
 _PATIENCE: Final = 1.0
 """Seconds for a child to end by itself after SIGTERM, and for its exit code after its last words."""
 

@@ -50,12 +50,16 @@ def sync(path: Path, suffix: str = "") -> None:
         for entry in path.iterdir():
             if entry.is_dir() or entry.name.endswith(suffix):
                 sync(entry, suffix)
-    _sync(path, os.O_RDONLY)
+        sync_directory(path)
+    else:
+        _sync(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows syncs only what can be written
 
 
 def sync_directory(path: Path) -> None:
     """Force the names in a directory to the disk, and nothing of what is in its files."""
-    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+    directory = getattr(os, "O_DIRECTORY", None)
+    if directory is not None:  # Windows cannot open a directory, and its file system keeps names by itself
+        _sync(path, os.O_RDONLY | directory)
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -15,10 +15,11 @@ syndicate.errors.StateError: the state is in use by process ..., this one: close
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from syndicate.errors import StateError
 
@@ -45,24 +46,25 @@ class Lock:
 
     def _taken(self, place: str, elsewhere: str, *, last: bool) -> bool:
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self.mode)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT, self.mode)  # no child inherits it
         except OSError as error:
             raise StateError(f"cannot keep state in {place}: {error.strerror}: {elsewhere}") from None
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = lock_descriptor(file, blocking=False)
         except OSError as error:
-            if isinstance(error, BlockingIOError) and not last:
-                os.close(file)
-                return False
-            holder = os.pread(file, 20, 0).decode(errors="replace").strip() or "of unknown number"
             os.close(file)
-            if not isinstance(error, BlockingIOError):
-                raise StateError(f"cannot lock {self.path}: {error.strerror}: use a local disk") from None
-            end = ", this one: close" if holder == str(os.getpid()) else ": stop"
-            raise StateError(f"{place} is in use by process {holder}{end} it or {elsewhere}") from None
-        os.pwrite(file, b"%-19d\n" % os.getpid(), 0)
-        self._file = file
-        return True
+            raise StateError(f"cannot lock {self.path}: {error.strerror}: use a local disk") from None
+        os.lseek(file, 1, os.SEEK_SET)  # Windows lets nobody else read what is locked, the first byte
+        if locked:
+            os.write(file, b"%-19d\n" % os.getpid())
+            self._file = file
+        else:
+            holder = os.read(file, 20).decode(errors="replace").strip() or "of unknown number"
+            os.close(file)
+            if last:
+                end = ", this one: close" if holder == str(os.getpid()) else ": stop"
+                raise StateError(f"{place} is in use by process {holder}{end} it or {elsewhere}")
+        return locked
 
     def __del__(self) -> None:
         self.release()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import codeop
 import os
-import readline
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,13 @@ from types import FrameType
 from typing import Final
 
 import click
+
+try:
+    import readline
+except ImportError:  # Windows
+    _HISTORIC = False
+else:
+    _HISTORIC = True
 
 from relay.cli.rules.program import find_bloom, make
 from relay.cli.rules.verb import Verb
@@ -142,7 +148,10 @@ def _interrupting(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _remembering(session: Session) -> Iterator[None]:
-    """The history of former sessions, and completion."""
+    """The history of former sessions, and completion, where the system has them."""
+    if not _HISTORIC:
+        yield
+        return
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     path = state / "syndicate" / "bloom_history"
     try:

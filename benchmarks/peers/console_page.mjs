@@ -1,0 +1,42 @@
+// What the console's page does under load: node console_page.mjs CHROMIUM ADDRESS SECONDS, figures as JSON.
+import { createRequire } from "node:module"
+const { chromium } = createRequire(new URL("../../relay/web/package.json", import.meta.url))("playwright-core")
+
+const [executablePath, address, seconds] = process.argv.slice(2)
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--enable-precise-memory-info"] })
+const tab = await (await browser.newContext()).newPage()
+const shows = async (text) => {
+  while (!(await tab.evaluate((wanted) => document.querySelector("main")?.innerText.includes(wanted), text)))
+    await new Promise((resolve) => setTimeout(resolve, 10))
+}
+await tab.goto(address)
+await shows("events a second")
+
+const begin = Date.now()
+await tab.evaluate(() => (location.hash = "#page=assertions&label=Lit"))
+await shows("of 100,000")
+const first = Date.now() - begin
+const filtering = Date.now()
+await tab.evaluate(() => (location.hash = "#page=assertions&label=Lit&filter=room+99999"))
+await shows("1 of 100,000")
+const filtered = Date.now() - filtering
+
+await tab.evaluate(() => (location.hash = "#page=tail"))
+await shows("!")
+const count = () => tab.evaluate(() => [".count", ".warn"].map((name) => Number((document.querySelector(`.bar ${name}`)?.textContent ?? "0").replace(/\D/g, ""))))
+const [from] = await count()
+const figures = await tab.evaluate((seconds) => new Promise((resolve) => {
+  const gaps = []
+  let last = performance.now()
+  const end = last + seconds * 1000
+  const frame = (now) => {
+    gaps.push(now - last)
+    last = now
+    if (now < end) requestAnimationFrame(frame)
+    else resolve({ frames: gaps.length, longest: Math.max(...gaps), late: gaps.filter((gap) => gap > 34).length, heap: performance.memory.usedJSHeapSize })
+  }
+  requestAnimationFrame(frame)
+}), Number(seconds))
+const [to, missed] = await count()
+console.log(JSON.stringify({ ...figures, first, filtered, events: (to - from) / Number(seconds), missed }))
+await browser.close()
