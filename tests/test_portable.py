@@ -17,12 +17,13 @@ class Blocked(importlib.abc.MetaPathFinder):
         if name in {"fcntl", "termios", "tty", "pty", "pwd", "grp", "resource", "readline", "curses", "syslog"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-import psutil, filelock, click, rich.console, structlog, numpy, pandas, pyarrow, pyspark.sql, hypercorn.trio     # these know Windows
+import psutil, filelock, click, rich.console, structlog  # these know Windows themselves
+import numpy, pandas, pyarrow, pyspark.sql, hypercorn.trio
 for name in ("fcntl", "termios", "tty", "pty", "pwd", "grp", "resource", "readline", "curses"):
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Blocked())
-for name in ("fork", "forkpty", "getuid", "geteuid", "getgid", "getpgrp", "tcgetpgrp", "killpg", "setsid", "sysconf", "pread",
-             "pwrite", "O_DIRECTORY", "fchmod", "mkfifo", "statvfs", "uname", "getloadavg"):
+for name in ("fork", "forkpty", "getuid", "geteuid", "getgid", "getpgrp", "tcgetpgrp", "killpg", "setsid", "sysconf",
+             "pread", "pwrite", "O_DIRECTORY", "fchmod", "mkfifo", "statvfs", "uname", "getloadavg"):
     delattr(os, name) if hasattr(os, name) else None
 for name in ("SIGHUP", "SIGTSTP", "SIGCONT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGSTOP", "SIGALRM", "setitimer"):
     delattr(signal, name) if hasattr(signal, name) else None
