@@ -333,7 +333,13 @@ def test_traces(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.lists(ROW, max_size=4), st.sampled_from([1, 1, -1]), st.booleans()), max_size=6))
+@given(
+    st.lists(
+        st.tuples(st.lists(ROW, min_size=1, max_size=3), st.sampled_from([1, -1]), st.booleans()),
+        min_size=2,
+        max_size=6,
+    )
+)
 def test_sums_and_columns(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, int, bool]]) -> None:
     """Rows that come as columns, among removals, also of what is not there yet: the sums are those of single rows, and
     so is what a journal has, whichever steps it is written after.
