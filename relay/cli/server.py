@@ -46,7 +46,7 @@ Examples:
 @click.option("--config", metavar="FILE", help="Configuration in TOML; the other options come first.")
 @click.option("--state", metavar="DIR", help="Keep what is asserted in the durable dataspace here.")
 @click.option("--salvage", is_flag=True, default=None, help="Start although the state is damaged; say what is lost.")
-@click.option("--admin", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics there.")
+@click.option("--admin", metavar="HOST:PORT", help="Serve /livez, /readyz, /metrics and the console there.")
 @click.option("--key-file", metavar="FILE", help="The secret that makes and checks references: 16 bytes or more.")
 @click.option("--cert", metavar="FILE", help="Certificate for tls:// and wss://, in PEM.")
 @click.option("--key", metavar="FILE", help="The certificate's key, in PEM.")

@@ -5,7 +5,7 @@
 * ``/metrics``: the figures, for Prometheus;
 * ``/syndicate.js``: the client for browsers, an ES module;
 * ``/console/``: pages that show what is going on, to who has the capability ``introspect``;
-* ``/relay``: the WebSocket that they talk over, at whose gatekeeper nothing else can be had;
+* ``/relay``: the WebSocket that they talk over, at whose gatekeeper nothing else can be had, unless the configuration lets it write;
 * ``/``: what there is.
 
 Each answers 200, or 503 and a line that says why.  Nothing can be changed here.  A page that has let its own name
@@ -97,8 +97,10 @@ class AdminPort:
 
     @property
     def console(self) -> str:
-        """The address of the console, with that capability behind ``#``."""
-        return f"{self.url}console/#cap={quote(self.questions)}"
+        """The address of the console, with that capability behind ``#``, and that of the dataspace if it may write."""
+        config = self._broker.config
+        write = mint("syndicate", config.key) if config.admin and config.admin.write else None
+        return f"{self.url}console/#cap={quote(self.questions)}{f'&write={quote(show(write))}' if write else ''}"
 
     def close(self) -> None:
         """Close it, if it was never served."""

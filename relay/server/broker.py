@@ -174,7 +174,10 @@ class Broker:
             if isinstance(self.ds.entity, Dataspace):
                 questions = introspection(self.ds, {"sessions": self.census.sessions, "figures": self.census.figures})
                 names["introspect"] = (self.admin_key, questions)
-                self._console = ref(Gatekeeper(BindSpace({"introspect": names["introspect"]}), wrong=self._guess))
+                shown = (
+                    ("introspect", "syndicate") if self.config.admin and self.config.admin.write else ("introspect",)
+                )
+                self._console = ref(Gatekeeper(BindSpace({name: names[name] for name in shown}), wrong=self._guess))
             self.space = BindSpace(names)
             self._binder = ref(self.space)
             self.census.spaces["syndicate"] = SpaceThere(self.ds, Account(self.config.quota, trio.current_time))
@@ -242,7 +245,7 @@ class Broker:
         return why
 
     async def welcome_page(self, stream: Stream, address: str) -> None:
-        """Let a page of the console in, which can ask questions and nothing else."""
+        """Let a page of the console in, which can ask questions; and nothing else, unless the configuration says so."""
         await self.welcome(stream, address, lambda: self._console)
 
     def refuse(self, name: str, why: Value) -> None:

@@ -142,10 +142,12 @@ listen = ["{DEFAULT_ADDRESS}"]
 # Seconds that a stop may take.
 drain = {Config().drain}
 
-# Health and metrics over HTTP: /livez /readyz /metrics.  `remote = true` lets other machines ask.
+# Health, metrics and the console over HTTP: /livez /readyz /metrics /console/.  `remote = true` lets other machines ask;
+# `write = true` lets the console assert and send.
 # [admin]
 # listen = "127.0.0.1:8002"
 # remote = false
+# write = false
 
 [log]
 format = "auto"   # or "json"

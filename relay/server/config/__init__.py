@@ -60,11 +60,14 @@ class Listening:
 
 @frozen
 class Admin:
-    """Where health and metrics are served over HTTP; *remote* allows other machines to ask."""
+    """Where health, metrics and the console are served over HTTP; *remote* allows other machines to ask, *write* lets
+    the console's pages use the dataspace by its key.
+    """
 
     host: str
     port: int
     remote: bool = False
+    write: bool = False
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -382,7 +385,7 @@ class _Reader:
         address: Address | None = table.get("listen")
         if address is None:
             return None
-        admin = Admin(address.host, address.port, table.get("remote", False))
+        admin = Admin(address.host, address.port, table.get("remote", False), table.get("write", False))
         if not (address.local or admin.remote):
             self._wrong(
                 ("admin",),
@@ -526,7 +529,7 @@ _LISTEN: Final[Mapping[str, _Kind[object]]] = {
     "replies": _one_of("accepted", "ok"),
     "origins": _texts,
 }
-_ADMIN: Final[Mapping[str, _Kind[object]]] = {"listen": _host_and_port, "remote": _truth}
+_ADMIN: Final[Mapping[str, _Kind[object]]] = {"listen": _host_and_port, "remote": _truth, "write": _truth}
 _LIMITS: Final[Mapping[str, _Kind[object]]] = {
     **{name: _positive(default) for name, default in asdict(DEFAULT_LIMITS).items()},
     "depth": _depth,

@@ -4,7 +4,8 @@ import { type ComponentChildren, render } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { Value } from "../client/index.js"
 import { address, type Place, usePlace } from "./place.js"
-import { link, watch } from "./questions.js"
+import { Publish } from "./publish.js"
+import { link, watch, writing } from "./questions.js"
 import { type Column, Table, useAnswer } from "./table.js"
 import { Tail } from "./tail.js"
 import { visible } from "./text.js"
@@ -117,6 +118,7 @@ const PAGES: Readonly<Record<string, (at: { place: Place }) => ComponentChildren
   interests: ({ place }) => <Table question="interests" columns={INTERESTS} place={place} empty="Nobody observes anything." />,
   sessions: ({ place }) => <Table question="sessions" columns={SESSIONS} place={place} empty="Nobody is connected." />,
   actors: Actors,
+  ...(writing === null ? {} : { publish: Publish }),
 }
 
 function Console(): ComponentChildren {

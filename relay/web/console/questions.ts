@@ -20,13 +20,20 @@ interface Question {
 const questions = new Set<Question>()
 const watchers = new Set<() => void>()
 let target: Ref | null = null
+
+/** The capability to use the dataspace, if the address had one. */
+export const writing = new URLSearchParams(location.hash.slice(1)).get("write") ?? sessionStorage.getItem("syndicate-write")
+if (writing !== null) sessionStorage.setItem("syndicate-write", writing)
 const cap = capabilityOfPage()
+
+/** Where the console's socket is. */
+export const RELAY = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/relay`
 
 /** What the connection is, and why it is not there. */
 export const link = { state: "connecting" as State | "no capability", reason: "" }
 
 const connection = cap === undefined ? null : connect(
-  `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/relay`,
+  RELAY,
   {
     cap,
     onState(state, { reason }) {

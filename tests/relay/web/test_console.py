@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from relay import connect
-from syndicate import Record, Ref, after, assert_, capture, every, on_asserted, open_system
+from syndicate import Record, Ref, after, assert_, capture, every, on_asserted, on_message, on_retracted, open_system
 from tests.relay.commands import Start
 from tests.test_examples import program
 
@@ -48,26 +48,44 @@ def ticking(ds: Ref) -> None:
 
 async def test_what_is_shown(start: Start, tmp_path: Path) -> None:
     """Each page, filters, the tail and a recording of it; a server that is killed; nothing goes wrong in the page."""
-    server = start("server", "--listen", "tcp://127.0.0.1:0", "--admin", "127.0.0.1:0")
+    config = tmp_path / "server.toml"
+    config.write_text('listen = ["tcp://127.0.0.1:0"]\n[admin]\nlisten = "127.0.0.1:0"\nwrite = true\n')
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    server = start("server", "--config", str(config))
     assert server.stdout is not None
     said = ""
     while "health" not in said:
-        said += await trio.to_thread.run_sync(server.stdout.readline)
+        line = await trio.to_thread.run_sync(server.stdout.readline)
+        assert line, said
+        said += line
     address = re.findall(r"listening on +(\S+)", said)[0]
     console = re.findall(r"^console +(\S+)", said, re.MULTILINE)[0]
     script = HERE / "console.mjs"
-    with program(str(NODE), script, str(CHROMIUM), console, str(tmp_path)) as browser:
+    with program(str(NODE), script, str(CHROMIUM), console, str(folder)) as browser:
         wait = trio.to_thread.run_sync
-        async with open_system(lambda: connect(address)(sensor)) as system:
+        written: list[str] = []
+
+        def reading(ds: Ref) -> None:
+            on_asserted(ds, Record("Note", [capture(str)]))(lambda text: written.append(f"+ {text}"))
+            on_retracted(ds, Record("Note", [capture(str)]))(lambda text: written.append(f"- {text}"))
+            on_message(ds, Record("Note", [capture(str)]))(lambda text: written.append(f"! {text}"))
+
+        def boot() -> None:
+            connect(address)(sensor)
+            connect(address)(reading)
+
+        async with open_system(boot) as system:
             await wait(browser.wait_for, "tail")
             system.spawn(lambda: connect(address)(ticking))
             await wait(browser.wait_for, "seen")
+            assert written == ["+ hello", "! hello", "- hello"]
         server.kill()
         browser.say("")
         assert json.loads(await wait(browser.wait_for, r"\[")) == []
-    assert set(os.listdir(tmp_path)) == {  # noqa: PTH208 - once, at the end
+    assert set(os.listdir(folder)) == {  # noqa: PTH208 - once, at the end
         f"console-{name}.png"
         for name in (
-            "overview", "labels", "assertions", "interests", "sessions", "actors", "tail", "replay", "narrow-dark"
+            "overview", "labels", "assertions", "interests", "sessions", "actors", "tail", "replay", "publish", "narrow-dark"
         )
     }  # fmt: skip
