@@ -5,7 +5,7 @@
 * ``/metrics``: the figures, for Prometheus;
 * ``/syndicate.js``: the client for browsers, an ES module;
 * ``/console/``: pages that show what is going on, to who has the capability ``introspect``;
-* ``/relay``: the WebSocket that they talk over, at whose gatekeeper nothing else can be had, unless the configuration lets it write;
+* ``/relay``: the WebSocket that they talk over, where nothing else can be had, unless the configuration lets it write;
 * ``/``: what there is.
 
 Each answers 200, or 503 and a line that says why.  Nothing can be changed here.  A page that has let its own name
