@@ -174,10 +174,10 @@ class Broker:
             if isinstance(self.ds.entity, Dataspace):
                 questions = introspection(self.ds, {"sessions": self.census.sessions, "figures": self.census.figures})
                 names["introspect"] = (self.admin_key, questions)
-                shown = (
-                    ("introspect", "syndicate") if self.config.admin and self.config.admin.write else ("introspect",)
-                )
-                self._console = ref(Gatekeeper(BindSpace({name: names[name] for name in shown}), wrong=self._guess))
+                shown = {"introspect": names["introspect"]}
+                if self.config.admin and self.config.admin.write:
+                    shown["syndicate"] = names["syndicate"]
+                self._console = ref(Gatekeeper(BindSpace(shown), wrong=self._guess))
             self.space = BindSpace(names)
             self._binder = ref(self.space)
             self.census.spaces["syndicate"] = SpaceThere(self.ds, Account(self.config.quota, trio.current_time))

@@ -142,8 +142,8 @@ listen = ["{DEFAULT_ADDRESS}"]
 # Seconds that a stop may take.
 drain = {Config().drain}
 
-# Health, metrics and the console over HTTP: /livez /readyz /metrics /console/.  `remote = true` lets other machines ask;
-# `write = true` lets the console assert and send.
+# Health, metrics and the console over HTTP: /livez /readyz /metrics /console/.  `remote = true` lets other
+# machines ask; `write = true` lets the console assert and send.
 # [admin]
 # listen = "127.0.0.1:8002"
 # remote = false

@@ -86,6 +86,7 @@ async def test_what_is_shown(start: Start, tmp_path: Path) -> None:
     assert set(os.listdir(folder)) == {  # noqa: PTH208 - once, at the end
         f"console-{name}.png"
         for name in (
-            "overview", "labels", "assertions", "interests", "sessions", "actors", "tail", "replay", "publish", "narrow-dark"
+            "overview", "labels", "assertions", "interests", "sessions", "actors", "tail", "replay",
+            "publish", "narrow-dark",
         )
     }  # fmt: skip
