@@ -80,6 +80,14 @@ replays: .venv/stamps/dev ## 10,000 seeds in two processes with two hash seeds, 
 	@for hash in 0 1; do PYTHONHASHSEED=$$hash $(PYTHON_BIN) -m tests.relay.simulation.systems 0 10000 > .venv/replays.$$hash & done; wait
 	@cmp .venv/replays.0 .venv/replays.1 && test $$(wc -l < .venv/replays.0) = 10000 && echo "10000 seeds, each one run"
 
+.PHONY: mutants
+mutants: .venv/stamps/dev ## 30 errors planted in the relay, durable state, backlog and membrane: with which seed each is found (three minutes)
+	@$(PYTHON_BIN) -m tests.relay.simulation.mutants --seeds 500
+
+.PHONY: fidelity
+fidelity: .venv/stamps/dev ## 200 scripts of three clients, simulated and with a real broker: each hears the same (three minutes)
+	@SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest -q --timeout 0 tests/relay/simulation/test_fidelity.py
+
 .PHONY: nightly
 nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills, mutants of the code (some hours)
 	@for round in {1..20}; do $(PYTHON_BIN) -m pytest -q -m hypothesis --hypothesis-profile=search; done
@@ -90,7 +98,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	    tests/relay/server/test_durable_server.py tests/relay/server/test_server.py
 	@$(PYTHON_BIN) -m tests.relay.work_kills --kills 2000
 	@SYNDICATE_SEEDS=2000 SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
-	@$(PYTHON_BIN) -m tests.relay.simulation.mutants --seeds 500
+	@$(MAKE) mutants
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py

@@ -481,6 +481,17 @@ class Escaped(SyndicateError, RuntimeError):
         self.where = where
 
 
+class Stuck(SyndicateError, RuntimeError):
+    """A simulated program that lets no virtual time pass: it computes, or gives way, for ever.
+
+    *where* is the file and the line.
+    """
+
+    def __init__(self, text: str, *, where: str = "") -> None:
+        super().__init__(text)
+        self.where = where
+
+
 class ScenarioMisuse(SyndicateError, ValueError):
     """A scenario that cannot be run as it is written: a name twice, a fault that nothing can suffer."""
 

@@ -109,7 +109,7 @@ INSIDE = {
         heading scalar expression rows algebra growth needs rewrite stratify rules lower program
     """,
     "syndicate.simulation": """
-        tape shrink order history agenda clock disk process guard properties
+        tape shrink order history agenda clock disk process guard watch properties
     """,
     "syndicate.spark": """
         columns bulk errors feed java outage progress arrays arrow awaited difference engine query session

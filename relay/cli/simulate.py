@@ -55,7 +55,7 @@ were not the same, or a tape is not the run any more that it was.
 @click.option("--most", type=click.IntRange(1), metavar="K", help="With --lineage: at most so many faults; default: 1.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="With --lineage: at most so many runs; default: 500.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes.")
-@click.option("--check-determinism", "check", is_flag=True, help="Run each seed again, twice, and compare.")
+@click.option("--check-determinism", "check", is_flag=True, help="Run each seed in another process too, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def simulate_main(
@@ -138,7 +138,7 @@ def _campaign(
     if as_json:
         click.echo(json.dumps(_as_data(scenario, campaign, first, seconds)))
     else:
-        _show(scenario, campaign, seconds, policy, shrink=shrink)
+        _show(scenario, campaign, seconds, policy, shrink=shrink, check=check)
     return 3 if campaign.strays else 1 if campaign.broken or campaign.never_seen else 0
 
 
@@ -169,7 +169,7 @@ def _broken(report: Report) -> dict[str, object]:
     }
 
 
-def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, shrink: bool) -> None:
+def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, shrink: bool, check: bool) -> None:
     rate = campaign.runs / seconds
     broken = f"{len(campaign.broken)} broken" if campaign.broken else "all held"
     click.echo(f"{scenario}: {campaign.runs} runs, {broken} ({rate:.0f} runs a second)")
@@ -180,6 +180,8 @@ def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, 
     for stray in campaign.strays[:1]:
         one, other = stray.differs or ("", "")
         click.echo(f"seed {stray.seed} is not the same run twice; the first entries that differ:\n  {one}\n  {other}")
+        if check:
+            click.echo("The second run had another PYTHONHASHSEED: does it go through a set of strings?")
     kinds: dict[str, list[int]] = {}
     for report in campaign.broken:
         assert report.violation is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import click
@@ -97,10 +97,8 @@ def _run(scenario: Scenario, seed: int, taped: Taped | None, wanted: Wanted, lan
 
     tape = Tape(seed) if taped is None else Tape.lenient(seed, taped.choices)
     faults = None if taped is None else taped.faults
-    if recordings is None:
-        return scenario.play(tape, faults=faults, traced=True, policy=wanted.policy, listen=listen)
-    with closing(recordings):
-        return scenario.play(tape, faults=faults, traced=True, policy=wanted.policy, listen=listen)
+    with closing(recordings) if recordings is not None else nullcontext():
+        return scenario.play(tape, faults=faults, traced=True, policy=wanted.policy, listen=listen, closely=True)
 
 
 def _progress(shrinking: Shrinking[Fault, Outcome]) -> None:

@@ -6,10 +6,13 @@ Runs share nothing, so processes do not talk to each other: each gets a seed and
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
 from functools import partial
+from typing import Final, Self
 
 from attrs import define, field, frozen
 
@@ -20,6 +23,8 @@ from syndicate.errors import ProgramNotFound
 from syndicate.simulation.guard import guarded
 from syndicate.simulation.order import Policy
 from syndicate.simulation.properties import Violation
+
+_HASHES: Final = "PYTHONHASHSEED"
 
 
 @frozen
@@ -82,29 +87,84 @@ def find_scenario(text: str) -> Scenario:
     raise ProgramNotFound(f"there is no scenario {name or 'named'} in {where}: write {where}:NAME; {which}")
 
 
-def examine(scenario: Scenario, seed: int, *, check: bool, policy: Policy = "random") -> Report:
-    """Run a seed; a failure is run twice more, and with *check* every seed, and their histories compared."""
-    outcome = scenario.run(seed, policy=policy)
-    differs = scenario.differs(seed, policy=policy) if check or not outcome.held else None
+class Elsewhere:
+    """Another process, with another ``PYTHONHASHSEED``: called with a seed, it gives the entries of its run.
+
+    So the order of sets of strings is another there, which is the usual reason why a seed is not one run.
+    """
+
+    def __init__(self, scenario: str, policy: Policy) -> None:
+        self._lines = partial(_lines, scenario, policy)
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+
+    def __enter__(self) -> Self:
+        before = os.environ.get(_HASHES)
+        os.environ[_HASHES] = "1" if before != "1" else "2"
+        try:
+            self._pool.submit(int).result()  # it is started by this
+        finally:
+            os.environ.pop(_HASHES)
+            if before is not None:
+                os.environ[_HASHES] = before
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown()
+
+    def __call__(self, seed: int) -> list[str]:
+        """The entries of the run."""
+        return self._pool.submit(self._lines, seed).result()
+
+
+def _lines(scenario: str, policy: Policy, seed: int) -> list[str]:
+    return find_scenario(scenario).run(seed, traced=True, policy=policy).history.lines()
+
+
+def examine(
+    scenario: Scenario,
+    seed: int,
+    *,
+    policy: Policy = "random",
+    closely: bool = False,
+    elsewhere: Elsewhere | None = None,
+) -> Report:
+    """Run a seed; if it fails it is run twice more, and the histories compared; with *elsewhere*, each seed is, and
+    the second run is made there.
+    """
+    outcome = scenario.run(seed, policy=policy, closely=closely)
+    differs = None
+    if elsewhere is not None or not outcome.held:
+        differs = scenario.differs(seed, policy=policy, elsewhere=elsewhere)
     return Report(seed, outcome.violation, outcome.hoped, frozenset(outcome.fired), outcome.turns, differs)
 
 
 def examined(
-    scenario: str, seeds: Sequence[int], *, check: bool = False, jobs: int = 1, policy: Policy = "random"
+    scenario: str,
+    seeds: Sequence[int],
+    *,
+    check: bool = False,
+    jobs: int = 1,
+    policy: Policy = "random",
+    closely: bool = True,
 ) -> Iterator[Report]:
-    """The reports of all *seeds* of a scenario that is named as for :func:`find_scenario`."""
+    """The reports of all *seeds* of a scenario that is named as for :func:`find_scenario`.
+
+    The first is run *closely* (:meth:`~relay.simulation.Scenario.run`); *check* compares each with a run of another
+    process.
+    """
     if jobs == 1:
         target = find_scenario(scenario)
-        with guarded():
-            for seed in seeds:
-                yield examine(target, seed, check=check, policy=policy)
+        with guarded(), Elsewhere(scenario, policy) if check else nullcontext() as elsewhere:
+            for at, seed in enumerate(seeds):
+                yield examine(target, seed, policy=policy, closely=closely and not at, elsewhere=elsewhere)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         size = max(1, min(20, len(seeds) // (4 * jobs)))
-        shares = [seeds[at : at + size] for at in range(0, len(seeds), size)]
-        for done in as_completed([pool.submit(partial(_share, scenario, share, check, policy)) for share in shares]):
+        shares = [(at == 0, seeds[at : at + size]) for at in range(0, len(seeds), size)]
+        waiting = [pool.submit(_share, scenario, share, check, policy, first) for first, share in shares]
+        for done in as_completed(waiting):
             yield from done.result()
 
 
-def _share(scenario: str, seeds: Sequence[int], check: bool, policy: Policy) -> list[Report]:
-    return list(examined(scenario, seeds, check=check, policy=policy))
+def _share(scenario: str, seeds: Sequence[int], check: bool, policy: Policy, closely: bool) -> list[Report]:
+    return list(examined(scenario, seeds, check=check, policy=policy, closely=closely))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from time import process_time
 
 import trio
@@ -12,11 +13,12 @@ from relay.simulation.faults import Fault
 from relay.simulation.world import Plan, World
 from syndicate.errors import ScenarioMisuse
 from syndicate.simulation.clock import deterministic
-from syndicate.simulation.guard import guarded
+from syndicate.simulation.guard import guarded, watched
 from syndicate.simulation.history import History
 from syndicate.simulation.order import Order, Policy
 from syndicate.simulation.properties import Violation
 from syndicate.simulation.tape import Choices, Draw, Tape
+from syndicate.simulation.watch import Watch
 
 Build = Callable[[World], object]
 
@@ -57,12 +59,15 @@ class Scenario:
     seeds: int
     until: float
 
-    def run(self, seed: int, *, traced: bool = False, policy: Policy = "random") -> Outcome:
-        """Run it with a seed; raises :class:`~syndicate.errors.Escaped` if a program reaches out of the world.
+    def run(self, seed: int, *, traced: bool = False, policy: Policy = "random", closely: bool = False) -> Outcome:
+        """Run it with a seed; raises :class:`~syndicate.errors.Escaped` if a program reaches out of the world, and
+        :class:`~syndicate.errors.Stuck` if it lets no time pass.
 
-        *policy* says how tasks are ordered (:mod:`syndicate.simulation.order`).
+        *policy* says how tasks are ordered (:mod:`syndicate.simulation.order`).  *closely* looks at each call, for
+        ways out that are seen in no other way (:func:`~syndicate.simulation.guard.watched`), and costs three times as
+        much.
         """
-        return self.play(Tape(seed), traced=traced, policy=policy)
+        return self.play(Tape(seed), traced=traced, policy=policy, closely=closely)
 
     def replay(
         self, seed: int, faults: Sequence[Fault] = (), choices: Choices | None = None, *, traced: bool = False
@@ -82,19 +87,28 @@ class Scenario:
         faults: Sequence[Fault] | None = None,
         policy: Policy = "random",
         listen: Callable[[World], object] = lambda world: None,
+        closely: bool = False,
     ) -> Outcome:
         """Run it with the choices of a tape; and with *faults* or those of a *script*, in place of those that are
-        drawn.  *listen* is given the world before the run.
+        drawn.  *listen* is given the world before the run; all else is as with :meth:`run`.
         """
         began = process_time()
         world = World(tape, until=self.until, traced=traced, faults=faults)
-        with guarded(), deterministic(Order(tape, policy)):
+        order = Order(tape, policy)
+        with guarded(), deterministic(order):
             self.build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
             world.script = script
             listen(world)
-            trio.run(world.run, clock=world.virtual)
+            with Watch(world.virtual, order, tape.seed) as watch, watched() if closely else nullcontext():
+                try:
+                    trio.run(world.run, clock=world.virtual)
+                except BaseException:
+                    if watch.error is None:
+                        raise
+        if watch.error is not None:
+            raise watch.error
         if script is not None:
             script.end(world)
         if world.escaped is not None:
@@ -113,13 +127,20 @@ class Scenario:
             at_rest=world.at_rest,
         )
 
-    def differs(self, seed: int, *, policy: Policy = "random") -> tuple[str, str] | None:
-        """The first two entries in which two traced runs of *seed* differ; None if they are the same."""
-        one, other = (self.run(seed, traced=True, policy=policy).history for _ in range(2))
-        if one.digest() == other.digest():
+    def differs(
+        self, seed: int, *, policy: Policy = "random", elsewhere: Callable[[int], list[str]] | None = None
+    ) -> tuple[str, str] | None:
+        """The first two entries in which two traced runs of *seed* differ; None if they are the same.
+
+        *elsewhere* gives the entries of the second run, where another process makes it.  If the program reaches out,
+        and so they differ, that is raised as with :meth:`run`.
+        """
+        one = self.run(seed, traced=True, policy=policy).history.lines()
+        other = elsewhere(seed) if elsewhere else self.run(seed, traced=True, policy=policy).history.lines()
+        if one == other:
             return None
-        lines = zip([*one.lines(), "(the end)"], [*other.lines(), "(the end)"], strict=False)
-        return next((a, b) for a, b in lines if a != b)
+        self.run(seed, policy=policy, closely=True)
+        return next((a, b) for a, b in zip([*one, "(the end)"], [*other, "(the end)"], strict=False) if a != b)
 
     @property
     def name(self) -> str:

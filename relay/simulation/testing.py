@@ -50,13 +50,13 @@ class ScenarioItem(pytest.Item):
         """Run its seeds, those first that have failed before."""
         replayed = self.config.getoption("simulate_replay")
         if replayed is not None:
-            self._judge(self.scenario.run(replayed, traced=True), show=1_000_000)
+            self._judge(self.scenario.run(replayed, traced=True, closely=True), show=1_000_000)
             return
         count = self.config.getoption("simulate_seeds") or self.scenario.seeds
         hoped: dict[str, bool] = {}
         with guarded():
-            for seed in self._order(count):
-                outcome = self.scenario.run(seed)
+            for at, seed in enumerate(self._order(count)):
+                outcome = self.scenario.run(seed, closely=not at)
                 hoped = {name: seen or hoped.get(name, False) for name, seen in outcome.hoped.items()}
                 if not outcome.held:
                     self._remember([seed])

@@ -9,7 +9,6 @@ one instruction; what ends it from there on ends what comes after the step.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from sys import getsizeof
@@ -27,6 +26,7 @@ from syndicate.flow.scope import Engine, Scope
 from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.vectorised import LARGE_CHANGE, takers
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
+from syndicate.outside import stacks
 
 if TYPE_CHECKING:
     from syndicate.flow.columnar.steps import Readied
@@ -208,7 +208,7 @@ class LocalEngine(Engine):
 
     def _is_on_a_stack(self) -> bool:
         """Whether a thread runs a step of this engine: what ended one may have ended the end of it, too."""
-        for frame in [*sys._current_frames().values()]:
+        for frame in [*stacks().values()]:
             at: FrameType | None = frame
             while at is not None:
                 if at.f_code is _RUN and at.f_locals.get("self") is self:

@@ -2,23 +2,31 @@
 
 What a run learns from there would differ from run to run, so it is refused with :class:`~syndicate.errors.Escaped`,
 which names the file and the line.  Sockets and processes are seen by an audit hook of Python; threads and functions of
-``time``, ``random``, ``secrets``, ``uuid`` and ``os``, and ``datetime.now``, are replaced while :func:`guarded` runs,
-in the modules of programs too that have imported them by name.  Nothing is refused but in tasks of a simulated process.
+``time``, ``random``, ``secrets``, ``uuid``, ``os``, ``signal`` and ``numpy.random``, and ``datetime.now``, are replaced
+while :func:`guarded` runs, in the modules of programs too that have imported them by name.  Nothing is refused but in
+tasks of a simulated process; and ``logging`` gets the time of the run.
 
-Limits of this: a function that was put elsewhere before (a default argument, a closure, a table), a generator that
-chance has seeded before the run, and what extension modules do by themselves are not seen.  Two runs of each
-failing seed are compared for that.
+A function may have been put elsewhere before: a default argument, the factory of an attribute, a closure, a table.  And
+a generator may have been made before the run, which makes what it draws depend on the runs before.  :func:`watched`
+sees each call of these, wherever the function comes from, and makes a run three times as dear: so campaigns watch their
+first run, and each that is replayed or differs from itself.
+
+Limits of this: what extension modules do by themselves is not seen, and neither is the order of a set of strings, which
+hangs on ``PYTHONHASHSEED``: for that, runs of two processes are compared (``--check-determinism``).
 """
 
 from __future__ import annotations
 
 import _thread
 import datetime as dt
+import gc
 import inspect
+import logging
 import math
 import os
 import random
 import secrets
+import signal
 import site
 import sys
 import sysconfig
@@ -52,11 +60,20 @@ _EVENTS: Final = {
     "os.fork": "starts a real process: world.process() starts a simulated one",
     "os.posix_spawn": "starts a real process: world.process() starts a simulated one",
     "os.exec": "starts a real process: world.process() starts a simulated one",
+    "socket.gethostname": "asks for the name of the machine, which is another elsewhere: let the scenario pass a name",
+    "builtins.input": "reads from the terminal: let the scenario pass what is to be read",
 }
+_DEVICES: Final = ("/dev/urandom", "/dev/random")
 _CLOCK: Final = "reads the real clock: now(), trio.current_time() and outside().time_of_day() are those of the run"
 _CHANCE: Final = "draws real chance: random.Random(7), outside().uniform() and outside().token() can be replayed"
 _THREAD: Final = "starts a thread, which no seed can order: let outside().blocking() call what blocks"
 _SLEEP: Final = "sleeps in real time: after() and trio.sleep() take none"
+_NUMBER: Final = "asks for the number of the process, which is another each time: let the scenario pass a name"
+_ALARM: Final = "asks for a signal in real time: after() and every() are of the run"
+_BEFORE: Final = (
+    "draws from a generator that was made before the run, so that what comes hangs on the runs before: make it in the "
+    "boot function, as random.Random(7)"
+)
 _FUNCTIONS: Final[tuple[tuple[object, tuple[str, ...], str], ...]] = (
     (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"), _CLOCK),
     (time, ("process_time", "process_time_ns", "thread_time", "clock_gettime", "clock_gettime_ns"), _CLOCK),
@@ -72,6 +89,9 @@ _FUNCTIONS: Final[tuple[tuple[object, tuple[str, ...], str], ...]] = (
     (uuid, ("uuid1", "uuid4"), _CHANCE),
     (os, ("urandom", "getrandom"), _CHANCE),
     (random, ("_urandom",), _CHANCE),  # of SystemRandom
+    (os, ("getpid", "getppid"), _NUMBER),
+    (os, ("times",), _CLOCK),
+    (signal, ("alarm", "setitimer"), _ALARM),
     (threading.Thread, ("start",), _THREAD),
     (_thread, ("start_new_thread",), _THREAD),
     (trio.to_thread, ("run_sync",), _THREAD),  # which may have a thread already
@@ -96,18 +116,37 @@ _ELSEWHERE: Final = (
 )
 _OURS: Final = tuple(str(Path(__file__).parents[2] / name) + os.sep for name in ("syndicate", "relay"))
 
+_LOGGING: Final = logging.__file__
+_LET: Final[dict[object, tuple[tuple[str, ...], Callable[[], object]]]] = {
+    time.time: ((_LOGGING,), lambda: outside().time_of_day()),
+    time.time_ns: ((_LOGGING,), lambda: int(outside().time_of_day() * 1e9)),
+    os.getpid: ((_LOGGING, *_OURS), os.getpid),
+}
+"""Files that may call what is refused to others, and what they get: lines of a log, and our locks of files."""
+_SHARED: Final[object] = getattr(random.random, "__self__", None)
+_RANDOM: Final = "numpy.random"
+
 _hooked: list[bool] = []
 _depth: list[int] = [0]
+
+
+def is_program(frame: FrameType) -> bool:
+    """Whether that is neither Python's, nor installed, nor ours."""
+    return not frame.f_code.co_filename.startswith((*_ELSEWHERE, *_OURS, "<"))
 
 
 def _refuse(what: str) -> NoReturn:
     """Raise, and let the run end by it even where the program catches that."""
     frame: FrameType | None = inspect.currentframe()
-    where = "?"
+    where = ""
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((*_ELSEWHERE, *_OURS, "<")):
+        if is_program(frame):
             where = f"{file}:{frame.f_lineno}"
+            break
+        if file.startswith("<"):  # generated, as is the function that makes an object of a class
+            where = where or f"{file}:{frame.f_lineno}"
+        elif where and file.startswith(_OURS):
             break
         frame = frame.f_back
     error = Escaped(f"{where} {what}", where=where)
@@ -118,18 +157,28 @@ def _refuse(what: str) -> NoReturn:
 
 
 def _audit(event: str, args: tuple[object, ...]) -> None:
-    if _depth[0] and event in _EVENTS and isinstance(outside(), SimulatedOutside):
-        _refuse(_EVENTS[event])
+    if not _depth[0]:
+        return
+    if event in _EVENTS:
+        if isinstance(outside(), SimulatedOutside):
+            _refuse(_EVENTS[event])
+    elif event == "open" and args[0] in _DEVICES and isinstance(outside(), SimulatedOutside):
+        _refuse(_CHANCE)
 
 
 def _guard(real: Callable[P, T], what: str, least: float = math.inf) -> Callable[P, T]:
     """Let nobody in a world call it; with at least so many arguments they may."""
+    files, let = _LET.get(real, ((), real))
 
     @wraps(real)
     def guarded(*args: P.args, **options: P.kwargs) -> T:
         given = [*args, *options.values()]
         if (len(given) < least or given[-1] is None) and isinstance(outside(), SimulatedOutside):
-            _refuse(what)
+            caller = inspect.currentframe()
+            caller = caller and caller.f_back
+            if caller is None or not caller.f_code.co_filename.startswith(files):
+                _refuse(what)
+            return let()  # type: ignore[return-value]  # the same as that of the function
         return real(*args, **options)
 
     return guarded
@@ -159,6 +208,59 @@ class _Datetime(dt.datetime, metaclass=_Dates):
         return cls.now(dt.UTC).replace(tzinfo=None)
 
 
+def _functions() -> Iterator[tuple[object, tuple[str, ...], str]]:
+    """Whose functions are refused, which, and why."""
+    yield from _FUNCTIONS
+    numpy = sys.modules.get(_RANDOM)  # it is not ours to import
+    if numpy is not None:
+        shared = [name for name in dir(numpy) if getattr(getattr(numpy, name), "__self__", None) is not None]
+        yield numpy, tuple(shared), _CHANCE
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """See each call in the block, in this thread, and refuse to tasks of simulated processes what leads out.
+
+    Nothing is seen where something else profiles already.
+    """
+    if sys.getprofile() is not None:
+        yield
+        return
+    refused: dict[int, str] = {}
+    for module, names, what in _functions():
+        for name in names:
+            here = getattr(module, name, None)
+            refused[id(getattr(here, "__wrapped__", here))] = what
+    there: dict[int, tuple[object, str]] = {}
+    for each in gc.get_objects():
+        if isinstance(each, random.Random):
+            there[id(each)] = each, _CHANCE if each is _SHARED else _BEFORE
+
+    def look(frame: FrameType, event: str, function: object) -> None:
+        if event != "c_call":
+            return
+        what = refused.get(id(function))
+        if what is None:
+            maker = getattr(function, "__self__", None)
+            if maker is _DATETIME:
+                what = _CLOCK if getattr(function, "__name__", "") in ("now", "utcnow") else None
+            elif id(maker) in there:
+                what = there[id(maker)][1]
+        if what is None or not isinstance(outside(), SimulatedOutside):
+            return
+        caller: FrameType | None = frame
+        while caller is not None and caller.f_code.co_filename.startswith(_ELSEWHERE):
+            caller = caller.f_back
+        if caller is None or not caller.f_code.co_filename.startswith(_OURS):  # else it is a seam
+            _refuse(what)
+
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
 @contextmanager
 def guarded() -> Iterator[None]:
     """Refuse in the block, to the tasks of simulated processes, what leads out of the world."""
@@ -174,7 +276,7 @@ def guarded() -> Iterator[None]:
         _hooked.append(True)
     replaced: dict[int, object] = {}
     homes: list[tuple[object, str, object]] = []
-    for module, names, what in _FUNCTIONS:
+    for module, names, what in _functions():
         for name in names:
             real = getattr(module, name, None)
             if real is not None:  # some systems have less

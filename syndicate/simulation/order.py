@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 from syndicate.simulation.tape import Tape
@@ -44,6 +44,8 @@ class Order(random.Random):
 
     def __init__(self, tape: Tape, policy: Policy = "random") -> None:
         super().__init__(tape.source("order").randrange(_SEEDS))
+        self.ask: Callable[[Sequence[object]], object] | None = None
+        """Called with what can run, before it does: who wants to know sets it."""
         self._tape = tape
         self._policy = policy
         self._priorities: dict[int, tuple[int, float]] = {}
@@ -55,6 +57,8 @@ class Order(random.Random):
 
     def shuffle(self, x: MutableSequence[T]) -> None:
         """Order what is sorted by age; who is to go first comes last."""
+        if self.ask is not None:
+            self.ask(x)
         size = len(x)
         if size < 2:
             return

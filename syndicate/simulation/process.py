@@ -35,6 +35,7 @@ _ROUNDS: Final = 32
 """The most rounds of the pump, of 16 events each, in one slice."""
 _MOST: Final = 100_000
 """Events of one process in one instant: more are a circle of actors that reply to each other."""
+_NAMED: Final = 5
 _EPOCH: Final = 1_767_225_600.0
 """The time of day at which each run begins: the year 2026."""
 
@@ -131,6 +132,8 @@ class SimulatedSystem(System):
         self._step = SLICE
         self._instant = -1.0
         self._began = 0
+        self._circle: dict[str, None] | None = None
+        """The names of those who take turns in an instant that seems to have no end."""
         self._alarm = math.inf
         self.stopwatch = self._tick
         self.turn.tracing = self._trace_turn
@@ -146,14 +149,17 @@ class SimulatedSystem(System):
             self.queue.clear()
         elif self.queue and not life.paused:
             if life.clock.now != self._instant:
-                self._instant, self._began = life.clock.now, self.taken
+                self._instant, self._began, self._circle = life.clock.now, self.taken, None
             elif self.taken - self._began > _MOST:
+                names = ", ".join(map(repr, list(self._circle or ())[:_NAMED]))
                 life.error = EndlessTurns(
-                    f"{life.name} has handled {_MOST} events without an end in one instant: some actors reply to each "
-                    f"other in a circle, one of them {self.queue[0][0].name!r}"
+                    f"{life.name} has handled {_MOST} events without an end in one instant: its actors reply to each "
+                    f"other, or to themselves, in a circle: {names}; let after() pass time between two rounds"
                 )
                 life.sever()
                 raise Severed(life.name)
+            elif self._circle is None and self.taken - self._began > _MOST // 2:
+                self._circle = {}
             rounds = life.tape.draw(f"slice {life.name}", _ROUNDS, plainest=1) if seconds == SLICE else math.inf
             self._step = SLICE / (1 + rounds)
             super().drain(seconds)
@@ -205,6 +211,8 @@ class SimulatedSystem(System):
 
     def _trace_turn(self, turn: Turn, events: list[Event]) -> None:
         self.turns += 1
+        if self._circle is not None:
+            self._circle[turn.actor.name] = None
         self._look_at(turn, events)
         if self._tracers:
             super()._trace_turn(turn, events)

@@ -12,11 +12,13 @@ from click.testing import CliRunner, Result
 from relay.cli import syndicate_main
 from relay.simulation import World, scenario
 from syndicate import after
+from syndicate.log import logger
 
 ROOT = Path(__file__).parents[3]
 QUEUE = f"{ROOT}/examples/simulated/job_queue.py"
 HERE = "tests.relay.simulation.test_campaign"
 CHANGING = random.Random()
+WORDS = {f"word {number}" for number in range(20)}
 
 
 def simulate(*arguments: str) -> Result:
@@ -39,14 +41,23 @@ def hopeless(world: World) -> None:
 
 @scenario(seeds=3, until=5.0)
 def changing(world: World) -> None:
-    """Its programs depend on what no seed rules, which the guard does not see."""
+    """Its programs depend on what no seed rules: a generator that goes on from run to run."""
     world.process("p", lambda: after(CHANGING.random(), lambda: None))
+
+
+@scenario(seeds=3, until=5.0)
+def hashing(world: World) -> None:
+    """Its program depends on the order of a set of strings, which is another one in each process."""
+    world.process("q", lambda: logger(order=[*WORDS]).info("woke up"))
 
 
 @scenario(seeds=3, until=5.0)
 def escaping(world: World) -> None:
     """Its program reaches out of the world."""
     world.process("p", lambda: after(1.0, lambda: random.random() + 1))
+
+
+LINE = escaping.build.__code__.co_firstlineno + 3
 
 
 def test_the_bug_of_the_queue_is_found_and_replayed() -> None:
@@ -80,9 +91,10 @@ def test_the_mended_queue_holds() -> None:
         ([f"{HERE}:idle"], 0, "3 runs, all held"),
         ([f"{HERE}:idle", "--check-determinism"], 0, "3 runs, all held"),
         ([f"{HERE}:hopeless"], 1, "never seen: a miracle"),
-        ([f"{HERE}:changing", "--check-determinism"], 3, "is not the same run twice"),
-        ([f"{HERE}:escaping"], 2, "test_campaign.py:49 draws real chance"),
-        ([f"{HERE}:nothing"], 2, "it has changing, escaping, hopeless, idle"),
+        ([f"{HERE}:hashing", "--check-determinism"], 3, "does it go through a set of strings?"),
+        ([f"{HERE}:changing"], 2, "draws from a generator that was made before the run"),
+        ([f"{HERE}:escaping"], 2, f"test_campaign.py:{LINE} draws real chance"),
+        ([f"{HERE}:nothing"], 2, "it has changing, escaping, hashing, hopeless, idle"),
         (["no.such.module:nothing"], 2, "there is no module no"),
         ([f"{HERE}:idle", "--replay", "1", "--seeds", "2"], 2, "leave one of them out"),
         ([f"{HERE}:idle", "--replay", "1"], 0, "everything held"),

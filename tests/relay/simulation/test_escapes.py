@@ -5,24 +5,34 @@
 from __future__ import annotations
 
 import _thread
+import dataclasses
 import datetime as dt
+import functools
+import logging
 import os
 import random
 import secrets
+import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import attrs
 import pytest
 import trio
+import trio.lowlevel
 
 from relay.simulation import World, scenario
-from syndicate import after, linked_task
-from syndicate.errors import Escaped
+from syndicate import after, linked_task, spawn
+from syndicate.errors import Escaped, Stuck
+from syndicate.simulation import watch
+from tests.relay.simulation.systems import stormy
 
 CLOCK: list[Callable[[], object]] = [
     lambda: time.time(),
@@ -37,6 +47,8 @@ CLOCK: list[Callable[[], object]] = [
     lambda: dt.datetime.now(dt.UTC),
     lambda: dt.date.today(),  # noqa: DTZ011  # as people write it
     lambda: time.sleep(0),
+    lambda: os.times(),
+    lambda: signal.alarm(0),
 ]
 CHANCE: list[Callable[[], object]] = [
     lambda: random.random(),
@@ -49,11 +61,14 @@ CHANCE: list[Callable[[], object]] = [
     lambda: os.urandom(4),
     lambda: uuid.uuid1(),
     lambda: uuid.uuid4(),
+    lambda: os.getpid(),
+    lambda: Path("/dev/urandom").open("rb").close(),
 ]
 SOCKETS: list[Callable[[], object]] = [
     lambda: socket.socket(),
     lambda: socket.create_connection(("127.0.0.1", 9), 0.1),
     lambda: socket.gethostbyname("localhost"),
+    lambda: socket.gethostname(),
 ]
 THREADS: list[Callable[[], object]] = [
     lambda: threading.Thread(target=int).start(),
@@ -64,6 +79,7 @@ THREADS: list[Callable[[], object]] = [
 PROCESSES: list[Callable[[], object]] = [
     lambda: subprocess.run(["true"], check=True),
     lambda: os.system("true"),
+    lambda: input(),
 ]
 
 
@@ -84,6 +100,135 @@ def test_who_reaches_out_in_a_turn_is_told_where(reach: Callable[[], object]) ->
     with pytest.raises(Escaped) as error:
         world_of.run(0)
     assert error.value.where == f"{__file__}:{reach.__code__.co_firstlineno}"
+
+
+@attrs.define
+class Stamped:
+    """Reads the clock when it is made."""
+
+    at: float = attrs.field(factory=time.time)
+
+
+@dataclasses.dataclass
+class Dated:
+    """The same, as Python has it."""
+
+    at: float = dataclasses.field(default_factory=time.time)
+
+
+class Watcher:
+    """Has a clock of its own."""
+
+    now = staticmethod(time.monotonic)
+
+
+def at_a_time(clock: Callable[[], float] = time.time) -> float:
+    """A function with a clock as its default."""
+    return clock()
+
+
+def closed() -> Callable[[], float]:
+    """A function with a clock in its closure."""
+    clock = time.time
+    return lambda: clock()
+
+
+DICE = random.Random(6)
+TABLE: dict[str, Callable[[], float]] = {"clock": time.time, "die": functools.partial(random.randint, 1, 6)}
+CLOSED = closed()
+DATE = (dt.datetime,)
+HIDDEN: list[Callable[[], object]] = [
+    lambda: Stamped(),
+    lambda: Dated(),
+    lambda: Watcher.now(),
+    lambda: at_a_time(),
+    lambda: CLOSED(),
+    lambda: TABLE["clock"](),
+    lambda: TABLE["die"](),
+    lambda: DICE.random(),
+    lambda: DATE[0].now(dt.UTC),
+]
+
+
+@pytest.mark.parametrize("reach", HIDDEN)
+def test_what_was_put_elsewhere_before_is_seen_by_a_close_look(reach: Callable[[], object]) -> None:
+    """As the first run of each campaign has it; the file is this one, or says that the function is a generated one."""
+
+    @scenario(until=3.0)
+    def world_of(world: World) -> None:
+        world.process("p", lambda: after(1.0, lambda: reach() and None))
+
+    with pytest.raises(Escaped) as error:
+        world_of.run(0, closely=True)
+    assert error.value.where.rpartition(":")[0] == __file__
+
+
+def test_lines_of_a_log_have_the_time_of_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    """A program that writes some is none that asks for the time."""
+
+    @scenario(until=3.0)
+    def world_of(world: World) -> None:
+        world.process("p", lambda: after(1.0, lambda: logging.getLogger("shop").warning("nothing is left")))
+
+    assert world_of.run(0, closely=True).held
+    assert [(each.message, each.created) for each in caplog.records] == [("nothing is left", 1_767_225_601.0)]
+
+
+def test_a_close_look_changes_no_run() -> None:
+    """And is over when the run is."""
+    assert stormy.run(3, traced=True, closely=True).history.digest() == stormy.run(3, traced=True).history.digest()
+    assert sys.getprofile() is None
+
+
+def computes() -> None:
+    """For ever."""
+    while True:
+        pass
+
+
+async def gives_way() -> None:
+    """For ever, without waiting for anything."""
+    while True:
+        await trio.lowlevel.checkpoint()
+
+
+def handles_all() -> None:
+    """Does not let itself be stopped once, either."""
+    try:
+        computes()
+    except BaseException:
+        computes()
+
+
+@pytest.mark.parametrize(
+    ("boot", "lines", "who"),
+    [
+        (lambda: spawn(lambda: after(1.0, computes), name="inner"), computes, "(actor 'inner' of process 'p')"),
+        (
+            lambda: spawn(lambda: linked_task(gives_way), name="inner"),
+            gives_way,
+            "(a linked task of actor 'inner' of process 'p')",
+        ),
+        (lambda: after(1.0, handles_all), computes, "(actor 'p' of process 'p')"),
+    ],
+    ids=["computes", "gives way", "handles all"],
+)
+def test_who_lets_no_time_pass_is_named(
+    boot: Callable[[], object], lines: Callable[[], object], who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And ended, with the file and the line, also where the process may crash."""
+    monkeypatch.setattr(watch, "PATIENCE", 0.2)
+
+    @scenario(until=30.0)
+    def world_of(world: World) -> None:
+        world.process("p", boot, may_crash=True)
+
+    with pytest.raises(Stuck, match="no virtual time passes") as error:
+        world_of.run(4)
+    first = lines.__code__.co_firstlineno
+    assert error.value.where in [f"{__file__}:{line}" for line in range(first, first + 5)]
+    assert who in str(error.value)
+    assert "seed 4" in str(error.value)
 
 
 async def in_a_thread() -> None:

@@ -253,7 +253,7 @@ def test_actors_that_reply_for_ever_are_found() -> None:
 
     broken = run(lambda world: void(world.process("p", boot, restart=None))).violation
     assert broken is not None
-    assert "in a circle" in broken.text
+    assert "in a circle: 'p'; let after() pass time" in broken.text
 
 
 def test_scenarios_that_make_no_sense_are_refused() -> None:
