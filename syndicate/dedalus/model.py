@@ -13,7 +13,7 @@ from attrs import define
 from syndicate.dedalus.ast import Row
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.timeline import Timeline
+from syndicate.dedalus.timeline import Moment, Timeline, order
 from syndicate.dedalus.why.absence import WhyNot, suits, why_not
 from syndicate.dedalus.why.derivation import DEPTH, History, Why, shown, why
 from syndicate.dedalus.why.spacetime import diagram
@@ -28,7 +28,7 @@ class Model(Timeline):
 
     def why(self, relation: str, row: Row, time: int, *, depth: int = DEPTH) -> Why:
         """How a row came to be there: its derivation, *depth* levels of it; raises :class:`FactError` if it is not."""
-        if row not in self._fitting(relation, row, time):
+        if not self._fitting(relation, row, time).holds(relation, tuple(row)):
             raise FactError(f"{shown(relation, row)} is not there at {time}: ask why_not")
         return why(History(self), relation, row, time, depth)
 
@@ -37,17 +37,17 @@ class Model(Timeline):
 
         Raises :class:`FactError` if it is there.
         """
-        present = next((one for one in self._fitting(relation, row, time) if suits(row, one)), None)
-        if present is not None:
-            raise FactError(f"{shown(relation, present)} is there at {time}: ask why")
+        there = [one for one in self._fitting(relation, row, time).unsorted(relation) if suits(row, one)]
+        if there:
+            raise FactError(f"{shown(relation, min(there, key=order))} is there at {time}: ask why")
         return why_not(History(self), relation, row, time, depth)
 
-    def _fitting(self, relation: str, row: Pattern, time: int) -> list[Row]:
-        """The rows of a relation at a time; raises :class:`FactError` if *row* cannot be one of them."""
-        rows, arity = self.at(time)[relation], arities(self.rules).get(relation, len(row))
+    def _fitting(self, relation: str, row: Pattern, time: int) -> Moment:
+        """What is true at a time; raises :class:`FactError` if *row* cannot be one of the relation's rows."""
+        moment, arity = self.at(time), arities(self.rules).get(relation, len(row))
         if len(row) != arity:
             raise FactError(f"{relation} has {arity} column{'s' * (arity != 1)}, and {shown(relation, row)} {len(row)}")
-        return rows
+        return moment
 
     def _repr_svg_(self) -> str:
         return self.diagram("svg")

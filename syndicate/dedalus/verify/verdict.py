@@ -29,6 +29,7 @@ Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from time import monotonic
@@ -99,7 +100,7 @@ class Verdict:
     def check(self) -> None:
         """Raise :class:`Undecided` if a run of the first counterexample does not break what it should."""
         for one in self.broken:
-            if (one.row in self.model.at(one.time)[one.relation]) is not one.never:
+            if self.model.at(one.time).holds(one.relation, one.row) is not one.never:
                 raise Undecided(
                     f"{self.engine} and a run disagree about {one.relation} at {one.time} under "
                     f"{', '.join(self.min_counterexamples[0])}: this is a mistake of ours, please report it"
@@ -378,24 +379,25 @@ def specified(pre: str = "pre", post: str = "post", invariant: str | None = None
 def observing(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:
     """The relations of a specification: *names*, and what follows at once and is read for them only.
 
+    Takes time in proportion to the rules.
+
     >>> from syndicate.dedalus.parse import parse
     >>> sorted(observing(parse("post(X) :- all(X); all(X) :- p(X), q(X); r(X)@next :- q(X); q(X) :- s(X);"), ["post"]))
     ['all', 'post']
     """
     below: dict[str, set[str]] = {name: set() for name in arities(rules)}
-    readers: dict[str, set[str]] = {name: set() for name in below}
     derived = {rule.head.relation for rule in rules if not rule.fact}
     for rule in rules:
         if rule.kind != "deductive":
             derived.discard(rule.head.relation)
-        for atom in rule.atoms:
-            below[rule.head.relation].add(atom.relation)
-            readers[atom.relation].add(rule.head.relation)
+        below[rule.head.relation].update(atom.relation for atom in rule.atoms)
+    others = Counter(name for read in below.values() for name in read)  # who reads it, and is no observer yet
     observers = {name for name in names if name in below}
     pending = list(observers)
     while pending:
-        for name in below[pending.pop()] & derived - observers:
-            if readers[name] <= observers:
+        for name in below[pending.pop()]:
+            others[name] -= 1
+            if not others[name] and name in derived and name not in observers:
                 observers.add(name)
                 pending.append(name)
     return observers
