@@ -87,4 +87,4 @@ def test_a_long_specification() -> None:
     many = 3000
     text = "post(X) :- p0(X);" + "".join(f"p{n}(X) :- p{n + 1}(X)@3, notin p{n + 2}(X);" for n in range(many))
     told = Program.parse(text).hazards()  # that a specification reads a constant time is none
-    assert [one.message[:28] for one in told] == [f"no rule or fact gives p{many + n}"[:28] for n in range(2)]
+    assert [one.message.split()[5] for one in told] == ["p3000", "p3001"]
