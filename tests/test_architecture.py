@@ -65,8 +65,8 @@ INSIDE = {
         dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
-        row site declaration rule namespace rules block collection lattices state tick instance insight agent body
-        interface_override schema program repl network reflection library
+        row site declaration rule namespace rules block collection lattices state tick instance insight agent
+        event_log body interface_override schema program repl network reflection library
     """,
     "syndicate.bloom.insight": """
         arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot

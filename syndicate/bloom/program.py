@@ -28,6 +28,7 @@ from syndicate.bloom.block import Imported, blocks_of, definer, is_marked, origi
 from syndicate.bloom.body import ProgramClass
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Declaration, Kind
+from syndicate.bloom.event_log import write_log
 from syndicate.bloom.insight.plot import plot
 from syndicate.bloom.instance import Instance
 from syndicate.bloom.interface_override import InterfaceOverride
@@ -67,6 +68,7 @@ class Bloom(Running, metaclass=ProgramClass):
     *engine* makes what runs the circuit: ``lambda circuit: SparkEngine(circuit, session)``; the local engine otherwise.
     ``send(address, channel, row)`` takes what channels send; as long as nobody has set it, rows to ourselves are
     delivered, and others collected in ``sent``.
+    *record* is a file to which each tick is written as it happens: see :mod:`syndicate.bloom.event_log`.
     """
 
     halt = scratch(["key"], [])
@@ -84,6 +86,7 @@ class Bloom(Running, metaclass=ProgramClass):
         channel_filter: Filter | None = None,
         semi_naive: bool = True,
         engine: MakeEngine | None = None,
+        record: str | Path | None = None,
         inputs: Mapping[str, Value] | None = None,
         messages: Mapping[str, Value] | None = None,
         outputs: Mapping[str, Value] | None = None,
@@ -93,8 +96,9 @@ class Bloom(Running, metaclass=ProgramClass):
     ) -> None:
         """Make the collections, record the rules and compile them.
 
-        Raises :class:`BloomDeclaration`, :class:`IllegalRule`, :class:`syndicate.errors.Unstratifiable`, and with a
-        dataspace :class:`syndicate.errors.NotInTurn`.
+        Raises :class:`BloomDeclaration`, :class:`IllegalRule`, :class:`syndicate.errors.Unstratifiable`, with a
+        dataspace :class:`syndicate.errors.NotInTurn`, and :class:`syndicate.errors.ScheduleError` if *record* cannot
+        be written.
         """
         if ds is not None:  # before anything is opened
             current(type(self).__name__)
@@ -120,6 +124,8 @@ class Bloom(Running, metaclass=ProgramClass):
         ports = check_ports(self._instance, ds, written)
         runtime.open(state, ports["inputs"])
         try:
+            if record is not None:
+                write_log(runtime, record)
             self._boot()
             if ds is not None:
                 runtime.agent = Agent(runtime, ds, ports)

@@ -39,7 +39,8 @@ class Model(Timeline):
         """
         there = [one for one in self._fitting(relation, row, time).unsorted(relation) if suits(row, one)]
         if there:
-            raise FactError(f"{shown(relation, min(there, key=order))} is there at {time}: ask why")
+            first: Row = min(there, key=order)
+            raise FactError(f"{shown(relation, first)} is there at {time}: ask why")
         return why_not(History(self), relation, row, time, depth)
 
     def _fitting(self, relation: str, row: Pattern, time: int) -> Moment:

@@ -88,7 +88,8 @@ class SpaceTime:
     def _passages(self) -> Iterator[str]:
         for mark in self.marks:
             sender, receiver = (self.places[place] for place in (mark.sender, mark.receiver))
-            end = "lost" if mark.lost else " and ".join(f"in {self.clock} {time}" for time in mark.arrive)
+            arrivals = " and ".join(f"in {self.clock} {time}" for time in mark.arrive)
+            end = "lost" if mark.lost else arrivals or "in an unknown " + self.clock
             yield f"{sender} in {self.clock} {mark.time} -> {receiver} {end}: {mark.note}"
 
     def _lanes(self) -> Iterator[str]:

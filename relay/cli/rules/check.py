@@ -8,8 +8,9 @@ from typing import Final
 
 import click
 
-from relay.cli.rules.program import find_bloom, find_dedalus, make
+from relay.cli.rules.program import class_of, find_bloom, find_dedalus, make, read_logged
 from relay.cli.rules.verb import Verb
+from syndicate.bloom.event_log import messages_of
 from syndicate.bloom.insight.calm import Calm, Output, Point
 from syndicate.bloom.insight.orders import MESSAGES, SECONDS, Search, search_orders
 from syndicate.bloom.insight.unmarked import unmarked
@@ -24,6 +25,7 @@ Examples:
   syndicate rules check carts.py:Cart --json | jq '.outputs[] | select(.verdict == "diffluent").name'
   syndicate rules check carts.py:Cart --confluent     (exit with 1 unless all outputs are)
   syndicate rules check carts.py:Cart --prove         (two orders of the same messages that end differently)
+  syndicate rules check chat.py:Chat --prove --schedule was.json --at ann     (of what came in that run)
 """
 
 
@@ -35,8 +37,20 @@ Examples:
               help="So many messages at most, with --prove.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), default=SECONDS, show_default=True, metavar="S",
               help="Time to look for them, with --prove.")  # fmt: skip
+@click.option("--schedule", "recorded", metavar="RUN.json",
+              help="Try the messages of what `together --output` wrote, with --prove.")  # fmt: skip
+@click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: program, points_of_order, outputs.")
-def check_bloom(program: str, confluent: bool, prove: bool, messages: int, seconds: float, as_json: bool) -> None:
+def check_bloom(
+    program: str,
+    confluent: bool,
+    prove: bool,
+    messages: int,
+    seconds: float,
+    recorded: str | None,
+    at: str | None,
+    as_json: bool,
+) -> None:
     """Compile a program, and say which outputs are the same whatever order messages come in.
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.  With --prove, what is
@@ -44,12 +58,24 @@ def check_bloom(program: str, confluent: bool, prove: bool, messages: int, secon
     proves nothing.
     """
     kind = find_bloom(program)
-    instance = make(kind)
+    if (recorded is not None and not prove) or (at is not None and recorded is None):
+        raise click.UsageError("--schedule is for --prove, and --at for --schedule")
+    log = None if recorded is None else read_logged(recorded, at)
+    place: dict[str, object] = {}
+    if log is not None:
+        kind, place = class_of(kind, log), {"address": log.address}
+    instance = make(kind, **place)
     calm = instance.calm()
     search = None
     if prove:
         names = [output.name for output in _unsure(calm)]
-        search = search_orders(lambda: make(kind, clock=lambda: 0.0), names, messages=messages, seconds=seconds)
+        search = search_orders(
+            lambda: make(kind, clock=lambda: 0.0, **place),
+            names,
+            messages=messages,
+            seconds=seconds,
+            around=[] if log is None else messages_of(log),
+        )
     lacking, stray = instance.underspecified(), unmarked(instance)
     if as_json:
         orders = {} if search is None else {"orders": _orders(calm, search)}

@@ -13,32 +13,39 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import find_dedalus, write
+from relay.cli.rules.program import class_of, find_bloom, find_dedalus, make, write
 from relay.cli.rules.running import as_json_line, as_text, derived, show_changes
 from relay.cli.rules.verb import FAMILY, Verb
 from relay.cli.target import Target, find_target, target_options
 from relay.client import connect
 from syndicate.actors.system import run
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor
+from syndicate.bloom import Bloom
 from syndicate.bloom.agent.console import read_lines
+from syndicate.bloom.event_log import EventLog as BloomLog
+from syndicate.bloom.event_log import together as bloom_together
+from syndicate.bloom.event_log import together_to_json
+from syndicate.bloom.insight.history import History, record
+from syndicate.bloom.insight.spacetime import spacetime
 from syndicate.dedalus import Agent, EventLog, Program
 from syndicate.dedalus import together as together_of
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.live import Instance
-from syndicate.dedalus.live.event_log import LogWriter, rerun_to_json
+from syndicate.dedalus.live.event_log import rerun_to_json, writer_of
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import nodes_of
 from syndicate.dedalus.parse import parse
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.timeline import order
 from syndicate.errors import SyndicateError
+from syndicate.explain.spacetime import FORMS
 from syndicate.log import configure
 from syndicate.values.value import Ref
 
 _ACTOR: Final = "in a Python program that connects to a server, spawn(CLASS, ds) is one"
 
 live = Verb("live", "Be one location of a program; others may be in other processes.", bloom=_ACTOR)
-together = Verb("together", "Run what `live --record` wrote at all locations again, in one place.", bloom=_ACTOR)
+together = Verb("together", "Run again, in one place, what agents wrote in event logs at all locations.")
 
 _LIVE: Final = """\b
 Examples:
@@ -107,7 +114,7 @@ def live_dedalus(
         specification=specification,
     )
     relations = [name for name in shown or derived(agent.placement.rules) if agent.arity(name) >= 0]
-    log = None if record is None else LogWriter(record, place)
+    log = None if record is None else writer_of(record, place)
     if log is not None:
         agent.recorded = log.write
         if log.former is not None:
@@ -222,6 +229,53 @@ def together_dedalus(program: str, files: tuple[str, ...], output: str | None, a
         return
     show_changes(model)
     click.echo(f"\n{model.diagram('text')}")
+
+
+_TOGETHER_BLOOM: Final = """\b
+Examples:
+  syndicate rules together chat.py:Chat ann.log bob.log     (of Chat(ds, address="ann", record="ann.log"), ..)
+  syndicate rules together chat.py:Chat ann.log bob.log --json | jq .ann
+  syndicate rules together chat.py:Chat ann.log bob.log --output was.json
+  syndicate rules why chat.py:Chat said '"hello"' --schedule was.json --at ann
+  syndicate rules check chat.py:Chat --prove --schedule was.json --at ann
+\b
+A log of another class is run by the class of that name in the same module.
+"""
+
+
+@together.program("bloom", _TOGETHER_BLOOM)
+@click.argument("program", metavar="MODULE:CLASS")
+@click.argument("files", metavar="LOG...", nargs=-1, required=True)
+@click.option("--output", metavar="RUN.json", help="Write what came to each program, for run, trace, why and check.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: {address: {collection: rows}}, in the end.")
+@click.option("--diagram", type=click.Choice(FORMS), default="text", show_default=True)
+def together_bloom(program: str, files: tuple[str, ...], output: str | None, as_json: bool, diagram: str) -> None:
+    """Run programs as they ran live, in one place: by the logs that `record=` wrote, one of each program.
+
+    Prints what came, went and was sent in each tick, and the rows between the programs.  Nothing is known of a program
+    without an event log, which stderr says.
+    """
+    kind = find_bloom(program)
+    logs = list(map(BloomLog.load, files))
+    histories: list[tuple[BloomLog, History]] = []
+
+    def begin(log: BloomLog) -> Bloom:
+        made = make(class_of(kind, log), address=log.address)
+        if not as_json:
+            histories.append((log, record(made)))
+        return made
+
+    was = bloom_together(logs, begin)
+    if output is not None:
+        write(json.dumps(together_to_json(logs, was)), output)
+    for place in was.unknown:
+        _note(f"no event log is of {place}: what happened there, and when it got what was sent to it, is unknown")
+    if as_json:
+        click.echo(json.dumps(was.to_json()))
+        return
+    for log, history in histories:
+        click.echo(f"{log.address!r}, {log.program}\n{history.draw()}\n")
+    click.echo(spacetime(was, diagram))
 
 
 def _unknown(program: Program, model: Model, values: set[Value]) -> set[Value]:

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Iterator, Mapping, MutableMapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeAlias
 
 import click
 
 from relay.named import load_module
 from syndicate.bloom import Bloom, Kind
+from syndicate.bloom.event_log import EventLog, replay
 from syndicate.bloom.rules.head import kind_of
 from syndicate.bloom.state.store import IN_MEMORY
 from syndicate.dedalus import Program, Schedule
 from syndicate.errors import OutputError, ProgramNotFound, ScheduleError, SyndicateError, TextError
 from syndicate.plan.heading import listed, meant
 from syndicate.values.value import Value
+
+Begin: TypeAlias = Callable[[Bloom], object]
 
 _LOADED: Final = "relay.cli.rules.program"
 """Where a context has the program that said which language it is in: a file is run once."""
@@ -122,6 +126,58 @@ def read_until(path: str) -> int | None:
     """The last timestep of the run that a JSON file has, if it says that."""
     until = json.loads(Path(path).read_text(encoding="utf-8")).get("until")
     return until if type(until) is int else None
+
+
+def repeated(program: str, lines: TextIO | None, ticks: int, run: str | None, at: str | None, begin: Begin) -> Bloom:
+    """A program that has run: by *lines* until it rests, or as the file of a *run* says of the one *at* an address.
+
+    *begin* is given the program before.  Raises :class:`ProgramNotFound`, :class:`ScheduleError` and
+    :class:`click.UsageError`.
+    """
+    kind = find_bloom(program)
+    if run is None:
+        if at is not None:
+            raise click.UsageError("--at says which program of a --schedule is meant")
+        instance = make(kind)
+        begin(instance)
+        run_ticks(instance, lines, ticks)
+        return instance
+    if lines is not None:
+        raise click.UsageError("--schedule says what came: leave out --input")
+    log = read_logged(run, at)
+    instance = make(class_of(kind, log), address=log.address)
+    begin(instance)
+    replay(instance, log)
+    return instance
+
+
+def read_logged(path: str, at: str | None) -> EventLog:
+    """What `together --output` wrote of the program at an address; raises :class:`ScheduleError`."""
+    try:
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        logs = {str(log.address): log for log in map(EventLog.of, fields["programs"])}
+    except OSError as error:
+        raise ScheduleError(f"cannot read the schedule {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ScheduleError(f"{path}: this is no run of programs in Bloom, as `together --output` writes it") from error
+    if at is None and len(logs) == 1:
+        at = next(iter(logs))
+    if at not in logs:
+        raise ScheduleError(f"{path}: which program? Say --at ADDRESS; there are {listed(logs)}")
+    return logs[at]
+
+
+def class_of(kind: type[Bloom], log: EventLog) -> type[Bloom]:
+    """The class that a log is of: *kind*, or one beside it; raises :class:`ProgramNotFound`."""
+    if kind.__name__ == log.program:
+        return kind
+    beside = vars(sys.modules[kind.__module__]).get(log.program)
+    if not (isinstance(beside, type) and issubclass(beside, Bloom)):
+        raise ProgramNotFound(
+            f"the log of {log.address} is of {log.program}, and no such program is beside {kind.__name__} in "
+            f"{kind.__module__}"
+        )
+    return beside
 
 
 def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks, write
+from relay.cli.rules.program import find_dedalus, repeated, write
 from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.repl.session import in_order
@@ -71,6 +71,7 @@ _BLOOM: Final = """\b
 Examples:
   syndicate rules run paths.py:Paths --input rows.jsonl
   echo '{"into": "link", "rows": [[1, 2]]}' | syndicate rules run paths.py:Paths --input - --json | jq .path
+  syndicate rules run chat.py:Chat --schedule was.json --at ann     (what `together --output` wrote)
 \b
 Each line of FILE says which rows come into a collection (a channel: which arrive), in which tick (if not said: in
 the first).
@@ -81,14 +82,17 @@ the first).
 @click.argument("program", metavar="MODULE:CLASS")
 @click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON.")
 @click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often.")
+@click.option("--schedule", "recorded", metavar="RUN.json", help="Repeat what `together --output` wrote instead.")
+@click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {collection: rows}.")
-def run_bloom(program: str, lines: TextIO | None, ticks: int, as_json: bool) -> None:
+def run_bloom(
+    program: str, lines: TextIO | None, ticks: int, recorded: str | None, at: str | None, as_json: bool
+) -> None:
     """Run a program until it rests, and show what is in its collections then.
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
     """
-    instance = make(find_bloom(program))
-    run_ticks(instance, lines, ticks)
+    instance = repeated(program, lines, ticks, recorded, at, lambda program: None)
     contents = {one.tabname: list(in_order(one)) for one in instance.collections() if one.cols and len(one)}
     if as_json:
         click.echo(json.dumps(contents, ensure_ascii=False, default=repr))

@@ -6,10 +6,10 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks, write
+from relay.cli.rules.program import find_dedalus, repeated, write
 from relay.cli.rules.running import RunOptions, running, show_changes
 from relay.cli.rules.verb import Verb
-from syndicate.bloom.insight.history import FORMS, record
+from syndicate.bloom.insight.history import FORMS, History, record
 
 trace = Verb("trace", "Run a program, and show each step: what came, what went, what was sent.")
 
@@ -28,17 +28,26 @@ the first). In text, + is a row that came, - one that went, ~ one that was sent.
 @click.argument("program", metavar="MODULE:CLASS")
 @click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON.")
 @click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often.")
+@click.option("--schedule", "recorded", metavar="RUN.json", help="Repeat what `together --output` wrote instead.")
+@click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant.")
 @click.option("--format", "form", type=click.Choice(FORMS), default=FORMS[0], show_default=True)
 @click.option("--output", metavar="FILE", help="Write there instead of standard output.")
-def trace_bloom(program: str, lines: TextIO | None, ticks: int, form: str, output: str | None) -> None:
+def trace_bloom(
+    program: str,
+    lines: TextIO | None,
+    ticks: int,
+    recorded: str | None,
+    at: str | None,
+    form: str,
+    output: str | None,
+) -> None:
     """Run a program until it rests, and show each tick: which rows came, by which rules, which went, what was sent.
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
     """
-    instance = make(find_bloom(program))
-    history = record(instance)
-    run_ticks(instance, lines, ticks)
-    write(history.draw(form), output)
+    histories: list[History] = []
+    repeated(program, lines, ticks, recorded, at, lambda program: histories.append(record(program)))
+    write(histories[0].draw(form), output)
 
 
 _DEDALUS: Final = """\b

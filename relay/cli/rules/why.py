@@ -7,9 +7,10 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks
+from relay.cli.rules.program import find_dedalus, repeated
 from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
+from syndicate.bloom.insight.memory import remember
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
@@ -97,12 +98,22 @@ the program rests.
 @click.argument("row")
 @click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON.")
 @click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often.")
+@click.option("--schedule", "recorded", metavar="RUN.json", help="Repeat what `together --output` wrote instead.")
+@click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant.")
 @click.option("--not", "negated", is_flag=True, help="Ask why it is not there.")
-def why_bloom(program: str, relation: str, row: str, lines: TextIO | None, ticks: int, negated: bool) -> None:
+def why_bloom(
+    program: str,
+    relation: str,
+    row: str,
+    lines: TextIO | None,
+    ticks: int,
+    recorded: str | None,
+    at: str | None,
+    negated: bool,
+) -> None:
     """Tell by which rules and rows a row came to be there; or with --not, what kept it out."""
     wanted = _row(row)
     if WILD in wanted:
         raise click.BadParameter(f"{row!r} has a value left open: say which row is meant", param_hint="ROW")
-    instance = make(find_bloom(program))
-    run_ticks(instance, lines, ticks)
+    instance = repeated(program, lines, ticks, recorded, at, remember if recorded else lambda program: None)
     click.echo(str((instance.why_not if negated else instance.why)(relation, wanted)))

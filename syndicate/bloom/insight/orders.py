@@ -141,13 +141,15 @@ def search_orders(
     seconds: float = SECONDS,
     inputs: int = INPUTS,
     seed: int = 0,
+    around: Sequence[Message] = (),
 ) -> Search:
     """Look for two orders after which the collections of these *names* differ.
 
     *make* gives the program anew.  Fewer messages come first; *seconds* and the *inputs* of each number of messages
-    bound it.  The same *seed* looks at the same inputs.
+    bound it.  The same *seed* looks at the same inputs.  With messages that came in a run, *around*, these are tried
+    and no others.
     """
-    return _Searching(make, list(names), Random(seed), monotonic() + seconds).search(messages, inputs)
+    return _Searching(make, list(names), Random(seed), monotonic() + seconds, tuple(around)).search(messages, inputs)
 
 
 @frozen(eq=False, slots=False)
@@ -156,6 +158,7 @@ class _Searching:
     names: list[str]
     random: Random
     deadline: float
+    around: Sequence[Message] = ()
     found: dict[str, Divergence] = field(init=False, factory=dict)
     runs: list[None] = field(init=False, factory=list)
 
@@ -163,13 +166,13 @@ class _Searching:
         tried = refused = size = 0
         if self.names:
             program = self.make()
-            sources = list(_Sources(program, self.names).all())
+            sources = [] if self.around else list(_Sources(program, self.names).all())
             for size in range(1, messages + 1):
                 seen: set[tuple[str, ...]] = set()
-                for number in range(inputs if sources else 0):
+                for number in range(inputs if sources or len(self.around) >= size else 0):
                     if len(self.found) == len(self.names) or monotonic() > self.deadline:
                         return Search(self.found, tried, len(self.runs), size, refused)
-                    some = tuple(sorted((self._message(sources, number < inputs // 4) for _ in range(size)), key=str))
+                    some = tuple(sorted(self._messages(sources, size, number < inputs // 4), key=str))
                     what = tuple(map(str, some))
                     if what in seen or len(set(what)) < size:
                         continue
@@ -180,6 +183,13 @@ class _Searching:
                     except SyndicateError:  # these rows are none that the program is for
                         refused += 1
         return Search(self.found, tried, len(self.runs), size, refused)
+
+    def _messages(
+        self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], size: int, plainly: bool
+    ) -> list[Message]:
+        if self.around:
+            return self.random.sample(self.around, size)
+        return [self._message(sources, plainly) for _ in range(size)]
 
     def _message(self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], plainly: bool) -> Message:
         name, columns = self.random.choice(sources)

@@ -30,7 +30,10 @@ from syndicate.values.value import Value
 
 @frozen
 class Passage:
-    """A row between two programs: the tick that sent it, and the tick in which it arrived, None if it was lost."""
+    """A row between two programs: the tick that sent it, and the tick in which it arrived.
+
+    None if it was lost, or if it is *unknown* when it arrived.
+    """
 
     sender: Value
     left: int
@@ -38,10 +41,11 @@ class Passage:
     row: tuple[Value, ...]
     receiver: Value
     arrived: int | None
+    unknown: bool = False
 
 
 class Recorded(Protocol):
-    """A network, as it is drawn: its addresses, and what it has carried."""
+    """A network, or a run of several programs, as it is drawn: addresses, and what was carried between them."""
 
     record: bool
 
@@ -63,5 +67,7 @@ def spacetime(network: Recorded, form: str = "text") -> str:
     marks = []
     for one in network.passages:
         arrive, row = () if one.arrived is None else (one.arrived,), said(one.channel, one.row)
-        marks.append(Mark(one.left, "message", one.sender, one.receiver, row, arrive, one.arrived is None))
-    return SpaceTime({address: repr(address) for address in network.programs}, marks, clock="tick").draw(form)
+        lost = one.arrived is None and not one.unknown
+        marks.append(Mark(one.left, "message", one.sender, one.receiver, row, arrive, lost))
+    places = dict.fromkeys([*network.programs, *(one.receiver for one in network.passages)])
+    return SpaceTime({address: repr(address) for address in places}, marks, clock="tick").draw(form)

@@ -21,6 +21,7 @@ from syndicate.bloom.site import here
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.following import FollowingState
 from syndicate.bloom.state.inbox import Filter, Inbox
+from syndicate.bloom.state.outside import Noted, outside
 from syndicate.bloom.state.state import CellState, RowState, ScratchState, SentState, State, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.sending import Sending
@@ -93,6 +94,10 @@ class Runtime:
         self.time: float | None = None
         self.halted = self.stopped = self.calling = False
         self.agent: Resident | None = None
+        self.noting: Callable[[Noted], None] | None = None
+        """Told what came from outside with a tick that has happened, before what it sends is gone."""
+        self.closing: list[Callable[[], object]] = []
+        """Called when it is closed."""
         self.watchers: list[Callable[[], None]] = []
         """Called after a tick, before what it sends is gone."""
         self.callbacks: list[tuple[str, Callback]] = []
@@ -193,9 +198,11 @@ class Runtime:
         return self.wiring
 
     def close(self) -> None:
-        """Close the file of durable tables, and the engine."""
+        """Close the engine, and the files of durable tables and of the event log."""
         self.engine.close()
         self._close_store()
+        for close in self.closing:
+            close()
 
     def _close_store(self) -> None:
         if self.store is not None and not self.shares_store:
@@ -312,6 +319,7 @@ class Runtime:
         for one in () if self.has_read else self.files:
             self.row_state(one.tabname).inserted = read(one)
         self.has_read = True  # until a tick has happened: what is called may not give its rows again
+        noted = None if self.noting is None else outside(self.states)
         self.ticking = threading.get_ident()
         try:
             self.engine.tick()
@@ -319,6 +327,8 @@ class Runtime:
             self.ticking = 0
         self.has_read = False
         self.done += 1
+        if self.noting is not None and noted is not None:
+            self.noting(noted)
         try:
             for watch in self.watchers and list(self.watchers):  # before what was sent is gone
                 watch()

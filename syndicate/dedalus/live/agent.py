@@ -37,7 +37,7 @@ what it keeps of others when that comes.
 instance begins afresh**: an agent that is started again is at its first timestep, and knows nothing of the one before.
 
 **Event logs.**  A *recorded* agent keeps all that came and went, or hands it over as it happens, as to a
-file (:class:`~syndicate.dedalus.live.event_log.LogWriter`).  Of the event logs of all agents
+file (:class:`~syndicate.dedalus.live.event_log.writer_of`).  Of the event logs of all agents
 :func:`~syndicate.dedalus.live.event_log.together` makes a run of the program in one place that equals what happened.
 
 Contract: what is sent in a timestep goes out with its turn; what arrives in one turn and was not sent later than the

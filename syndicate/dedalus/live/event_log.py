@@ -16,19 +16,16 @@ known: it has no rows, and when it got what was sent there is unknown.  What non
 an event.  A row that was asserted is one in each timestep in which it was there, so that such a run visits these
 timesteps one by one.
 
-**On the disk** an event log is written as it happens (:class:`LogWriter`): one line for each timestep in which
-something did, with the CRC-32 of the rest of the line before it.  So it survives the end of the process,
-however that comes; a last line that is torn is left out, and any other that is not what was written is refused.
+**On the disk** an event log is written as it happens (:mod:`syndicate.storage.event_log`): one line for each timestep
+in which something did.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 from attrs import asdict, evolve, field, frozen
 
@@ -36,9 +33,7 @@ from syndicate.dedalus.ast import Row, Value, normal
 from syndicate.dedalus.schedule import NEVER, ScheduleFields
 from syndicate.dedalus.timeline import Chosen, Intervals, Message
 from syndicate.errors import ScheduleError
-from syndicate.storage.lines import DamagedLine, line_of, texts_of
-
-FORMAT: Final = 1
+from syndicate.storage.event_log import LogWriter, read_log
 
 
 @frozen
@@ -151,17 +146,10 @@ class EventLog:
     @classmethod
     def load(cls, path: str | Path) -> EventLog:
         """What a :class:`LogWriter` wrote, up to a last line that is torn; raises :class:`ScheduleError`."""
+        header, entries = read_log(path)
         try:
-            objects = [json.loads(text) for text in texts_of(Path(path).read_bytes())]
-        except OSError as error:
-            raise ScheduleError(f"cannot read the event log {path}: {error.strerror}") from None
-        except DamagedLine as error:
-            raise ScheduleError(f"{path}:{error.number}: this line of the event log is not what was written") from None
-        header = objects[0] if objects else None
-        if not isinstance(header, dict) or header.get("diary") != FORMAT:
-            raise ScheduleError(f"{path}: this is no event log of a location, or nothing was written before the end")
-        try:
-            return cls.of_entries(normal(header["location"]), int(header["start"]), map(Entry.of, objects[1:]))
+            with _reading(header) as fields:
+                return cls.of_entries(normal(fields["location"]), int(fields["start"]), map(Entry.of, entries))
         except ScheduleError as error:
             raise ScheduleError(f"{path}: {error}") from None
 
@@ -171,35 +159,9 @@ class EventLog:
         return sorted((row for row, spans in rows if any(s <= time < to for s, to in spans)), key=repr)
 
 
-class LogWriter:
-    """An event log that is written to a file as it happens, an entry a line: what is written survives the process."""
-
-    def __init__(self, path: str | Path, location: Value, start: int = 1) -> None:
-        """Begin a new file; one that was there is kept beside it, as *former*; raises :class:`ScheduleError`."""
-        self.path = path
-        self.former: Path | None = None
-        try:
-            if Path(path).is_file() and Path(path).stat().st_size:
-                self.former = next(one for n in count(1) if not (one := Path(f"{path}.{n}")).exists())
-                Path(path).rename(self.former)
-            self.file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - as long as the agent lives
-        except OSError as error:
-            raise ScheduleError(f"cannot write {path}: {error.strerror}") from None
-        self._line({"diary": FORMAT, "location": location, "start": start})
-
-    def write(self, entry: Entry) -> None:
-        """Add an entry; raises :class:`ScheduleError`."""
-        self._line(entry.to_json())
-
-    def _line(self, fields: Mapping[str, object]) -> None:
-        try:
-            self.file.write(line_of(json.dumps(fields).encode()))
-        except OSError as error:
-            raise ScheduleError(f"cannot write {self.path}: {error.strerror}") from None
-
-    def close(self) -> None:
-        """Write no more."""
-        self.file.close()
+def writer_of(path: str | Path, location: Value, start: int = 1) -> LogWriter:
+    """What an agent at a *location* writes its entries by; raises :class:`ScheduleError`."""
+    return LogWriter(path, {"location": location, "start": start})
 
 
 class Rerun(TypedDict):

@@ -21,7 +21,8 @@ from syndicate.bloom.library.store import Client, Replica
 from syndicate.bloom.library.voting import Majority, Repeating
 from syndicate.dedalus import Agent, Program
 from syndicate.dedalus.live.agent import Instance
-from syndicate.dedalus.live.event_log import EventLog, LogWriter, together
+from syndicate.dedalus.live.event_log import EventLog, together, writer_of
+from syndicate.storage.event_log import LogWriter
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.placement import Placement
 from syndicate.lattice import Set
@@ -241,7 +242,7 @@ def test_event_logs_survive_kills_and_tell_what_was_known(tmp_path: Path, seed: 
     written: dict[str, Instance] = {}
     mind = scenario(until=41.0)(lambda world: gossiping(world, {}, kept)).run(seed)
     with ExitStack() as files:  # closed in the end, as a system does with those of a process that was killed
-        writers = {place: LogWriter(tmp_path / place, place) for place in PLACES}
+        writers = {place: writer_of(tmp_path / place, place) for place in PLACES}
         for writer in writers.values():
             files.callback(writer.close)
         disk = scenario(until=41.0)(lambda world: gossiping(world, writers, written)).run(seed)

@@ -74,3 +74,14 @@ def test_refused() -> None:
         spacetime(ring("a", "b"), "gif")
     with pytest.raises(IllegalRule, match="record=True"):
         spacetime(Network(Ring(address="a")))
+
+
+def test_rows_to_nobody() -> None:
+    """What was sent to an address that nobody has is drawn as well, as lost."""
+    alone = Ring(address="a")
+    alone.following <= [("nobody",)]
+    net = Network(alone, record=True)
+    alone.deliver("ball", [("a", 1)])
+    net.run()
+    assert "'a' in tick 0 -> 'nobody' lost: ball('nobody', 0)" in spacetime(net).splitlines()
+    assert all("nobody" in spacetime(net, form) for form in ("dot", "mermaid"))

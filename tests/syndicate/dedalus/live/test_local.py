@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
-from syndicate.dedalus.live.event_log import Entry, EventLog, LogWriter, together
+from syndicate.dedalus.live.event_log import Entry, EventLog, together, writer_of
 from syndicate.dedalus.live.local import FURTHEST, Local
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.placement import Placement
@@ -419,7 +419,7 @@ def test_subprograms() -> None:
 def test_an_event_log_is_what_was_written(tmp_path: Path) -> None:
     """Whatever has happened, and whenever the writing ends, a file has all entries whose lines are whole."""
     path = tmp_path / "a.log"
-    writing = LogWriter(path, "a")
+    writing = writer_of(path, "a")
     rules = 'n("a", count<W>) :- here("a", W); m("b", X)@async :- in("a", X), choose((), (X)); persist[n, 2];'
     one = local(f"{rules} here(L, X)@next :- none(L, X);", recorded=True, record=writing.write)
     whole: dict[int, EventLog] = {path.stat().st_size: EventLog.of_entries("a", 1, [])}
@@ -458,7 +458,7 @@ def test_an_event_log_of_a_life_before_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     instances = []
     for instance in range(3):
-        writing = LogWriter(path, "a")
+        writing = writer_of(path, "a")
         writing.write(Entry(instance + 1, True))
         writing.close()
         instances.append(writing.former)
