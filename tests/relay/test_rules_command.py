@@ -65,6 +65,7 @@ CALLS: dict[tuple[str, str], list[list[str]]] = {
         [BLOOM[0], "path", "3, _"],
         [BLOOM[0], "path", "3, 1"],
     ],
+    ("bloom", "together"): [[*BLOOM, "nothing.log"], BLOOM],
     ("bloom", "repl"): [BLOOM, []],
     ("dedalus", "check"): [["lamp.ded"], ["lamp.ded", "--strict", "--json"], ["nothing.ded"]],
     ("dedalus", "plot"): [["lamp.ded"], ["lamp.ded", "--format", "json", "--collapse"]],

@@ -64,10 +64,8 @@ def test_what_only_a_specification_reads() -> None:
     rng = random.Random(5)
     for _ in range(300):
         names = ["post", "pre", *"abcdef"]
-        text = "".join(
-            f"{rng.choice(names)}(X){rng.choice(['', '', '', '@next'])} :- {rng.choice(names)}(X), {rng.choice(names)}(X);"
-            for _ in range(rng.randrange(1, 12))
-        )
+        some = [(rng.choice(["", "", "", "@next"]), *rng.choices(names, k=3)) for _ in range(rng.randrange(1, 12))]
+        text = "".join(f"{head}(X){when} :- {one}(X), {other}(X);" for when, head, one, other in some)
         rules = core(Program.parse(text).statements)
         kept = {rule.head.relation for rule in rules if rule.kind != "deductive"}
         read: dict[str, set[str]] = {}
