@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from attrs import define, field, frozen
 
@@ -68,8 +67,8 @@ class Entry:
         """What :meth:`to_json` gave; raises :class:`ScheduleError`."""
         match data:
             case {"tick": int(tick), **rest}:
-                given: Any = rest.get("given", {})
-                sent: Any = rest.get("sent", {})
+                given: Value = rest.get("given", {})
+                sent: Value = rest.get("sent", {})
                 if isinstance(given, dict) and all(map(_is_rows, (sent, *given.values()))):
                     return cls(tick, given, sent)
         raise ScheduleError(f"this is no tick of a program in Bloom: {str(data)[:80]}")
@@ -255,7 +254,7 @@ def together(
     return Together({log.address: programs[key_of(log.address)] for log in every}, passages, list(unknown.values()))
 
 
-def together_to_json(logs: Iterable[EventLog], run: Together) -> dict[str, Any]:
+def together_to_json(logs: Iterable[EventLog], run: Together) -> dict[str, object]:
     """A run as JSON: what each program was given, and as a schedule what became of each row that was sent."""
     messages = [
         {
