@@ -24,7 +24,7 @@ of another nothing is known.  A tick that sends what the log does not have is an
 function of it does not depend on its arguments alone.  References to entities cannot be written, and a tick that brings
 one does not happen.  A tick costs a look at what it was given, and a line.
 
-Source: ``docs/design/storage.md``, "Lines"; ``docs/design/bloom.md``, "Event logs".
+Source: ``docs/design/storage.md``; ``docs/design/bloom.md``, "Event logs".
 """
 
 from __future__ import annotations

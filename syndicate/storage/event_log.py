@@ -13,7 +13,7 @@ again begins a new log; the one of its life before is kept beside it.
 Contract: an entry is written in one call.  A last line that is torn was never written; any other line that is not what
 was written is refused, with its number.
 
-Source: ``docs/design/storage.md``, "Lines".
+Source: ``docs/design/storage.md``.
 """
 
 from __future__ import annotations
