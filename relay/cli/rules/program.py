@@ -122,10 +122,18 @@ def read_events(path: str) -> dict[int, dict[str, list[tuple[Value, ...]]]]:
         raise ScheduleError(f'{path}: "events" are {{"time": {{"relation": [[..], ..]}}}}') from None
 
 
-def read_until(path: str) -> int | None:
-    """The last timestep of the run that a JSON file has, if it says that."""
-    until = json.loads(Path(path).read_text(encoding="utf-8")).get("until")
-    return until if type(until) is int else None
+def read_recorded(path: str) -> tuple[dict[int, dict[str, list[tuple[Value, ...]]]], int]:
+    """The facts from outside and the last timestep of a run, in the file that `together --output` wrote.
+
+    Raises :class:`ScheduleError` for any other file: a schedule alone does not say what came from outside.
+    """
+    events = read_events(path)
+    match json.loads(Path(path).read_text(encoding="utf-8")):
+        case {"events": _, "until": int(until)}:
+            return events, until
+        case {"programs": _}:
+            raise ScheduleError(f"{path} is a run of programs in Bloom: `check --prove --schedule` takes it")
+    raise ScheduleError(f"{path} is no run that `together --output` wrote: it has no events, or no end")
 
 
 def repeated(program: str, lines: TextIO | None, ticks: int, run: str | None, at: str | None, begin: Begin) -> Bloom:

@@ -11,7 +11,7 @@ from typing import Final, NoReturn, Unpack
 import click
 from attrs import define, field
 
-from relay.cli.rules.program import find_dedalus, read_events, read_until, write
+from relay.cli.rules.program import find_dedalus, read_recorded, write
 from relay.cli.rules.running import nodes_named
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus import Verdict
@@ -149,11 +149,15 @@ def verify_dedalus(
 
     Exits with 1 unless it is proven.
     """
+    if prove and around is not None:
+        raise click.UsageError("--prove is about all times and no facts from outside: leave out --around")
     if prove:
         _prove(program, strict, depth, as_json, bounds)
-    events = None if around is None else read_events(around)
-    if around is not None and bounds.get("eot") is None and (until := read_until(around)) is not None:
-        bounds["eot"] = until
+    events = None
+    if around is not None:
+        events, until = read_recorded(around)
+        if bounds.get("eot") is None:
+            bounds["eot"] = until
     for name in ("eot", "eff", "nodes"):
         if bounds.get(name) in (None, ()):
             raise click.MissingParameter(param_type="option", param_hint=f"'--{name}'")

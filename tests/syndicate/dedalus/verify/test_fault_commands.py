@@ -263,3 +263,21 @@ def test_proofs_for_all_times(tmp_path: Path) -> None:
     assert (done.exit_code, "--invariant REL" in done.stderr) == (2, True)
     done = call("verify", program, "--eff", 1, "--nodes", "a")
     assert (done.exit_code, "'--eot'" in done.stderr) == (2, True)
+
+
+def test_around_what_is_no_recorded_run(tmp_path: Path) -> None:
+    """A file that does not say what came from outside is refused: the verdict would be one about another run."""
+    program, run = tmp_path / "hi.ded", tmp_path / "run.json"
+    program.write_text('known(M, X)@async :- said(L, X), peer(L, M); peer("a", "b"); persist[known, 2]; persist[p, 1];'
+                       "p(X)@next :- said(_, X); pre(X) :- p(X); post(X) :- known(_, X);")  # fmt: skip
+    asked = ["verify", program, "--eff", 4, "--nodes", "a,b", "--around", run]
+    run.write_text(json.dumps({"schedule": [], "start": 1, "until": 6, "events": {"2": {"said": [["a", "hi"]]}}}))
+    done = call(*asked)
+    assert (done.exit_code, 'drop("a","b",2)' in done.stdout) == (1, True)
+    done = call(*asked, "--prove", "--invariant", "p")
+    assert (done.exit_code, "leave out --around" in done.stderr) == (2, True)
+    for wrong in ({"schedule": []}, {"schedule": [], "until": 6}, {"schedule": [], "events": {}}, {"programs": []}):
+        run.write_text(json.dumps(wrong))
+        for eot in ([], ["--eot", 6]):
+            done = call(*asked, *eot)
+            assert (done.exit_code, str(run) in done.stderr, done.stdout) == (1, True, ""), wrong
