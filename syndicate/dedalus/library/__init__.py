@@ -4,14 +4,14 @@ Each file says at its head which relations it is given, and which it has; the fi
 of them run live (:mod:`syndicate.dedalus.live`).  Relations begin with one word of their own.
 
 >>> print(*names())
-agreement broadcast fifo lamport priority queue reliable_broadcast sequence state token_ring two_phase_commit
+agreement broadcast fifo lamport paxos priority queue reliable_broadcast sequence state token_ring two_phase_commit
 >>> from syndicate.dedalus import Program
 >>> Program.parse('include "std/fifo"; fifo_put("x", "k", 1)@1; fifo_put("x", "k", 2)@1;').run(until=4).to_json()[
 ...     "fifo_get"
 ... ]
 {'2': [['x', 'k', 1]], '3': [['x', 'k', 2]]}
 
-Source: Alvaro et al. 2011b, "Sequences" and "Queues".
+Source: Alvaro et al. 2011b, "Sequences" and "Queues"; Lamport 1998 (``paxos``).
 """
 
 from __future__ import annotations

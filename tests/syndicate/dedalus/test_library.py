@@ -201,6 +201,35 @@ def test_two_phase_commit(votes: str) -> None:
     assert {row[2] for row in Program.parse(patient).run(until=8).at(8)["tpc_decided"]} == {"abort"}
 
 
+PAXOS = (
+    'include "std/paxos"; split(S) :- paxos_decided(_, S, V), paxos_decided(_, S, W), V != W;'
+    'pre(S) :- paxos_propose("b", S, _, _)@3; post(S) :- paxos_decided(_, S, _);'
+    'paxos_propose("a", 1, 1, "x")@1; paxos_propose("b", 1, 2, "y")@3; paxos_propose("b", 2, 1, "z")@3;'
+    + " ".join(f'paxos_acceptor("{one}", "{other}");' for one in "ab" for other in PLACES)
+)
+MAJORITY = 'paxos_majority("a", 2); paxos_majority("b", 2);'
+
+
+def test_paxos() -> None:
+    """One value is decided in a slot, whatever is lost or late and whoever crashes; and what protects it is needed."""
+    for faults in (
+        {"eot": 10, "eff": 4},
+        {"eot": 10, "eff": 0, "crashes": 0, "late": 1},
+        {"eot": 9, "eff": 0, "stops": 1},
+    ):
+        assert not verified(PAXOS + MAJORITY, invariant="split", **faults).violation_exists
+    decided = Program.parse(PAXOS + MAJORITY).run(until=10).at(10)["paxos_decided"]
+    assert decided == [(place, slot, value) for place in PLACES for slot, value in ((1, "y"), (2, "z"))]
+    assert not verified(PAXOS + MAJORITY, eot=12, eff=4, crashes=0).violation_exists  # what is lost is sent again
+    too_few = MAJORITY.replace("2", "1")
+    assert verified(PAXOS + too_few, invariant="split", eot=10, eff=10, crashes=0).violation_exists
+    library = (Path(__file__).parents[3] / "syndicate" / "dedalus" / "library" / "paxos.ded").read_text()
+    forgetful = library.replace("paxos_best(P, S, B, 0), paxos_try", "paxos_try").replace("L > 0", "L > 9")
+    assert forgetful != library
+    text = PAXOS.replace('include "std/paxos";', forgetful) + MAJORITY
+    assert verified(text, invariant="split", eot=12, eff=12, crashes=0).violation_exists
+
+
 RING = """
     include "std/token_ring";
     ring_next("a", "b")@1; ring_next("b", "c")@1; ring_next("c", "a")@1; ring_start("a")@1;

@@ -276,7 +276,8 @@ def test_around_what_is_no_recorded_run(tmp_path: Path) -> None:
     assert (done.exit_code, 'drop("a","b",2)' in done.stdout) == (1, True)
     done = call(*asked, "--prove", "--invariant", "p")
     assert (done.exit_code, "leave out --around" in done.stderr) == (2, True)
-    for wrong in ({"schedule": []}, {"schedule": [], "until": 6}, {"schedule": [], "events": {}}, {"programs": []}):
+    others: list[dict[str, object]] = [{}, {"until": 6}, {"schedule": [], "events": {}}, {"programs": []}]
+    for wrong in others:
         run.write_text(json.dumps(wrong))
         for eot in ([], ["--eot", 6]):
             done = call(*asked, *eot)
