@@ -10,7 +10,7 @@ Source: ``docs/design/actors.md``, "Facets" and "Crashes"; Garnock-Jones 2017.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from syndicate.actors.facet import Facet, settle_facets
-from syndicate.actors.trace import Started, Stopped
+from syndicate.actors.trace import Action, Started, Stopped
 from syndicate.actors.turn import HandleOfMany, Turn, current, here
 from syndicate.errors import NotCallable, WrongActor, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
 from syndicate.native import kernel
-from syndicate.values.value import Assertion, HomeActor, Ref, Value
+from syndicate.values.value import Assertion, HomeActor, Ref, Value, thaw
 
 if TYPE_CHECKING:
     from syndicate.actors.system import System
@@ -419,3 +419,21 @@ class Task:
             turn.suspects[self.facet] = None
         else:
             self.facet.stop(turn)
+
+
+def actions(actor: HomeActor, events: list[Event]) -> Iterator[Action]:
+    """The actions (kind, target, value) that a turn noted for an actor."""
+    kinds = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync"}
+    for kind, target, value, handle in events:
+        refs = target if isinstance(target, tuple) else (target,) if isinstance(target, Ref) else ()
+        if not refs:  # a function, in a facet
+            yield Action("spawn" if isinstance(actor, Actor) and not actor.born else "enter", actor.name, "")
+            continue
+        if handle is not None and kind == RETRACT:
+            shown = thaw(handle.form)
+        elif kind == SYNC:
+            shown = True
+        else:
+            shown = thaw(value) if refs[0].raw else value
+        for _ in refs:
+            yield Action(kinds[kind], actor.name, shown)

@@ -31,17 +31,16 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
-from syndicate.actors.actor import Actor, Task, Timer, take_turns
+from syndicate.actors.actor import Actor, Task, Timer, actions, take_turns
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.loop import asyncio_runs, token
 from syndicate.actors.signals import Signals, interrupt_in
-from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
+from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
 from syndicate.actors.turn import Batch, Turn, expect_function, here
 from syndicate.collector import seldom
 from syndicate.errors import AlreadyRunning, SystemStopped
-from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
+from syndicate.index.event import ENTER, Event
 from syndicate.log import logger
-from syndicate.values.value import HomeActor, Ref, Value, thaw
 
 SLICE: Final = 0.002
 """Seconds of turns before other trio tasks get their chance."""
@@ -327,8 +326,8 @@ class System:
         self._turns += 1
         for caused in turn.pending.values():
             self._causes[id(caused)] = self._turns  # unique while it waits in the queue
-        actions = tuple([Action(*act) for actor, caused in turn.pending.items() for act in describe(actor, caused)])
-        self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), actions))
+        acts = tuple([act for actor, caused in turn.pending.items() for act in actions(actor, caused)])
+        self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), acts))
 
     def crashed(self, actor: Actor, error: BaseException) -> None:
         """An actor ended by an error: say so, unless :func:`run` is about to raise it."""
@@ -557,24 +556,6 @@ class System:
         if error is not failure and isinstance(failure, Exception) and not self.embedded:
             logger().error("a program that was told to end has failed", exc_info=failure)
         return error
-
-
-def describe(actor: HomeActor, events: list[Event]) -> Iterator[tuple[str, str, Value]]:
-    """The actions (kind, target, value) that a turn noted for an actor."""
-    kinds = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync"}
-    for kind, target, value, handle in events:
-        refs = target if isinstance(target, tuple) else (target,) if isinstance(target, Ref) else ()
-        if not refs:  # a function, in a facet
-            yield "spawn" if isinstance(actor, Actor) and not actor.born else "enter", actor.name, ""
-            continue
-        if handle is not None and kind == RETRACT:
-            shown = thaw(handle.form)
-        elif kind == SYNC:
-            shown = True
-        else:
-            shown = thaw(value) if refs[0].raw else value
-        for _ in refs:
-            yield kinds[kind], actor.name, shown
 
 
 _ASYNCIO: Final = (
