@@ -27,7 +27,7 @@ import trio
 from syndicate.actors.system import System
 from syndicate.log import logger
 
-Arrived = Callable[[], None]
+Arrived = Callable[[], object]
 
 AVAILABLE: Final = hasattr(select, "epoll")
 """Whether this operating system has what it takes."""

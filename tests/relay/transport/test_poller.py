@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import trio
@@ -63,9 +64,7 @@ async def test_a_closed_number_is_another_ones(system: System) -> None:
             ours, theirs = trio.socket.socketpair()
             stream = ByteStream(trio.SocketStream(ours), name)
             number = stream.descriptor
-            poller.add(
-                number, system, lambda name=name: calls.append(name), lambda name=name: calls.append(f"{name} closed")
-            )
+            poller.add(number, system, partial(calls.append, name), partial(calls.append, f"{name} closed"))
             await theirs.send(b"x")
             poller.look()
             await stream.close()
