@@ -35,6 +35,7 @@ Source: Syndicate schemas, ``sturdy``; Syndicate protocol, on attenuation; ``doc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -95,7 +96,7 @@ def written(caveat: Value | str) -> Frozen:
 
     What is not understood is refused here: whoever writes a caveat wants another one.
     """
-    form = freeze(parse(caveat) if isinstance(caveat, str) else caveat)
+    form = _read(caveat) if isinstance(caveat, str) else freeze(caveat)
     if not known(form):
         raise CaveatError(
             f"not a caveat: {unparse_form(form)}. It is <rewrite Pattern Template>, <or [<rewrite ..> ..]>, "
@@ -103,6 +104,12 @@ def written(caveat: Value | str) -> Frozen:
         )
     compile_caveat(form)
     return form
+
+
+@lru_cache(64)
+def _read(text: str) -> Frozen:
+    """Programs write few caveats, and each broker the same ones."""
+    return freeze(parse(text))
 
 
 def known(form: Frozen) -> bool:

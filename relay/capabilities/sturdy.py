@@ -29,6 +29,7 @@ import hashlib
 import hmac
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from attrs import field, frozen
@@ -177,6 +178,16 @@ def valid(ref: SturdyRef, key: bytes, limits: Limits = DEFAULT_LIMITS) -> bool:
 
 def parse_ref(text: str) -> SturdyRef:
     """The reference that *text* writes; raises :class:`TextError`, which does not repeat the text."""
+    return _default() if text == DEFAULT else _parsed(text)
+
+
+@cache
+def _default() -> SturdyRef:
+    """What everybody takes who names no other."""
+    return _parsed(DEFAULT)
+
+
+def _parsed(text: str) -> SturdyRef:
     try:
         form = freeze(parse(text))
     except TextError:

@@ -86,7 +86,11 @@ class Tape:
             source = self._sources.get(label)
             if source is None:
                 source = self.source(label)
-            value = (source.randrange(bound) - plainest) % bound
+            bits = bound.bit_length()
+            value = source.getrandbits(bits)
+            while value >= bound:  # as randrange() does it, at a third of the cost
+                value = source.getrandbits(bits)
+            value = (value - plainest) % bound
         elif self._choices is not None:
             value = self._chosen(self._choices, label, bound)
         else:
