@@ -71,7 +71,10 @@ class Lanes:
         return arrive
 
     def draw(self, form: str, last: int) -> str:
-        """The diagram of the *last* marks, times in milliseconds; what was said is that of the sender's last turn."""
+        """The diagram of the *last* marks, which says how many are left out; times in milliseconds.
+
+        What was said is that of the sender's last turn.
+        """
         world = self._world
         assert world is not None
         entries = world.history.entries
@@ -80,9 +83,14 @@ class Lanes:
         marks = [(at, _worded(mark, entries[:at])) for at, mark in self._sent[-last:]]
         marks += [(at, _mark(each)) for at, each in enumerate(entries) if _is_shown(each)]
         marks.sort(key=lambda mark: (mark[0], mark[1].time))
+        drawn = [mark for _, mark in marks[-last:]]
+        left = len(marks) + max(0, len(self._sent) - last) - len(drawn)
+        if left:
+            words = f"{left} marks before this are left out: --last {left + len(drawn)} draws all"
+            drawn.insert(0, Mark(drawn[0].time, "arrival", drawn[0].sender, None, words))
         places: dict[Hashable, str] = {name: name for name in world.processes}
         until = _milli(world.now)
-        return SpaceTime(places, [mark for _, mark in marks[-last:]], {}, until).draw(form)
+        return SpaceTime(places, drawn, {}, until).draw(form)
 
 
 def _milli(seconds: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -267,6 +268,11 @@ def test_the_command_replays_shrinks_and_writes(failing: Taped, tmp_path: Path) 
     assert {"time", "b", "window"} <= set(drawn.stdout.splitlines()[0].split())
     assert str(failing.faults[0]) in drawn.stdout
     assert failing.digest[:16] in drawn.stdout  # to look changes nothing
+    few = simulate(CACHE, "--replay", str(tape), "--diagram", "text", "--last", "2").stdout
+    left = re.search(r"(\d+) marks before this are left out: --last (\d+) draws all", few)
+    assert left is not None
+    assert int(left[2]) == int(left[1]) + 2
+    assert "left out" not in simulate(CACHE, "--replay", str(tape), "--diagram", "text", "--last", left[2]).stdout
     picture = simulate(CACHE, "--replay", str(tape), "--diagram", "svg").stdout
     assert ET.fromstring(picture).tag.endswith("svg")
     assert len(ET.fromstring(picture).findall(".//{*}line")) > 10
