@@ -188,7 +188,10 @@ class Link:
         try:
             while True:
                 if AVAILABLE and stream.descriptor >= 0:
-                    await self._serve()
+                    try:
+                        await self._serve()
+                    except OSError:  # no descriptor is left for the poller
+                        await stream.arrival()
                 else:
                     await stream.arrival()
                 if self._owing:
@@ -223,11 +226,12 @@ class Link:
         """Be called when something has come, if that is wanted and not so yet."""
         if self._serving and self._polled < 0:
             try:
-                self._polled = self._stream.descriptor
-            except trio.ClosedResourceError:
+                descriptor = self._stream.descriptor
+                self._poller.add(descriptor, self.session.facet.actor.system, self._arrived, self._closed)
+            except (OSError, trio.ClosedResourceError):  # the task finds out, or waits itself
                 self._served.set()
             else:
-                self._poller.add(self._polled, self.session.facet.actor.system, self._arrived, self._closed)
+                self._polled = descriptor
 
     def _unpoll(self) -> None:
         if self._polled >= 0:

@@ -47,8 +47,8 @@ class Poller:
         """Call *arrived*, between turns of *system*, whenever there is something to read; *closed* when it is closed
         before it is removed.
         """
-        self._watched[descriptor] = system, arrived, closed
         self._epoll.register(descriptor, select.EPOLLIN)
+        self._watched[descriptor] = system, arrived, closed
 
     def remove(self, descriptor: int) -> None:
         """Call whoever was added no more."""
@@ -112,7 +112,7 @@ def closing(descriptor: int) -> None:
 
 @contextmanager
 def polling() -> Iterator[Poller]:
-    """That of the running trio program, while somebody uses it."""
+    """That of the running trio program, while somebody uses it; raises :class:`OSError` where no descriptor is left."""
     poller = _poller.get()
     if poller is None:
         poller = Poller()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ import trio
 
 from relay.transport.poller import AVAILABLE, Poller, polling
 from relay.transport.stream import ByteStream
+from syndicate import assert_
 from syndicate.actors.system import System
-from tests.relay.session.test_link import descriptors, until
+from tests.relay.session.test_link import descriptors, place, until
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="there is no epoll here")
 
@@ -110,3 +112,17 @@ async def test_it_is_gone_when_nobody_uses_it() -> None:
         assert isinstance(one, Poller)
         await trio.lowlevel.checkpoint()
     await until(lambda: residue() == before)
+
+
+async def test_without_a_descriptor_for_it_links_read_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection does not need it."""
+
+    def none_left() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("relay.transport.poller.select.epoll", none_left)
+    async with place(monkeypatch) as here:
+        peer = await here.join()
+        await peer.observe(["x"])
+        await here.act(lambda: assert_(here.ds, ["x"]))
+        await peer.read_until(lambda: peer.there)
