@@ -126,3 +126,4 @@ async def test_without_a_descriptor_for_it_links_read_themselves(monkeypatch: py
         await peer.observe(["x"])
         await here.act(lambda: assert_(here.ds, ["x"]))
         await peer.read_until(lambda: peer.there)
+        await peer.stream.aclose()
