@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
+import sys
 import time
 from collections import Counter
 
@@ -41,22 +43,36 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--memory", type=int, default=4096, help="MiB of addresses that a program may take with ours")
     told = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (told.memory << 20, resource.RLIM_INFINITY))
     figures: Counter[str] = Counter()
     begun, until = time.process_time(), time.monotonic() + told.seconds
     seed = told.seed
-    while figures["programs"] < told.programs and time.monotonic() < until:
-        seed += 1
-        calm, different = (lattices.diverging if seed % 2 else plainly)(seed, told.orders)
-        if calm is None:
-            continue
-        figures["programs"] += 1
-        for name in lattices.NAMES if seed % 2 else (*plain.TABLES, *plain.SCRATCHES, *plain.CHANNELS):
-            verdict = calm[name].verdict
-            if verdict == "confluent" and name in different:
-                raise AssertionError(f"seed {seed}: {name} is called confluent, and differs\n{calm}")
-            figures[f"{verdict}, {'differs' if name in different else 'alike'}"] += 1
-    print(f"{figures['programs']} programs, {told.orders} orders, {time.process_time() - begun:.0f} s: {dict(figures)}")
+    try:
+        while figures["programs"] < told.programs and time.monotonic() < until:
+            seed += 1
+            calm, different = (lattices.diverging if seed % 2 else plainly)(seed, told.orders)
+            if calm is None:
+                continue
+            figures["programs"] += 1
+            for name in lattices.NAMES if seed % 2 else (*plain.TABLES, *plain.SCRATCHES, *plain.CHANNELS):
+                verdict = calm[name].verdict
+                if verdict == "confluent" and name in different:
+                    raise AssertionError(f"seed {seed}: {name} is called confluent, and differs\n{calm}")
+                figures[f"{verdict}, {'differs' if name in different else 'alike'}"] += 1
+            if sys.stderr.isatty():
+                print(f"\rseed {seed}: {figures['programs']} of {told.programs}", end="", file=sys.stderr, flush=True)
+    except MemoryError:
+        raise AssertionError(f"seed {seed} takes more than {told.memory} MiB") from None
+    except KeyboardInterrupt:
+        pass  # and tell how many there were
+    finally:
+        _tell(figures, told.orders, time.process_time() - begun)
+
+
+def _tell(figures: Counter[str], orders: int, seconds: float) -> None:
+    print(f"{figures['programs']} programs, {orders} orders, {seconds:.0f} s: {dict(figures)}", flush=True)
 
 
 if __name__ == "__main__":

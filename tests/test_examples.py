@@ -61,10 +61,16 @@ class Program:
         """The next line that contains a match of *pattern*."""
         deadline = monotonic() + seconds
         while True:
+            over = not self._readers[0].is_alive()  # asked first: then all that there will be is there
             try:
-                line = self._lines.get(timeout=max(0.0, deadline - monotonic()))
+                line = self._lines.get(block=not over, timeout=0.1)
             except queue.Empty:
-                raise TimeoutError(f"no {pattern!r} in {self.seen}, errors: {''.join(self.errors)}") from None
+                if not over and monotonic() < deadline:
+                    continue
+                ends = "has ended" if over else "goes on"
+                raise TimeoutError(
+                    f"no {pattern!r} in {self.seen}, it {ends}, errors: {''.join(self.errors)}"
+                ) from None
             self.seen.append(line)
             if re.search(pattern, line):
                 return line

@@ -76,10 +76,10 @@ class Watch:
         with self._lock:
             self._over.set()
         self._thread.join()
-        if (
-            self._ends
-        ):  # one may be on its way yet: let another take its place, and come (to take it back is no way: the
-            try:  # interpreter of 3.11 would look for it for ever)
+        if self._ends:
+            # One may be on its way yet: let another take its place, and wait for that.  It is not taken back, since the
+            # interpreter of 3.11 would then look for it for ever.
+            try:
                 _throw(self._watched)
                 while True:
                     pass
