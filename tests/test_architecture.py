@@ -30,7 +30,7 @@ PLAN = """
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.introspect syndicate.bloom syndicate.dedalus
-    syndicate.work syndicate.service syndicate.tables
+    syndicate.work syndicate.service syndicate.tables syndicate.conversation
     syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark syndicate.testing
     syndicate.__main__
 
@@ -42,7 +42,7 @@ PLAN = """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap values console rules replay server aimed simulated simulate why
+        exit_codes keyboard target bench cap check values console rules replay server aimed simulated simulate why
     """,
     "relay.cli.rules": """
         program running verb check explore live plot repl run trace verify why

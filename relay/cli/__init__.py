@@ -20,6 +20,7 @@ Examples:
   syndicate demo
   syndicate assert '<Present "alice">'
   syndicate query '<Present $who>' --json
+  syndicate check shop.py
   syndicate replay chat.jsonl tcp://127.0.0.1:8001
   syndicate rules check shop.py:Cart
   syndicate rules run lamp.ded --until 10
@@ -30,6 +31,7 @@ _COMMANDS: Final = {
     "bench": ("relay.cli.bench", "bench_main", "Measure a broker: its throughput, and how long a message takes."),
     "bloom": ("relay.cli.rules", "bloom", "Programs in Bloom: rules over collections, in ticks."),
     "cap": ("relay.cli.cap", "cap", "Make, narrow and check capabilities."),
+    "check": ("relay.cli.check", "check_main", "What programs say that nobody hears, and the other way round."),
     "console": ("relay.cli.console", "console_main", "Show what happens in a dataspace, live."),
     "dedalus": ("relay.cli.rules", "dedalus", "Programs in Dedalus: logic in time, with messages."),
     "demo": ("relay.demo", "demo_command", "Who is in the air? A year of flights, live in a dataspace."),

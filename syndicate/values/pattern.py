@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar, overload
 from typing import Literal as OneOf
 
 from attrs import field, fields, frozen
@@ -44,6 +44,8 @@ from syndicate.values.value import (
     order,
     plain,
 )
+
+T = TypeVar("T")
 
 
 @frozen
@@ -130,8 +132,16 @@ for _kind in (Discard, Capture, Literal, Kind, Group, Unquote):
     freeze_as(_kind, _refuse)
 
 
+@overload
+def capture() -> Value: ...
+@overload
+def capture(pattern: type[T]) -> T: ...
+@overload
+def capture(pattern: Value) -> Value: ...
 def capture(pattern: Value = ANY) -> Value:
     """A hole whose content goes to the handler; *pattern* (a pattern or a class) restricts it.
+
+    To who checks types, ``capture(int)`` is an int: ``At(capture(int))`` is refused where the field is a str.
 
     >>> capture(), capture(int), match(capture(int), True)
     (capture(), capture(Kind(name='SignedInteger')), None)
