@@ -14,7 +14,7 @@ from typing import Final
 
 from mypy.nodes import ARG_POS, CallExpr, DictExpr, Expression, ListExpr, RefExpr, TupleExpr, TypeInfo
 from mypy.plugin import FunctionContext, Plugin
-from mypy.types import AnyType, CallableType, Type, TypeOfAny, get_proper_type
+from mypy.types import AnyType, CallableType, Type, TypeOfAny, TypeVarType, get_proper_type
 
 _VERBS: Final = {
     f"syndicate.actors.during.{name}" for name in ("during", "on_asserted", "on_retracted", "on_message", "stop_when")
@@ -48,12 +48,13 @@ def _handled(ctx: FunctionContext) -> Type:
         return ctx.default_return_type
     function = ctx.api.named_generic_type("builtins.function", [])
     anything = ctx.api.named_generic_type("builtins.object", [])
-
-    def callable_of(arguments: list[Type], returned: Type) -> CallableType:
-        return CallableType(arguments, [ARG_POS] * len(arguments), [None] * len(arguments), returned, function)
-
-    handler = callable_of(captured, anything)
-    return callable_of([handler], handler)
+    size = len(captured)
+    handler = CallableType(captured, [ARG_POS] * size, [None] * size, anything, function)
+    decorator = get_proper_type(ctx.default_return_type)
+    if not isinstance(decorator, CallableType) or not isinstance(decorator.variables[0], TypeVarType):
+        return ctx.default_return_type
+    of = decorator.variables[0].copy_modified(upper_bound=handler)  # F, and so what is decorated stays what it is
+    return decorator.copy_modified(variables=[of], arg_types=[of], ret_type=of)
 
 
 def _captures(ctx: FunctionContext, pattern: Expression, expected: Type | None) -> list[Type]:

@@ -238,7 +238,7 @@ class Reading:
         return None
 
     def whole(self, owner: Class) -> Shape:
-        """Any record of a class."""
+        """Whatever record of a class."""
         return Items("rec", self.label(owner), _numbered([self.annotated(a, s) for _, a, s in self.fields(owner)]))
 
     def annotated(self, node: ast.expr, scope: Scope) -> Shape:

@@ -122,11 +122,11 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
     "a pattern": (lambda ds: assert_(ds, Says("Ann", capture())), NotAValue, "capture() belongs in a pattern"),
     "a pattern, sent": (lambda ds: send(ds, ANY), NotAValue, "ANY belongs in a pattern: it is not a value"),
     # what is no pattern
-    "a set in a pattern": (lambda ds: on_message(ds, Says("Ann", {1}))(one), PatternError, "capture(set)"),
-    "a class as a pattern": (lambda ds: on_message(ds, Says)(one), PatternError, "write capture(Says), or an instance"),
+    "a set in a pattern": (lambda ds: on_message(ds, Says("Ann", {1}))(one), PatternError, "capture(set)"),  # type: ignore[type-var]
+    "a class as a pattern": (lambda ds: on_message(ds, Says)(one), PatternError, "write capture(Says), or an instance"),  # type: ignore[type-var]
     "capture without ()": (lambda ds: during(ds, Says("Ann", capture))(one), PatternError, "pattern: 'capture'. Write"),
     "a test in a pattern": (
-        lambda ds: during(ds, [lambda x: x > 3])(one),
+        lambda ds: during(ds, [lambda x: x > 3])(one),  # type: ignore[type-var]
         PatternError,
         "look at the value in the hand",
     ),
@@ -140,17 +140,17 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
     ),
     # handlers that do not fit
     "forgotten capture()": (
-        lambda ds: on_message(ds, Says("Ann", "hi"))(one),
+        lambda ds: on_message(ds, Says("Ann", "hi"))(one),  # type: ignore[type-var]
         NotCallable,
         "stands for: 0 in Says(who='Ann', what='hi'), but one(x) takes 1. Give it one parameter for each capture()",
     ),
     "too few parameters": (
-        lambda ds: during(ds, Says(capture(), capture()))(one),
+        lambda ds: during(ds, Says(capture(), capture()))(one),  # type: ignore[type-var]
         NotCallable,
         "2 in Says(who=capture(), what=capture()), but one(x) takes 1",
     ),
-    "too many, of a method": (lambda ds: on_asserted(ds, [ANY])(Plain().one), NotCallable, "but one(x) takes 1"),
-    "too many, of stop_when": (lambda ds: stop_when(ds, [ANY])(one), NotCallable, "stop_when() hands over"),
+    "too many, of a method": (lambda ds: on_asserted(ds, [ANY])(Plain().one), NotCallable, "but one(x) takes 1"),  # type: ignore[type-var]
+    "too many, of stop_when": (lambda ds: stop_when(ds, [ANY])(one), NotCallable, "stop_when() hands over"),  # type: ignore[type-var]
     "too many, of a hook": (lambda ds: query_set(ds, [ANY], on_add=one), NotCallable, "query_set() hands over"),
     "an async handler": (lambda ds: on_retracted(ds, [ANY])(later), NotCallable, "a turn never waits"),
     "an unknown event": (lambda ds: stop_when(ds, [ANY], on=wrong("sent")), ArgumentError, "not 'sent'"),  # type: ignore[arg-type]

@@ -1,10 +1,12 @@
-"""`syndicate check`: the text alone tells what is never heard, never said, and cannot match."""
+"""`syndicate check`: the text alone tells what is never heard, never said, and cannot match.
+
+The plugin for mypy is tested by `make check`, which uses it: in `tests/syndicate/actors/test_mistakes.py` handlers that do
+not fit have a `type: ignore`, and one that is not needed is an error.
+"""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -181,27 +183,3 @@ def test_command(tmp_path: Path) -> None:
     assert CliRunner().invoke(check_main, [str(file), "--outside", "set-box"]).exit_code == 0
     with pytest.raises(ProgramNotFound, match=r"there is no file nowhere\.py"):
         check(["nowhere.py"])
-
-
-def test_handlers_have_types(tmp_path: Path) -> None:
-    """With the plugin, mypy knows what handlers are given; without it, what may stand in a pattern."""
-    file = tmp_path / "typed.py"
-    file.write_text(
-        "from syndicate import ANY, Ref, capture, during, record\n@record\nclass At:\n    who: str\n    count: int\n"
-        "def f(ds: Ref) -> None:\n    during(ds, At(capture(), ANY))(lambda who: reveal_type(who))\n"
-        "    @during(ds, At(capture(), ANY))\n    def wrong(who: int) -> None: ...\n    At(capture(int), 1)\n"
-    )
-    config = tmp_path / "mypy.ini"
-    config.write_text("[mypy]\nstrict = True\nplugins = syndicate.conversation.mypy_plugin\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(tmp_path / "cache"), str(file)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    told = [line.split(":", 1)[1] for line in done.stdout.splitlines() if line.startswith(str(file))]
-    assert told[0].startswith('7: note: Revealed type is "')
-    assert "str" in told[0]
-    assert told[1].startswith("8: error: Argument 1 has incompatible type")
-    assert told[2].startswith("10: error: Arg")
