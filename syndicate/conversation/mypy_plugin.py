@@ -4,7 +4,7 @@ In ``pyproject.toml``: ``[tool.mypy] plugins = ["syndicate.conversation.mypy_plu
 another number of arguments than ``@during(ds, At(capture(), ANY))`` captures, or another type than the record's field
 has, is an error in its line; and the arguments of a lambda have types.
 
-Source: mypy, "Extending and integrating mypy"; ``docs/design/conversation.md``.
+Source: ``docs/design/conversation.md``, "Types".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`syndicate check`: the text alone tells what is never heard, never said, and cannot match.
 
-The plugin for mypy is tested by `make check`, which uses it: in `tests/syndicate/actors/test_mistakes.py` handlers that do
-not fit have a `type: ignore`, and one that is not needed is an error.
+The plugin for mypy is tested by `make check`, which uses it: in `tests/syndicate/actors/test_mistakes.py` handlers that
+do not fit have a `type: ignore`, and one that is not needed is an error.
 """
 
 from __future__ import annotations
