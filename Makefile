@@ -49,6 +49,11 @@ check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
 docs: .venv/stamps/dev ## the documentation as a site, in build/site; a warning is an error
 	@.venv/bin/sphinx-build -q -E -W --keep-going -b html docs build/site && echo "build/site/index.html"
 
+.PHONY: dist
+dist: .venv/stamps/dev ## the wheel and the source archive, in dist, each installed by itself and used
+	@rm -rf dist && $(PYTHON_BIN) -m build --outdir dist . $(progress)
+	@$(PYTHON_BIN) -m tests.dist dist/*
+
 .PHONY: native
 native: .venv/stamps/dev ## build the native kernels anew, after a change of their sources (needs cargo)
 	@$(PYTHON_BIN) native/library.py

@@ -30,8 +30,8 @@ def expect_ours() -> None:
     name = " and ".join(others) or "syndicate-py"
     text = (
         f"the package `syndicate` here is not that of {OURS}: another distribution, {name}, has put its own over it. "
-        f"The two need an environment each; to mend this one: pip uninstall {' '.join(others) or name}, and then "
-        f"pip install --force-reinstall --no-deps {OURS}"
+        f"The two need an environment each: make a new one for {OURS} (python -m venv), or mend this one: "
+        f"pip uninstall {' '.join(others) or name} {OURS}, and install {OURS} as before"
     )
     if is_command():
         sys.exit(text)

@@ -52,6 +52,7 @@ from syndicate.actors.verbs import (
     stop_actor,
     sync,
 )
+from syndicate.alone import expect_alone as _expect_alone
 from syndicate.errors import SyndicateError
 from syndicate.hosting.host import host
 from syndicate.index.interest import Observe
@@ -60,6 +61,8 @@ from syndicate.values.conversion import convert
 from syndicate.values.pattern import ANY, capture, quote, unquote
 from syndicate.values.record import record
 from syndicate.values.value import Dictionary, Record, Ref, Symbol, ValueSet
+
+_expect_alone()
 
 __all__ = [
     "ABSENT",

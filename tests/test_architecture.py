@@ -25,6 +25,7 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # layers below may use and layers above may not.
 PLAN = """
+    syndicate.alone
     syndicate.errors syndicate.native syndicate.outside syndicate.log syndicate.collector syndicate.graph
     syndicate.values syndicate.index syndicate.actors syndicate.hosting
     syndicate

@@ -87,7 +87,9 @@ WantedBy=multi-user.target
 
 DOCKERFILE: Final = """FROM python:3.12-slim
 
-RUN pip install --no-cache-dir "syndicate-dataspace[server]=={version}" \\
+# What `python -m build` (make dist) has written lies beside this file.
+COPY syndicate_dataspace-{version}-*.whl /tmp/
+RUN pip install --no-cache-dir "$(ls /tmp/syndicate_dataspace-*.whl)[server]" \\
     && useradd --system --uid 10001 --create-home --home-dir /var/lib/syndicate syndicate
 
 USER syndicate

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,24 @@ def test_another_package_of_that_name(tmp_path: Path, theirs: str, known: bool) 
         assert code == 1
         assert len(lines) == 1
         assert "pip uninstall syndicate-py" in lines[0]
+
+
+def test_their_modules_in_ours(tmp_path: Path) -> None:
+    """Ours came last, and theirs is broken: that is told at once, in a line."""
+    overlaid(tmp_path, (ROOT / "syndicate" / "__init__.py").read_text(), known=True)
+    assert said(tmp_path, "import syndicate") == (0, [])
+    (tmp_path / "syndicate" / "mapset.py").touch()
+    code, lines = said(tmp_path, "import syndicate")
+    assert code == 1
+    assert lines[-1].startswith("ImportError: syndicate-py is installed over the package `syndicate`")
+    assert "pip uninstall syndicate-py" in lines[-1]
+
+
+def test_one_version() -> None:
+    """That of pyproject.toml: the kernels and the client for browsers have the same."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert tomllib.loads((ROOT / "native" / "Cargo.toml").read_text())["package"]["version"] == version
+    assert json.loads((ROOT / "relay" / "web" / "package.json").read_text())["version"] == version
 
 
 def test_our_own_package_that_lacks_something(tmp_path: Path) -> None:
