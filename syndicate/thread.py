@@ -30,7 +30,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import trio
 
@@ -40,7 +40,7 @@ from syndicate.actors.portal import ENDED, Feed, Happening, Portal, Remote, ask,
 from syndicate.actors.query import query_set
 from syndicate.actors.turn import expect_function
 from syndicate.actors.verbs import assert_, current_facet, stop
-from syndicate.errors import AlreadyRunning, CallTimeout, ConnectError, InTurn, SystemStopped
+from syndicate.errors import AlreadyRunning, ArgumentError, CallTimeout, ConnectError, InTurn, SystemStopped
 from syndicate.values.value import Ref, Value
 
 T = TypeVar("T")
@@ -271,9 +271,15 @@ class System:
         """
         return self._ask(partial(snapshot, ds, pattern), timeout)
 
-    def query(self, ds: Ref, pattern: Value) -> View:
-        """What matches *pattern*, followed from now on."""
-        return View(self, ds, pattern, self._remotes.get(ds))
+    def query(self, ds: Ref, pattern: Value, *, stale: Literal["clear", "keep"] = "clear") -> View:
+        """What matches *pattern*, followed from now on.
+
+        While there is no connection it is empty; with ``stale="keep"`` it is what was there last, and ``connected`` and
+        ``as_of`` say so: for pages that are to show old data as old.  Then each change costs as much as matches.
+        """
+        if stale not in ("clear", "keep"):
+            raise ArgumentError(f'query() takes stale="clear" or stale="keep", and not {stale!r}')
+        return View(self, ds, pattern, self._remotes.get(ds), stale == "keep")
 
     @contextmanager
     def events(self, ds: Ref, pattern: Value, *, limit: int = 10_000) -> Iterator[Events]:
@@ -319,11 +325,15 @@ class Events:
 
 
 class View:
-    """What matches a pattern at this moment; empty while there is no connection, and ``connected`` says so."""
+    """What matches a pattern at this moment; while there is no connection ``connected`` says so, and it is empty, or
+    what was there last.
+    """
 
-    def __init__(self, system: System, ds: Ref, pattern: Value, remote: Remote | None) -> None:
+    def __init__(self, system: System, ds: Ref, pattern: Value, remote: Remote | None, keep: bool = False) -> None:
         self._system = system
         self._remote = remote
+        self._keep = keep
+        self._last: list[Value] = []
         self._changed = threading.Condition()
         self._version = 0
         self._lost_at: float | None = None
@@ -335,8 +345,10 @@ class View:
 
         @dataflow
         def look() -> None:
-            followed.value  # noqa: B018  # to run again when it changes
+            values = followed.value  # read, to run again when it changes
             connected = self._remote is None or self._remote.state.value.connected
+            if connected and self._keep:
+                self._last = list(values)
             self._lost_at = None if connected else self._lost_at or time.time()
             with self._changed:
                 self._version += 1
@@ -347,7 +359,7 @@ class View:
     @property
     def value(self) -> list[Value]:
         """The captures of what matches; costs as many."""
-        return self._system.call(lambda: list(self._field.value))
+        return self._system.call(lambda: list(self._last if self._keep else self._field.value))
 
     @property
     def connected(self) -> bool:
@@ -369,7 +381,8 @@ class View:
             with self._changed:
                 left = None if end is None else end - time.monotonic()
                 if not self._changed.wait_for(partial(self._newer, version), left):
-                    raise CallTimeout(f"within {timeout:g} seconds nothing came for which {predicate!r} holds")
+                    why = "" if self.connected else ": there is no connection"
+                    raise CallTimeout(f"within {timeout:g} seconds nothing came for which {predicate!r} holds{why}")
 
     def _newer(self, version: int) -> bool:
         return self._version != version

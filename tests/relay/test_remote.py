@@ -11,7 +11,7 @@ import pytest
 from relay.remote import Connection, ConnectionState, open_remote
 from syndicate import assert_, capture, dataspace, on_message, prevent_inert_check, query_set, send
 from syndicate import asyncio as hosted
-from syndicate.errors import ConnectError, TargetEnded
+from syndicate.errors import CallTimeout, ConnectError, TargetEnded
 from syndicate.thread import System
 from tests.relay.commands import Process, Server, Start
 from tests.work import PATIENCE
@@ -36,7 +36,9 @@ def test_killed_and_restarted_seen_from_threads(start: Start) -> None:
     with System() as system:
         ds = system.connect(address, timeout=PATIENCE)
         view = system.query(ds, ["present", capture()])
+        kept = system.query(ds, ["present", capture()], stale="keep")
         with system.asserted(ds, ["present", "ann"]):
+            assert kept.wait(lambda value: value == ["ann"], PATIENCE)
             assert view.wait(lambda value: value == ["ann"], PATIENCE)
             assert view.connected is True
             assert system.snapshot(ds, ["present", capture()]) == ["ann"]
@@ -45,6 +47,9 @@ def test_killed_and_restarted_seen_from_threads(start: Start) -> None:
             view.wait(lambda value: not value, PATIENCE)
             assert [view.connected] == [False]
             assert view.as_of <= time.time()
+            assert (kept.value, kept.connected) == (["ann"], False)
+            with pytest.raises(CallTimeout, match="there is no connection"):
+                kept.wait(lambda value: len(value) == 2, 0.01)
             with pytest.raises(TargetEnded):
                 system.snapshot(ds, ["present", capture()])
             state = system.state(ds)
@@ -54,6 +59,7 @@ def test_killed_and_restarted_seen_from_threads(start: Start) -> None:
             _again(start, address)
             view.wait(lambda value: value == ["ann"], PATIENCE)
             assert view.connected is True
+        kept.wait(lambda value: not value, PATIENCE)
         view.wait(lambda value: not value, PATIENCE)
         assert view.connected
 

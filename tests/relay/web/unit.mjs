@@ -1,5 +1,6 @@
 // The client's parts by themselves: node unit.mjs
 import assert from "node:assert/strict"
+import { readFileSync } from "node:fs"
 import { test } from "node:test"
 import * as s from "../../../relay/web/dist/syndicate.js"
 
@@ -21,6 +22,14 @@ test("integers of every size come back", async () => {
       assert.equal(back, n)
       assert.equal(b[1], n === 0n ? 0 : Math.floor((n < 0n ? ~n : n).toString(2).replace(/^0$/, "").length / 8) + 1, `${n} is not the shortest`)
     }
+})
+
+test("values of other types, as Python writes them", () => {
+  const cases = JSON.parse(readFileSync(new URL("conversions.json", import.meta.url), "utf8"))
+  for (const { kind, text, canonical } of cases) {
+    assert.equal(hex(s.key(s.parse(text))), canonical, `${kind}: ${text}`)
+    assert.equal(s.show(s.parse(text)), text)
+  }
 })
 
 test("what is the same", () => {

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import json
 from collections import namedtuple
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -19,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.protocol.codec import Msgpack, Preserves, PreservesText
-from syndicate import ANY, Record, Symbol, capture, convert, dataspace, on_asserted, record, run
+from relay.protocol.codec.canonical import canonical
+from syndicate import ABSENT, ANY, Record, Symbol, capture, convert, dataspace, on_asserted, record, run
 from syndicate.actors.verbs import assert_
 from syndicate.errors import NotAValue, RecordDefinition
 from syndicate.values.pattern import match
@@ -101,6 +104,32 @@ def test_all_codecs(kind: str, data: st.DataObject) -> None:
         (again,) = codec().feed(codec().encode(form))
         assert again == form
     assert freeze(parse(unparse(value))) == form
+
+
+MADE: dict[str, Any] = {
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "timedelta": lambda microseconds: timedelta(microseconds=microseconds),
+    "Decimal": Decimal,
+    "UUID": UUID,
+    "Enum": Color.__getitem__,
+    "absent": lambda none: ABSENT,
+}
+SHARED = Path(__file__).parents[2] / "relay" / "web" / "conversions.json"
+
+
+@pytest.mark.parametrize("case", json.loads(SHARED.read_text()), ids=lambda case: f"{case['kind']} {case['written']}")
+def test_shared_cases(case: dict[str, Any]) -> None:
+    """What the client for JavaScript reads too (`unit.mjs`): text, and canonical bytes; through all codecs."""
+    value = MADE[case["kind"]](case["written"])
+    form = freeze(value)
+    assert unparse(value) == case["text"]
+    assert canonical(form).hex() == case["canonical"]
+    for codec in (Msgpack, Preserves, PreservesText):
+        (again,) = codec().feed(codec().encode(form))
+        assert canonical(again).hex() == case["canonical"]
+        assert thaw(again) == value
 
 
 @each_kind
