@@ -183,7 +183,9 @@ def test_a_shop_that_fails(tmp_path: Path) -> None:
             assert re.sub(r" \(.* runs a second\)", "", line) in re.sub(r" \(.* runs a second\)", "", done.stdout)
 
 
-@pytest.mark.parametrize("page", ["howto/backend.md", "howto/data.md", "howto/jobs.md", "howto/services.md", "tutorial/11-questions.md"])
+@pytest.mark.parametrize(
+    "page", ["howto/backend.md", "howto/data.md", "howto/jobs.md", "howto/services.md", "tutorial/11-questions.md"]
+)
 def test_how_to(page: str) -> None:
     """Each program prints what stands below it."""
     programs, printed = blocks(page, "python"), blocks(page, "text")

@@ -301,7 +301,7 @@ class _Check:
             certain = [other for other in same if other.shape != ANYTHING]
             if any(meets(site.shape, other.shape) for other in certain):
                 continue
-            near = [other for other in others if labels(other.shape) & names]
+            near = [other for other in others if labels(other.shape) & names - {"[]", "{}"}]
             why = f": {'; '.join(map(str, near[:2]))}" if near else ""
             kind = "asserted" if site.kind == "assertion" else "sent" if site.kind == "message" else "asked"
             heard = "answered" if site.kind == "question" else "observed"

@@ -239,7 +239,10 @@ class Reading:
 
     def whole(self, owner: Class) -> Shape:
         """Whatever record of a class."""
-        return Items("rec", self.label(owner), _numbered([self.annotated(a, s) for _, a, s in self.fields(owner)]))
+        fields = [self.annotated(annotation, scope) for _, annotation, scope in self.fields(owner)]
+        return Items(
+            "rec", self.label(owner), _numbered(fields), not fields
+        )  # an Enum has a name that it does not list
 
     def annotated(self, node: ast.expr, scope: Scope) -> Shape:
         """The shape of what an annotation allows."""

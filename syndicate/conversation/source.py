@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
+import syndicate as face
 from syndicate.errors import ProgramNotFound
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -108,6 +109,7 @@ class Module:
     classes: list[Class] = field(factory=list)
     mentions: list[tuple[ast.Name, Scope]] = field(factory=list)
     inside: dict[Function, Scope] = field(factory=dict)
+    stars: list[str] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.top = Scope(self, self.tree, None)
@@ -208,6 +210,9 @@ class _Reader:
             if node.level
             else (node.module or "")
         )
+        if node.names[0].name == "*":
+            self.module.stars.append(base)
+            return
         for alias in node.names:
             scope.bind(alias.asname or alias.name, Foreign(f"{base}.{alias.name}" if base else alias.name))
 
@@ -264,12 +269,13 @@ class Project:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     self._follow(alias.name)
-        for scope in [module.top]:
-            for meanings in scope.names.values():
-                for meaning in meanings:
-                    if isinstance(meaning, Foreign):
-                        self._follow(meaning.name)
-                        self._follow(meaning.name.rpartition(".")[0])
+        for meanings in module.top.names.values():
+            for meaning in meanings:
+                if isinstance(meaning, Foreign):
+                    self._follow(meaning.name)
+                    self._follow(meaning.name.rpartition(".")[0])
+        for star in module.stars:
+            self._follow(star)
 
     def _follow(self, name: str) -> None:
         if name and name not in self.modules:
@@ -284,7 +290,8 @@ class Project:
     def meanings(self, written: ast.expr, scope: Scope) -> list[Meaning]:
         """What a name, or a name of a module (``shop.Order``), may stand for."""
         if isinstance(written, ast.Name):
-            return [each for meaning in scope.look(written.id) for each in self._home(meaning)]
+            meanings = scope.look(written.id) or self._starred(written.id, scope.module)
+            return [each for meaning in meanings for each in self._home(meaning)]
         if isinstance(written, ast.Attribute):
             out: list[Meaning] = []
             for base in self.meanings(written.value, scope):
@@ -293,6 +300,15 @@ class Project:
                 elif isinstance(base, Module):
                     out += [each for one in base.top.look(written.attr) for each in self._home(one)]
             return out
+        return []
+
+    def _starred(self, name: str, module: Module) -> list[Meaning]:
+        """What ``from .. import *`` brings under a name."""
+        for star in module.stars:
+            if star == "syndicate" and name in face.__all__:
+                return [Foreign(f"syndicate.{name}")]
+            if star in self.modules and name in self.modules[star].top.names:
+                return self.modules[star].top.names[name]
         return []
 
     def _home(self, meaning: Meaning, depth: int = 0) -> list[Meaning]:

@@ -104,6 +104,13 @@ CASES = {
         ),
         [],
     ),
+    "an enumeration": (
+        (
+            "import enum\n@record\nclass C(enum.Enum):\n    RED = 1\ndef f(ds):\n    send(ds, [C.RED])\n"
+            "    on_message(ds, [capture(C)])(print)"
+        ),
+        [],
+    ),
     "a role": (
         (
             "class P(Protocol):\n    a = role(asserts=[At])\n    b = role(observes=[At])\n"
@@ -137,6 +144,16 @@ def test_modules_are_one_conversation(tmp_path: Path) -> None:
     assert found(tmp_path, says + "\nimport program1", "x = 1") == [("never-observed", 2)]
     (tmp_path / "program1.py").write_text(HEAD + hears)
     assert found(tmp_path, says + "\nimport program1") == []
+
+
+def test_stars(tmp_path: Path) -> None:
+    """``import *`` brings the names of this library, and those of a module that is read."""
+    (tmp_path / "records.py").write_text("from syndicate import *\n@record\nclass At:\n    who: str\n")
+    program = tmp_path / "shop.py"
+    for class_of, wanted in (("str", []), ("int", ["never-observed", "never-sent", "cannot-match"])):
+        text = f"def f(ds):\n    send(ds, At('a'))\n    on_message(ds, At(capture({class_of})))(print)\n"
+        program.write_text("from syndicate import *\nfrom records import *\n" + text)
+        assert [each.code for each in check([str(program)]).findings] == wanted
 
 
 def test_examples_are_in_order() -> None:
