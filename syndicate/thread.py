@@ -187,7 +187,7 @@ class System:
             begin, _ = self._inbox.popleft()
             begin()
         if self._portal is not None:
-            self._portal.system.take_at_once()
+            self._portal.system.at_once()
 
     def call(self, fn: Callable[..., T], *args: object, timeout: float | None = None) -> T:
         """Call ``fn(*args)`` in a turn of the system: its result, or its error, raised here.

@@ -80,6 +80,11 @@ class Tap:
         """Whether the stream is."""
         return self._stream.direct
 
+    @property
+    def descriptor(self) -> int:
+        """That of the stream."""
+        return self._stream.descriptor
+
     async def arrival(self) -> None:
         """Wait until there may be something to receive."""
         await self._stream.arrival()
@@ -89,7 +94,14 @@ class Tap:
         if self._shut is not None:
             with trio.move_on_after(TRICKLE):
                 await self._shut.wait()
-        data = await self._stream.receive(most)
+        return self._count(await self._stream.receive(most))
+
+    def receive_now(self, most: int = CHUNK) -> bytes | None:
+        """The next bytes, if there are some and nothing is shut."""
+        data = None if self._shut is not None else self._stream.receive_now(most)
+        return None if data is None else self._count(data)
+
+    def _count(self, data: bytes) -> bytes:
         self.received += len(data)
         self._traffic.heard.add(self)
         self._traffic.wake()

@@ -27,6 +27,7 @@ from relay.protocol.packets import Nop
 from relay.session.deadlines import NEVER, watch
 from relay.session.session import Session
 from relay.transport import CHUNK, Stream
+from relay.transport.poller import AVAILABLE, Poller, polling
 from syndicate.actors.verbs import current_facet, trio_task
 from syndicate.values.value import Ref
 
@@ -56,6 +57,10 @@ class Link:
         self._lost: Exception | None = None
         self._owing = False  # whether what was read is yet to be done
         self._repaid = trio.Event()
+        self._serving = False  # whether the poller reads
+        self._polled = -1  # the descriptor that it waits for, if it does
+        self._served = trio.Event()
+        self._poller: Poller
         self._finishing = False
         self._writing = trio.CancelScope(shield=True)
         now = self._began = trio.current_time()
@@ -125,6 +130,7 @@ class Link:
         else:  # while we do not listen it cannot come
             self._frame += self._heard - self._paused
         self._repaid.set()
+        self._poll()
 
     # ---------------------------------------------------------------------------------------------------- tasks
 
@@ -181,18 +187,76 @@ class Link:
         session, stream = self.session, self._stream
         try:
             while True:
-                await stream.arrival()
+                if AVAILABLE and stream.descriptor >= 0:
+                    try:
+                        await self._serve()
+                    except OSError:  # no descriptor is left for the poller
+                        await stream.arrival()
+                else:
+                    await stream.arrival()
                 if self._owing:
                     self._repaid = trio.Event()
                     await self._repaid.wait()
                 data = await stream.receive(_LITTLE if session.untrusted else CHUNK)
                 if not data:
                     return
-                self._listening, self._paused, self._owing = False, trio.current_time(), True
-                session.debt += len(data)
-                session.facet.enter(functools.partial(session.feed, data))
+                self._feed(data)
         except _LOST:
             return
+
+    def _feed(self, data: bytes) -> None:
+        session = self.session
+        self._listening, self._paused, self._owing = False, trio.current_time(), True
+        session.debt += len(data)
+        session.facet.enter(functools.partial(session.feed, data))
+
+    async def _serve(self) -> None:
+        """Let the poller read, until something comes for which one has to wait."""
+        self._served = trio.Event()
+        with polling() as self._poller:
+            self._serving = True
+            try:
+                self._poll()
+                await self._served.wait()
+            finally:
+                self._serving = False
+                self._unpoll()
+
+    def _poll(self) -> None:
+        """Be called when something has come, if that is wanted and not so yet."""
+        if self._serving and self._polled < 0:
+            try:
+                descriptor = self._stream.descriptor
+                self._poller.add(descriptor, self.session.facet.actor.system, self._arrived, self._closed)
+            except (OSError, trio.ClosedResourceError):  # the task finds out, or waits itself
+                self._served.set()
+            else:
+                self._polled = descriptor
+
+    def _unpoll(self) -> None:
+        if self._polled >= 0:
+            self._poller.remove(self._polled)
+            self._polled = -1
+
+    def _closed(self) -> None:
+        """It is about to be closed, and polled no more."""
+        self._polled = -1
+        self._served.set()
+
+    def _arrived(self) -> None:
+        """There is something to read, or the end."""
+        if self._owing:
+            self._unpoll()  # until all of it is done
+            return
+        try:
+            data = self._stream.receive_now(_LITTLE if self.session.untrusted else CHUNK)
+        except _LOST:
+            data = None
+        if data:
+            self._feed(data)
+        else:  # the end, or what is shut: the task finds it, too
+            self._unpoll()
+            self._served.set()
 
     # ---------------------------------------------------------------------------------------------------- time
 

@@ -45,7 +45,13 @@ class Greeted(ByteStream):
 
     async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
-        data = await super().receive(most)
+        return self._greeted(await super().receive(most)) or b""
+
+    def receive_now(self, most: int = CHUNK) -> bytes | None:
+        """The next bytes, if there are some."""
+        return self._greeted(super().receive_now(most))
+
+    def _greeted(self, data: bytes | None) -> bytes | None:
         if self._first and data:
             self._first = False
             self.ending = foreign_protocol(data) or self.ending

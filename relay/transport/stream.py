@@ -14,6 +14,8 @@ from typing import ClassVar, Final, Protocol
 
 import trio
 
+from relay.transport.poller import closing
+
 CHUNK: Final = 1 << 16
 """Bytes that are read, or written, at once."""
 
@@ -33,10 +35,17 @@ class Stream(Protocol):
 
     @property
     def direct(self) -> bool:
-        """Whether :meth:`send_now` can send something."""
+        """Whether it is a socket itself, so that :meth:`send_now` and :meth:`receive_now` can do something."""
+
+    @property
+    def descriptor(self) -> int:
+        """The number by which the operating system knows a ``direct`` one; -1 of others."""
 
     async def arrival(self) -> None:
         """Wait until there may be something to receive, if that can be known without taking it."""
+
+    def receive_now(self, most: int = CHUNK) -> bytes | None:
+        """The next bytes, if they can be had without a wait."""
 
     async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes, *most* at once where the stream can choose; ``b""`` when the other side has ended."""
@@ -66,9 +75,14 @@ class Indirect:
     """A stream that is no socket itself: whatever it does may have to wait."""
 
     direct: ClassVar[bool] = False
+    descriptor: ClassVar[int] = -1
 
     async def arrival(self) -> None:
         """Nothing is known before it is taken."""
+
+    def receive_now(self, most: int = CHUNK) -> bytes | None:
+        """Nothing can be had without a wait."""
+        return None
 
     def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
         """Nothing can be sent without a wait."""
@@ -90,30 +104,47 @@ class ByteStream:
         """Whether it is a socket itself, and not something around one."""
         return self._socket is not None
 
+    @property
+    def descriptor(self) -> int:
+        """That of the socket."""
+        return -1 if self._socket is None else self._descriptor(self._socket)
+
     async def arrival(self) -> None:
         """Wait until there may be something to receive, on a socket."""
         if self._socket is not None:
             await trio.lowlevel.wait_readable(self._descriptor(self._socket))
 
+    def receive_now(self, most: int = CHUNK) -> bytes | None:
+        """The next bytes, if a socket has some."""
+        if self._socket is None:
+            return None
+        try:
+            return os.read(self._descriptor(self._socket), most)
+        except BlockingIOError:
+            return None
+        except OSError as e:
+            raise self._broken(e) from e
+
     async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
-        try:
-            if self._socket is None:
-                return bytes(await self._stream.receive_some(most))
-            return await self._read(self._socket, most)
-        except trio.BrokenResourceError as e:
-            self.ending = self.ending or f"the connection was lost: {reason(e)}"
-            raise
-
-    async def _read(self, socket: trio.socket.SocketType, most: int) -> bytes:
-        """As the stream itself does it, without a look that finds nothing after :meth:`arrival`."""
-        while True:
+        if self._socket is None:
             try:
-                return os.read(self._descriptor(socket), most)
-            except BlockingIOError:
-                await trio.lowlevel.wait_readable(self._descriptor(socket))
-            except OSError as e:
-                raise trio.BrokenResourceError("the socket is broken") from e
+                return bytes(await self._stream.receive_some(most))
+            except trio.BrokenResourceError as e:
+                self.ending = self.ending or f"the connection was lost: {reason(e)}"
+                raise
+        while True:  # as the stream itself does it, without a look that finds nothing after :meth:`arrival`
+            data = self.receive_now(most)
+            if data is not None:
+                return data
+            await trio.lowlevel.wait_readable(self._descriptor(self._socket))
+
+    def _broken(self, error: OSError) -> trio.BrokenResourceError:
+        """The error that says so, with its cause."""
+        broken = trio.BrokenResourceError("the socket is broken")
+        broken.__cause__ = error
+        self.ending = self.ending or f"the connection was lost: {reason(broken)}"
+        return broken
 
     def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
         """Send what a socket takes."""
@@ -145,6 +176,8 @@ class ByteStream:
 
     async def close(self) -> None:
         """Close it at once."""
+        if self._socket is not None:
+            closing(self._socket.fileno())
         await trio.aclose_forcefully(self._stream)
 
 

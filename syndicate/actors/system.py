@@ -142,6 +142,8 @@ class System:
         self._token: trio.lowlevel.TrioToken | None = None
         self._wake = trio.Event()
         self._parked = False
+        self._parked_until = inf
+        self._until_idle = False
         self._quiet: list[trio.Event] = []
         follow = following.get()
         if follow is not None:
@@ -221,24 +223,32 @@ class System:
         if self._parked:
             self._wake.set()
 
-    def take_at_once(self) -> None:
-        """Take turns here, between trio's tasks, if the pump is waiting for some: who asks from another thread need not
-        wait for a round of trio's loop more.
+    def at_once(self, fn: Callable[[], object] = int) -> None:
+        """Call *fn*, which schedules something, in no turn; if the pump waits for some, take the turns here, between
+        trio's tasks: whoever asks from another thread, or over a socket, need not wait for a round of trio's loop more.
         """
-        if self._parked and here.turn is None:
-            try:
-                self.take_slice()
-            except BaseException as error:  # it ends the system, and not trio
-                self.interrupt = error
-            if (
-                self.interrupt is not None
-                or self.queue
-                or self.failure is not None
-                or self.signals.noted
-                or self._timers
-                or self._quiet
-            ):
-                self._wake.set()
+        if not self._parked or here.turn is not None:
+            fn()
+            return
+        self._parked = False  # what is scheduled meanwhile need not wake the pump
+        try:
+            fn()
+            self.take_slice()
+        except BaseException as error:  # it ends the system, and not trio
+            self.interrupt = error
+        finally:
+            self._parked = True
+        if (
+            self.interrupt is not None
+            or self.queue
+            or self._after
+            or self.failure is not None
+            or self.signals.noted
+            or (self._timers and self._timers[0][0] < self._parked_until)
+            or self._quiet
+            or (self._until_idle and self._over())
+        ):
+            self._wake.set()
 
     def spawn(self, boot: Callable[..., object], *args: object, name: str | None = None, daemon: bool = False) -> Actor:
         """Start an actor from outside any turn; raises :class:`SystemStopped`."""
@@ -449,6 +459,7 @@ class System:
         """Drain the queue until the program has failed, and raise what signals ask for; *until_idle*: only until
         daemons alone are left, or nothing can happen any more.
         """
+        self._until_idle = until_idle
         while True:
             self.signals.act()
             self.take_slice()
@@ -467,8 +478,9 @@ class System:
                     return
                 continue
             self._parked = True
+            self._parked_until = self._timers[0][0] if self._timers else inf
             try:
-                await self.park(self._timers[0][0] if self._timers else inf)
+                await self.park(self._parked_until)
             finally:
                 self._parked = False
 

@@ -1,0 +1,129 @@
+"""The poller: who is called when something has come, and what a closed socket's number does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+import trio
+
+from relay.transport.poller import AVAILABLE, Poller, polling
+from relay.transport.stream import ByteStream
+from syndicate import assert_
+from syndicate.actors.system import System
+from tests.relay.session.test_link import descriptors, place, until
+
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="there is no epoll here")
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Two ends of a connection."""
+    ours, theirs = socket.socketpair()
+    for end in (ours, theirs):
+        end.setblocking(False)
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+async def test_what_has_come_is_handled_in_the_same_round(
+    system: System, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    """The turn that it brings is taken before the pump's task is woken, and all that it leads to."""
+    ours, theirs = pair
+    steps: list[str] = []
+    with polling() as poller:
+
+        def arrived() -> None:
+            ours.recv(100)
+            steps.append("read")
+            system.spawn(lambda: steps.append("turn"))
+
+        poller.add(ours.fileno(), system, arrived, int)
+        await system.settle()
+        theirs.send(b"x")
+        poller.look()
+        assert steps == ["read", "turn"]
+        theirs.send(b"x")
+        await until(lambda: len(steps) == 4)
+        assert poller.rounds >= 2
+        poller.remove(ours.fileno())
+        theirs.send(b"x")
+        poller.look()
+        assert len(steps) == 4
+
+
+async def test_a_closed_number_is_another_ones(system: System) -> None:
+    """Whoever reads a socket that is closed learns of it, and takes nothing from who has its number next."""
+    calls: list[str] = []
+    with polling() as poller:
+        for name in ("first", "second"):
+            ours, theirs = trio.socket.socketpair()
+            stream = ByteStream(trio.SocketStream(ours), name)
+            number = stream.descriptor
+            poller.add(number, system, partial(calls.append, name), partial(calls.append, f"{name} closed"))
+            await theirs.send(b"x")
+            poller.look()
+            await stream.close()
+            theirs.close()
+            poller.close(number)  # it is nobody's
+            poller.look()
+    assert list(dict.fromkeys(calls)) == ["first", "first closed", "second", "second closed"]
+
+
+async def test_whoever_raises_takes_nobody_along(system: System, pair: tuple[socket.socket, socket.socket]) -> None:
+    """It is called no more, and told that it is over; the others are read on."""
+    ours, theirs = pair
+    calls: list[str] = []
+
+    def fails() -> None:
+        raise ValueError("a fault of ours")
+
+    def reads() -> None:
+        calls.append(os.read(theirs.fileno(), 10).decode())
+
+    with polling() as poller:
+        poller.add(ours.fileno(), system, fails, lambda: calls.append("closed"))
+        poller.add(theirs.fileno(), system, reads, int)
+        ours.send(b"a")
+        theirs.send(b"b")
+        poller.look()
+        assert sorted(calls) == ["a", "closed"]
+        ours.send(b"c")
+        poller.look()
+        assert calls[-1] == "c"
+        poller.remove(theirs.fileno())
+
+
+async def test_it_is_gone_when_nobody_uses_it() -> None:
+    """Neither a task nor a descriptor stays."""
+
+    def residue() -> tuple[int, int]:
+        return len(descriptors()), trio.lowlevel.current_statistics().tasks_living
+
+    before = residue()
+    with polling() as one, polling() as other:
+        assert one is other
+        assert isinstance(one, Poller)
+        await trio.lowlevel.checkpoint()
+    await until(lambda: residue() == before)
+
+
+async def test_without_a_descriptor_for_it_links_read_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection does not need it."""
+
+    def none_left() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("relay.transport.poller.select.epoll", none_left)
+    async with place(monkeypatch) as here:
+        peer = await here.join()
+        await peer.observe(["x"])
+        await here.act(lambda: assert_(here.ds, ["x"]))
+        await peer.read_until(lambda: peer.there)
+        await peer.stream.aclose()
