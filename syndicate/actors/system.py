@@ -466,7 +466,7 @@ class System:
             self._fire_timers()
             if self.failure is not None or self.interrupt is not None:
                 return
-            if self.queue:
+            if self.queue or self._after:  # the calls after a slice may have asked for another
                 await self.breathe()
                 continue
             for event in self._quiet:

@@ -849,3 +849,22 @@ async def test_calls_after_a_slice() -> None:
         await system.settle()
         while trace[-1] != "asked for outside":
             await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("origin", ["a turn", "no turn"])
+async def test_a_call_after_a_slice_may_ask_for_another(origin: str) -> None:
+    """Whoever asks while such calls are made is called too, though nothing else happens any more."""
+    done = trio.Event()
+    async with open_system() as system:
+
+        def first() -> None:
+            system.after_slice(second)
+
+        def second() -> None:
+            system.after_slice(done.set)
+
+        if origin == "a turn":
+            system.spawn(lambda: system.after_slice(first))
+        else:
+            system.after_slice(first)
+        await done.wait()
