@@ -48,7 +48,10 @@ class Poller:
         before it is removed.
         """
         self._epoll.register(descriptor, select.EPOLLIN)
+        former = self._watched.get(descriptor)
         self._watched[descriptor] = system, arrived, closed
+        if former is not None:  # its socket was closed in silence, and the operating system has given its number away
+            former[2]()
 
     def remove(self, descriptor: int) -> None:
         """Call whoever was added no more."""

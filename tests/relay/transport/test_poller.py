@@ -76,6 +76,27 @@ async def test_a_closed_number_is_another_ones(system: System) -> None:
     assert list(dict.fromkeys(calls)) == ["first", "first closed", "second", "second closed"]
 
 
+async def test_a_number_that_was_closed_in_silence_is_another_ones(system: System) -> None:
+    """Where nobody said so, whoever had the number before learns of it when the next one comes, and removes it not."""
+    calls: list[str] = []
+    with polling() as poller:
+        numbers = set[int]()
+        for name in ("first", "second"):
+            ours, theirs = socket.socketpair()
+            numbers.add(ours.fileno())
+            poller.add(ours.fileno(), system, partial(calls.append, name), partial(calls.append, f"{name} closed"))
+            if name == "first":
+                ours.close()
+                theirs.close()
+        assert len(numbers) == 1
+        theirs.send(b"x")
+        poller.look()
+        assert calls == ["first closed", "second"]
+        poller.remove(ours.fileno())
+        ours.close()
+        theirs.close()
+
+
 async def test_whoever_raises_takes_nobody_along(system: System, pair: tuple[socket.socket, socket.socket]) -> None:
     """It is called no more, and told that it is over; the others are read on."""
     ours, theirs = pair
