@@ -22,10 +22,12 @@ static NAMES: PyOnceLock<Names> = PyOnceLock::new();
 pub struct Names {
     pub symbol: Py<PyType>,
     pub reference: Py<PyType>,
+    pub tag: Py<PyType>,
     pub seq: Py<PyAny>,
-    double: Py<PyAny>,
-    yes: Py<PyAny>,
-    no: Py<PyAny>,
+    pub double: Py<PyAny>,
+    pub yes: Py<PyAny>,
+    pub no: Py<PyAny>,
+    pub minus_two: Py<PyAny>,
     pub freezers: Py<PyDict>,
     items: Py<PyAny>,
 }
@@ -39,10 +41,12 @@ impl Names {
             Ok(Names {
                 symbol: class("Symbol")?,
                 reference: class("Ref")?,
+                tag: class("Tag")?,
                 seq: module.getattr("SEQ")?.unbind(),
                 double: module.getattr("DOUBLE")?.unbind(),
                 yes: module.getattr("TRUE")?.unbind(),
                 no: module.getattr("FALSE")?.unbind(),
+                minus_two: module.getattr("MINUS_TWO")?.unbind(),
                 freezers: table("freezers")?,
                 items: module.getattr("_freeze_items")?.unbind(),
             })
@@ -97,14 +101,14 @@ fn freeze<'py>(value: Bound<'py, PyAny>, depth: Option<Bound<'py, PyAny>>) -> Py
 
 /// Whether a part of a form leads to nothing that the collector looks for: then neither does a tuple of such.
 #[inline]
-fn is_leaf(names: &Names, part: &Bound<'_, PyAny>) -> bool {
+pub fn is_leaf(names: &Names, part: &Bound<'_, PyAny>) -> bool {
     // SAFETY: it is an object; an untracked tuple holds leaves only.
     unsafe { ffi::PyObject_GC_IsTracked(part.as_ptr()) == 0 || is_exactly(part, &names.symbol) }
 }
 
 /// Take a form of leaves from the collector's list: no cycle goes through it, and it need not be looked at again.
 #[inline]
-unsafe fn untrack(form: &Bound<'_, PyAny>) {
+pub unsafe fn untrack(form: &Bound<'_, PyAny>) {
     ffi::PyObject_GC_UnTrack(form.as_ptr().cast());
 }
 

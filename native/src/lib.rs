@@ -7,6 +7,7 @@ mod delivery;
 mod frozen;
 mod gate;
 mod here;
+mod msgpack;
 mod slot;
 mod table;
 mod turns;
@@ -15,7 +16,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 3;
+const INTERFACE: u32 = 4;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]
@@ -36,6 +37,8 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "note_retraction" => Ok(wrap_pyfunction!(turns::note_retraction, py)?.into_any()),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
+        "read_usual" => Ok(wrap_pyfunction!(msgpack::read_usual, py)?.into_any()),
+        "write_usual" => Ok(wrap_pyfunction!(msgpack::write_usual, py)?.into_any()),
         _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),
     }
 }

@@ -30,7 +30,7 @@ Source: msgpack; ``docs/design/protocol.md``, "msgpack" and "Decoders and their 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import msgpack
@@ -41,6 +41,7 @@ from relay.protocol.codec.measure import Measure
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
+from syndicate.native import kernel
 from syndicate.values.value import (
     BIG,
     BOOL,
@@ -82,6 +83,43 @@ _PIECE: Final = 15
 
 _SMALLEST: Final = 32
 """The bytes of a reference that is not measured before it is read."""
+
+
+@kernel
+def read_usual(
+    data: bytes,
+    at: int,
+    symbols: Mapping[bytes, Symbol],
+    references: Mapping[bytes, WireRef],
+    nodes: int,
+    levels: int,
+    most: int,
+    /,
+) -> tuple[Frozen, int] | None:
+    """The packet that begins *at* a place in *data*, and where it ends, if it is whole, within *nodes*, *levels* and
+    *most* bytes, and of parts that nearly all packets have, with *symbols* and *references* that are known.
+
+    None, which is always right: the codec reads it itself, and says what is wrong with it.
+    """
+    return None
+
+
+@kernel
+def write_usual(
+    form: Frozen,
+    written: Mapping[Frozen, Value],
+    reference: type[WireRef],
+    nodes: int,
+    levels: int,
+    most: int,
+    /,
+) -> bytes | None:
+    """The bytes of a packet within *nodes*, *levels* and *most* bytes, if it is of parts that nearly all packets have,
+    with symbols that are *written* already, and references that are a *reference* without caveats.
+
+    None, which is always right: the codec writes it itself, and says what is wrong with it.
+    """
+    return None
 
 
 class Msgpack:
@@ -130,6 +168,10 @@ class Msgpack:
         """The bytes of a packet; raises :class:`NotAValue` if it is beyond the limits, or holds a lone surrogate."""
         if len(self._written) > self._forget:
             self._written.forget()
+        limits = self.limits
+        usual = write_usual(form, self._written, WireRef, limits.nodes, limits.depth, limits.frame)
+        if usual is not None:
+            return usual
         self._nodes = self._keyed = self._written.long = 0
         try:
             native = self._native(form, 0) if type(form) is tuple else form
@@ -207,6 +249,17 @@ class Msgpack:
         A piece of whole packets, which is the rule, goes to the library as it is: a value takes a byte at least, so
         that a small piece cannot hold too many.  What is larger, or cut, is measured first.
         """
+        limits, at = self.limits, 0
+        while not self._rest and at < len(data):
+            usual = read_usual(data, at, self._symbols, self._refs, limits.nodes, limits.depth, limits.frame)
+            if usual is None:
+                break
+            form, at = usual
+            yield form
+        if at < len(data):
+            yield from self._library(data[at:] if at else data)
+
+    def _library(self, data: bytes) -> Iterator[Frozen]:
         try:
             if self._rest or len(data) > self.limits.nodes or _long_arrays(data) > _LONG_ARRAYS:
                 yield from self._measured(data)

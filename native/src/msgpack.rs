@@ -1,0 +1,356 @@
+//! Packets as msgpack, of the parts that nearly all of them have: `relay/protocol/codec/msgpack.py`.
+//!
+//! Both functions give up, with `None`, on whatever is rare, wrong or beyond a limit: then the codec itself reads or
+//! writes that packet, and says what is wrong with it.  Nothing is built before it is counted.
+
+use crate::frozen::{is_exactly, is_leaf, untrack, Names};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
+
+/// Levels that are read and written here, whatever the limits allow: each takes a piece of the stack.
+const LEVELS: usize = 64;
+/// The first integer that has no hash of its own: 2**61 - 1.
+const SMALL: i64 = (1 << 61) - 1;
+
+const SYMBOL: u8 = 1;
+const REFERENCE: u8 = 3;
+/// What a reference without caveats counts, besides itself, when it is written.
+const REFERENCE_NODES: usize = 3;
+
+// ------------------------------------------------------------------------------------------------ out
+
+struct Writer<'a, 'py> {
+    names: &'a Names,
+    written: &'a Bound<'py, PyDict>,
+    reference: &'a Bound<'py, PyType>,
+    nodes: usize,
+    levels: usize,
+    data: Vec<u8>,
+}
+
+/// The bytes of a packet; `None` if the codec has to look at it.
+#[pyfunction]
+#[pyo3(signature = (form, written, reference, nodes, levels, most, /))]
+pub fn write_usual<'py>(
+    form: Bound<'py, PyAny>,
+    written: Bound<'py, PyDict>,
+    reference: Bound<'py, PyType>,
+    nodes: usize,
+    levels: usize,
+    most: usize,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let py = form.py();
+    let levels = levels.min(LEVELS);
+    let mut writer =
+        Writer { names: Names::of(py)?, written: &written, reference: &reference, nodes, levels, data: Vec::new() };
+    Ok(match writer.put(&form, 0, most)? {
+        Some(()) if writer.data.len() <= most => Some(PyBytes::new(py, &writer.data)),
+        _ => None,
+    })
+}
+
+impl<'py> Writer<'_, 'py> {
+    /// Write a part of the packet, unless the bytes are more than *most*.
+    fn put(&mut self, form: &Bound<'py, PyAny>, depth: usize, most: usize) -> PyResult<Option<()>> {
+        let py = form.py();
+        if let Ok(text) = form.cast_exact::<PyString>() {
+            let Ok(text) = text.to_str() else { return Ok(None) };
+            let size = text.len();
+            match size {
+                0..=31 => self.data.push(0xA0 | size as u8),
+                _ => self.length(0xD9, size),
+            }
+            self.data.extend_from_slice(text.as_bytes());
+        } else if is_exactly(form, &self.names.symbol) {
+            let Some(extension) = self.written.get_item(form)? else { return Ok(None) };
+            let name = extension.cast::<PyTuple>()?.get_item(1)?;
+            self.extension(SYMBOL, name.cast::<PyBytes>()?.as_bytes());
+        } else if form.is_exact_instance_of::<PyInt>() {
+            let Ok(number) = form.extract::<i64>() else { return Ok(None) };
+            integer(&mut self.data, number);
+        } else if let Ok(data) = form.cast_exact::<PyBytes>() {
+            let data = data.as_bytes();
+            self.length(0xC4, data.len());
+            self.data.extend_from_slice(data);
+        } else if let Ok(items) = form.cast_exact::<PyTuple>() {
+            return self.array(items, depth, most);
+        } else if form.get_type().is(self.reference) {
+            if !form.getattr(intern!(py, "caveats"))?.cast::<PyTuple>()?.is_empty() || !self.count(REFERENCE_NODES) {
+                return Ok(None);
+            }
+            let mut data = vec![0x92];
+            for name in [intern!(py, "whose"), intern!(py, "oid")] {
+                let Ok(number) = form.getattr(name)?.extract::<i64>() else { return Ok(None) };
+                integer(&mut data, number);
+            }
+            self.extension(REFERENCE, &data);
+        } else {
+            return Ok(None);
+        }
+        Ok(Some(()))
+    }
+
+    fn array(&mut self, items: &Bound<'py, PyTuple>, depth: usize, most: usize) -> PyResult<Option<()>> {
+        let py = items.py();
+        let size = items.len();
+        if size == 0 || depth >= self.levels || self.data.len() > most || !self.count(size) {
+            return Ok(None);
+        }
+        let head = items.get_borrowed_item(0)?;
+        if is_exactly(&head, &self.names.tag) && !head.is(&self.names.seq) {
+            if items.is(&self.names.yes) || items.is(&self.names.no) {
+                self.data.push(if items.is(&self.names.yes) { 0xC3 } else { 0xC2 });
+            } else if items.is(&self.names.minus_two) {
+                self.data.push(0xFE);
+            } else if head.is(&self.names.double) && size == 2 {
+                let number = items.get_item(1)?;
+                let bytes = number.cast_exact::<PyBytes>()?.as_bytes();
+                if bytes.len() != 8 {
+                    return Ok(None);
+                }
+                self.data.push(0xCB);
+                self.data.extend_from_slice(bytes);
+            } else {
+                return Ok(None); // a large integer, a set, a dictionary
+            }
+            return Ok(Some(()));
+        }
+        match size {
+            0..=15 => self.data.push(0x90 | size as u8),
+            16..=0xFFFF => {
+                self.data.push(0xDC);
+                self.data.extend_from_slice(&(size as u16).to_be_bytes());
+            }
+            _ => {
+                self.data.push(0xDD);
+                self.data.extend_from_slice(&(size as u32).to_be_bytes());
+            }
+        }
+        for (place, item) in items.iter_borrowed().enumerate() {
+            if place == 0 && item.is(self.names.seq.bind(py)) {
+                self.data.push(0xC0);
+            } else if self.put(&item, depth + 1, most)?.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    }
+
+    /// Whether so many more values are within the limit.
+    fn count(&mut self, more: usize) -> bool {
+        let within = more <= self.nodes;
+        self.nodes = self.nodes.saturating_sub(more);
+        within
+    }
+
+    /// The head of a string or of bytes, of which *first* begins the one with a length of one byte.
+    fn length(&mut self, first: u8, size: usize) {
+        if let Ok(size) = u8::try_from(size) {
+            self.data.extend_from_slice(&[first, size]);
+        } else if let Ok(size) = u16::try_from(size) {
+            self.data.push(first + 1);
+            self.data.extend_from_slice(&size.to_be_bytes());
+        } else {
+            self.data.push(first + 2);
+            self.data.extend_from_slice(&(size as u32).to_be_bytes());
+        }
+    }
+
+    fn extension(&mut self, code: u8, data: &[u8]) {
+        match data.len() {
+            size @ (1 | 2 | 4 | 8 | 16) => self.data.push(0xD4 + size.trailing_zeros() as u8),
+            size => self.length(0xC7, size),
+        }
+        self.data.push(code);
+        self.data.extend_from_slice(data);
+    }
+}
+
+fn integer(data: &mut Vec<u8>, number: i64) {
+    if (-32..128).contains(&number) {
+        data.push(number as u8);
+    } else if number >= 0 {
+        if let Ok(number) = u8::try_from(number) {
+            data.extend_from_slice(&[0xCC, number]);
+        } else if let Ok(number) = u16::try_from(number) {
+            data.push(0xCD);
+            data.extend_from_slice(&number.to_be_bytes());
+        } else if let Ok(number) = u32::try_from(number) {
+            data.push(0xCE);
+            data.extend_from_slice(&number.to_be_bytes());
+        } else {
+            data.push(0xCF);
+            data.extend_from_slice(&number.to_be_bytes());
+        }
+    } else if let Ok(number) = i8::try_from(number) {
+        data.extend_from_slice(&[0xD0, number as u8]);
+    } else if let Ok(number) = i16::try_from(number) {
+        data.push(0xD1);
+        data.extend_from_slice(&number.to_be_bytes());
+    } else if let Ok(number) = i32::try_from(number) {
+        data.push(0xD2);
+        data.extend_from_slice(&number.to_be_bytes());
+    } else {
+        data.push(0xD3);
+        data.extend_from_slice(&number.to_be_bytes());
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ in
+
+struct Reader<'a, 'py> {
+    names: &'a Names,
+    data: &'a [u8],
+    at: usize,
+    symbols: &'a Bound<'py, PyDict>,
+    references: &'a Bound<'py, PyDict>,
+    nodes: usize,
+    levels: usize,
+}
+
+/// The packet in *data* that begins *at* a place, and where it ends; `None` if the codec has to look at it.
+#[pyfunction]
+#[pyo3(signature = (data, at, symbols, references, nodes, levels, most, /))]
+pub fn read_usual<'py>(
+    data: Bound<'py, PyBytes>,
+    at: usize,
+    symbols: Bound<'py, PyDict>,
+    references: Bound<'py, PyDict>,
+    nodes: usize,
+    levels: usize,
+    most: usize,
+) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+    let py = data.py();
+    let levels = levels.min(LEVELS);
+    let mut reader = Reader {
+        names: Names::of(py)?,
+        data: data.as_bytes(),
+        at,
+        symbols: &symbols,
+        references: &references,
+        nodes,
+        levels,
+    };
+    Ok(match reader.value(py, 0)? {
+        Some(form) if reader.at - at <= most => Some((form, reader.at)),
+        _ => None,
+    })
+}
+
+impl<'a, 'py> Reader<'a, 'py> {
+    #[inline]
+    fn bytes(&mut self, size: usize) -> Option<&'a [u8]> {
+        let bytes = self.data.get(self.at..self.at.checked_add(size)?)?;
+        self.at += size;
+        Some(bytes)
+    }
+
+    #[inline]
+    fn number(&mut self, size: usize) -> Option<u64> {
+        Some(self.bytes(size)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    fn value(&mut self, py: Python<'py>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(&tag) = self.data.get(self.at) else { return Ok(None) };
+        self.at += 1;
+        let form = match tag {
+            0x00..=0x7F | 0xE0..=0xFF => return self.integer(py, Some(i64::from(tag as i8))),
+            0x90..=0x9F => return self.array(py, usize::from(tag & 15), depth),
+            0xDC | 0xDD => match self.number(if tag == 0xDC { 2 } else { 4 }) {
+                Some(size) => return self.array(py, size as usize, depth),
+                None => None,
+            },
+            0xA0..=0xBF => self.text(py, Some(u64::from(tag & 31))),
+            0xD9..=0xDB => {
+                let size = self.number(1 << (tag - 0xD9));
+                self.text(py, size)
+            }
+            0xC4..=0xC6 => {
+                let size = self.number(1 << (tag - 0xC4));
+                let bytes = size.and_then(|size| self.bytes(size as usize));
+                bytes.map(|bytes| PyBytes::new(py, bytes).into_any())
+            }
+            0xC2 => Some(self.names.no.bind(py).clone()),
+            0xC3 => Some(self.names.yes.bind(py).clone()),
+            0xCB => match self.bytes(8) {
+                Some(bytes) => {
+                    let bytes = PyBytes::new(py, bytes);
+                    Some(PyTuple::new(py, [self.names.double.bind(py), bytes.as_any()])?.into_any())
+                }
+                None => None,
+            },
+            0xCC..=0xCF => {
+                let number = self.number(1 << (tag - 0xCC)).and_then(|number| i64::try_from(number).ok());
+                return self.integer(py, number);
+            }
+            0xD0..=0xD3 => {
+                let size = 1 << (tag - 0xD0);
+                let shift = 64 - 8 * size as u32;
+                let number = self.number(size).map(|number| (number << shift) as i64 >> shift);
+                return self.integer(py, number);
+            }
+            0xD4..=0xD8 => return self.extension(py, 1 << (tag - 0xD4)),
+            0xC7..=0xC9 => match self.number(1 << (tag - 0xC7)) {
+                Some(size) => return self.extension(py, size as usize),
+                None => None,
+            },
+            _ => None, // nil in another place than the first, and what is no part of this encoding
+        };
+        Ok(form)
+    }
+
+    fn integer(&self, py: Python<'py>, number: Option<i64>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(match number {
+            Some(-2) => Some(self.names.minus_two.bind(py).clone()),
+            Some(number) if -SMALL < number && number < SMALL => Some(number.into_pyobject(py)?.into_any()),
+            _ => None,
+        })
+    }
+
+    fn text(&mut self, py: Python<'py>, size: Option<u64>) -> Option<Bound<'py, PyAny>> {
+        let bytes = size.and_then(|size| self.bytes(size as usize))?;
+        Some(PyString::new(py, std::str::from_utf8(bytes).ok()?).into_any())
+    }
+
+    /// A symbol or a reference that the codec has seen before.
+    fn extension(&mut self, py: Python<'py>, size: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(code) = self.number(1) else { return Ok(None) };
+        let Some(bytes) = self.bytes(size) else { return Ok(None) };
+        let known = match code as u8 {
+            SYMBOL => self.symbols,
+            REFERENCE => self.references,
+            _ => return Ok(None),
+        };
+        known.get_item(PyBytes::new(py, bytes))
+    }
+
+    fn array(&mut self, py: Python<'py>, size: usize, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if size == 0 || depth >= self.levels || size > self.nodes {
+            return Ok(None);
+        }
+        self.nodes -= size;
+        let mut leaves = true;
+        // SAFETY: a tuple of this length, of which each place is filled before anybody else sees it; where that fails
+        // it is released, and its empty places with it.
+        unsafe {
+            let form = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(size as isize))?;
+            for place in 0..size {
+                let part = if place == 0 && self.data.get(self.at) == Some(&0xC0) {
+                    self.at += 1;
+                    self.names.seq.bind(py).clone()
+                } else {
+                    let Some(part) = self.value(py, depth + 1)? else { return Ok(None) };
+                    leaves = leaves && is_leaf(self.names, &part);
+                    part
+                };
+                ffi::PyTuple_SET_ITEM(form.as_ptr(), place as isize, part.into_ptr());
+            }
+            if leaves {
+                untrack(&form);
+            }
+            Ok(Some(form))
+        }
+    }
+}
