@@ -8,6 +8,7 @@ mod frozen;
 mod gate;
 mod here;
 mod msgpack;
+mod preserves;
 mod slot;
 mod table;
 mod turns;
@@ -37,8 +38,10 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "note_retraction" => Ok(wrap_pyfunction!(turns::note_retraction, py)?.into_any()),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
-        "read_usual" => Ok(wrap_pyfunction!(msgpack::read_usual, py)?.into_any()),
-        "write_usual" => Ok(wrap_pyfunction!(msgpack::write_usual, py)?.into_any()),
+        "read_msgpack" => Ok(wrap_pyfunction!(msgpack::read_msgpack, py)?.into_any()),
+        "write_msgpack" => Ok(wrap_pyfunction!(msgpack::write_msgpack, py)?.into_any()),
+        "read_preserves" => Ok(wrap_pyfunction!(preserves::read_preserves, py)?.into_any()),
+        "write_preserves" => Ok(wrap_pyfunction!(preserves::write_preserves, py)?.into_any()),
         _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),
     }
 }

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 
 /// Levels that are read and written here, whatever the limits allow: each takes a piece of the stack.
-const LEVELS: usize = 64;
+pub const LEVELS: usize = 64;
 /// The first integer that has no hash of its own: 2**61 - 1.
-const SMALL: i64 = (1 << 61) - 1;
+pub const SMALL: i64 = (1 << 61) - 1;
 
 const SYMBOL: u8 = 1;
 const REFERENCE: u8 = 3;
@@ -33,7 +33,7 @@ struct Writer<'a, 'py> {
 /// The bytes of a packet; `None` if the codec has to look at it.
 #[pyfunction]
 #[pyo3(signature = (form, written, reference, nodes, levels, most, /))]
-pub fn write_usual<'py>(
+pub fn write_msgpack<'py>(
     form: Bound<'py, PyAny>,
     written: Bound<'py, PyDict>,
     reference: Bound<'py, PyType>,
@@ -213,7 +213,7 @@ struct Reader<'a, 'py> {
 /// The packet in *data* that begins *at* a place, and where it ends; `None` if the codec has to look at it.
 #[pyfunction]
 #[pyo3(signature = (data, at, symbols, references, nodes, levels, most, /))]
-pub fn read_usual<'py>(
+pub fn read_msgpack<'py>(
     data: Bound<'py, PyBytes>,
     at: usize,
     symbols: Bound<'py, PyDict>,

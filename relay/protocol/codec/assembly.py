@@ -49,13 +49,13 @@ class Assembly:
     compound.  ``deepest`` is the number of compounds that may be open.
     """
 
-    __slots__ = ("_collections", "_fresh", "_limits", "_refs", "deepest", "items", "special", "stack", "symbols")
+    __slots__ = ("_collections", "_fresh", "_limits", "deepest", "items", "refs", "special", "stack", "symbols")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._collections = Collections(limits)
         self._fresh = 0
-        self._refs: dict[tuple[int, int], WireRef] = {}
+        self.refs: dict[tuple[int, int], WireRef] = {}
         self.symbols: dict[bytes, Symbol] = {}
         self.stack: list[list[Frozen]] = []
         self.items: list[Frozen] = [TOP]
@@ -175,7 +175,7 @@ class Assembly:
             _, whose, oid, *caveats = content
             if type(whose) is int and type(oid) is int and oid >= 0:
                 if not caveats and whose in _EITHER:
-                    return self._refs.get((whose, oid)) or self._reference(whose, oid)
+                    return self.refs.get((whose, oid)) or self._reference(whose, oid)
                 if whose == YOURS:
                     if len(caveats) > self._limits.caveats:
                         raise ProtocolError(
@@ -185,9 +185,9 @@ class Assembly:
         raise ProtocolError("a reference is #:[0 n], the sender's, or #:[1 n caveat ...], the receiver's")
 
     def _reference(self, whose: int, oid: int) -> WireRef:
-        if len(self._refs) >= KNOWN:
-            self._refs.clear()
-        ref = self._refs[whose, oid] = WireRef(whose, oid)
+        if len(self.refs) >= KNOWN:
+            self.refs.clear()
+        ref = self.refs[whose, oid] = WireRef(whose, oid)
         return ref
 
     # ---------------------------------------------------------------------------------------------------- errors

@@ -14,6 +14,7 @@ Source: Preserves, canonical form; ``docs/design/protocol.md``, "Preserves".
 from __future__ import annotations
 
 import sys
+from types import NoneType
 
 from relay.protocol.codec.encoding import Encoder
 from relay.protocol.limits import Limits
@@ -34,6 +35,8 @@ _UNLIMITED = Limits(frame=_MOST, nodes=_MOST, entries=_MOST, bignum=_MOST, symbo
 
 class _Canonical(Encoder):
     """Sorts, and refuses references."""
+
+    embedded = NoneType
 
     def _members(self, form: Frozen, parts: list[bytes], depth: int) -> None:
         entries = []

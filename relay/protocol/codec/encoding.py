@@ -14,13 +14,14 @@ Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Final
 
 from relay.protocol.codec.collection import weight
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import NotAValue
+from syndicate.native import kernel
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, thaw
 
 KNOWN: Final = 1024
@@ -62,8 +63,29 @@ _REFERENCE_NODES: Final = 5
 """What decoders count for a reference without caveats: its tag, a sequence, two numbers, an end."""
 
 
+@kernel
+def write_preserves(
+    form: Frozen,
+    written: Mapping[Symbol, bytes],
+    reference: type,
+    nodes: int,
+    levels: int,
+    most: int,
+    /,
+) -> bytes | None:
+    """The bytes of *form* within *nodes*, *levels* and *most* bytes, if it is of parts that nearly all packets have,
+    with symbols that are *written* already, and references that are a *reference* without caveats.
+
+    None, which is always right: the encoder writes it itself, and says what is wrong with it.
+    """
+    return None
+
+
 class Encoder:
     """Writes packets, within *limits*."""
+
+    embedded: ClassVar[type] = WireRef
+    """What a reference is."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -75,6 +97,10 @@ class Encoder:
         """The bytes of *form*; raises :class:`NotAValue` if it is beyond the limits, or has no encoding."""
         if len(self._symbols) > self._forget:
             self._symbols.clear()
+        limits = self.limits
+        usual = write_preserves(form, self._symbols, self.embedded, limits.nodes, limits.depth, limits.frame)
+        if usual is not None:
+            return usual
         self._more = self._keyed = self._symbols.long = self._bytes = 0
         parts: list[bytes] = []
         try:

@@ -86,7 +86,7 @@ _SMALLEST: Final = 32
 
 
 @kernel
-def read_usual(
+def read_msgpack(
     data: bytes,
     at: int,
     symbols: Mapping[bytes, Symbol],
@@ -105,7 +105,7 @@ def read_usual(
 
 
 @kernel
-def write_usual(
+def write_msgpack(
     form: Frozen,
     written: Mapping[Frozen, Value],
     reference: type[WireRef],
@@ -145,7 +145,8 @@ class Msgpack:
         self._spare = _spare.setdefault(limits.nodes, [])
         self._measure = Measure(limits)
         self._rest = bytearray()
-        self._nodes = self._fresh = self._keyed = 0
+        self._nodes = self._fresh = 0  # of the packet that is read
+        self._weight = self._keyed = 0  # of the packet that is written, its values and those in keys
         self._inside = False
 
     @property
@@ -169,10 +170,10 @@ class Msgpack:
         if len(self._written) > self._forget:
             self._written.forget()
         limits = self.limits
-        usual = write_usual(form, self._written, WireRef, limits.nodes, limits.depth, limits.frame)
+        usual = write_msgpack(form, self._written, WireRef, limits.nodes, limits.depth, limits.frame)
         if usual is not None:
             return usual
-        self._nodes = self._keyed = self._written.long = 0
+        self._weight = self._keyed = self._written.long = 0
         try:
             native = self._native(form, 0) if type(form) is tuple else form
             data: bytes = (
@@ -182,9 +183,9 @@ class Msgpack:
             )
         except UnicodeEncodeError as e:
             raise NotAValue(f"a string with a lone surrogate has no encoding: {e.object[e.start : e.end]!r}") from None
-        if len(data) > self.limits.frame or self._nodes > self.limits.nodes:
+        if len(data) > self.limits.frame or self._weight > self.limits.nodes:
             raise NotAValue(
-                f"a packet of {len(data)} bytes and {self._nodes} nested values: at most {self.limits.frame} and "
+                f"a packet of {len(data)} bytes and {self._weight} nested values: at most {self.limits.frame} and "
                 f"{self.limits.nodes} go over a connection. Send it in parts"
             )
         return data
@@ -202,8 +203,8 @@ class Msgpack:
         return b"".join(parts)
 
     def _native(self, form: Frozen, depth: int) -> Value:
-        self._nodes += len(form)
-        if self._nodes > self.limits.nodes:
+        self._weight += len(form)
+        if self._weight > self.limits.nodes:
             raise excess("a packet of too many nested values", self.limits.nodes)
         head = form[0]
         if type(head) is Tag and head is not SEQ:
@@ -223,7 +224,7 @@ class Msgpack:
                     raise excess("values inside of members of sets, or of keys", self.limits.keyed)
             if head is DICT:
                 form = (DICT, *[item for pair in zip(form[1], form[2], strict=True) for item in pair])
-                self._nodes += len(form)
+                self._weight += len(form)
             if len(form) - 1 > self.limits.entries:
                 raise excess(f"a set or dictionary of {len(form) - 1} members, keys and values", self.limits.entries)
         elif tuple not in map(type, form):
@@ -234,7 +235,7 @@ class Msgpack:
         return tuple([self._native(item, depth) if type(item) is tuple else item for item in form])
 
     def _native_reference(self, ref: WireRef) -> Value:
-        self._nodes += 3 + len(ref.caveats)
+        self._weight += 3 + len(ref.caveats)
         if len(ref.caveats) > self.limits.caveats:
             raise excess(f"a reference with {len(ref.caveats)} caveats", self.limits.caveats)
         caveats = [self._native(caveat, 0) if type(caveat) is tuple else caveat for caveat in ref.caveats]
@@ -250,20 +251,27 @@ class Msgpack:
         that a small piece cannot hold too many.  What is larger, or cut, is measured first.
         """
         limits, at = self.limits, 0
-        while not self._rest and at < len(data):
-            usual = read_usual(data, at, self._symbols, self._refs, limits.nodes, limits.depth, limits.frame)
-            if usual is None:
-                break
-            form, at = usual
-            yield form
-        if at < len(data):
-            yield from self._library(data[at:] if at else data)
-
-    def _library(self, data: bytes) -> Iterator[Frozen]:
         try:
-            if self._rest or len(data) > self.limits.nodes or _long_arrays(data) > _LONG_ARRAYS:
-                yield from self._measured(data)
-                return
+            if self._rest:  # what is measured is the packet that was cut
+                form, at = self._measured(data, 0)
+                if form is not None:
+                    yield form
+            while at < len(data):
+                usual = read_msgpack(data, at, self._symbols, self._refs, limits.nodes, limits.depth, limits.frame)
+                if usual is None:
+                    yield from self._read(data[at:] if at else data)
+                    return
+                form, at = usual
+                yield form
+        except ProtocolError:
+            raise
+        except Exception as e:  # the library has many: it is fed with whatever a peer makes up
+            raise ProtocolError(f"not msgpack of ours: {str(e) or type(e).__name__}") from None
+
+    def _read(self, data: bytes) -> Iterator[Frozen]:
+        """What *data* says, a piece that begins with a packet."""
+        read = 0
+        if len(data) <= self.limits.nodes and _long_arrays(data) <= _LONG_ARRAYS:
             reader = self._spare.pop() if self._spare else _Reader(self)
             reader.codec = self
             unpacker, first = reader.unpacker, reader.at
@@ -285,25 +293,22 @@ class Msgpack:
             if read < len(data):
                 self._nodes = self._fresh = 0  # what was seen of the cut packet is seen once more
                 self._symbols.clear()
-                yield from self._measured(data[read:])
-        except ProtocolError:
-            raise
-        except Exception as e:  # the library has many: it is fed with whatever a peer makes up
-            raise ProtocolError(f"not msgpack of ours: {str(e) or type(e).__name__}") from None
+        while read < len(data):
+            form, read = self._measured(data, read)
+            if form is not None:
+                yield form
 
-    def _measured(self, data: bytes) -> Iterator[Frozen]:
-        at = 0
-        while at < len(data):
-            end = self._measure.feed(data, at)
-            self._rest += data[at:end] if end >= 0 else data[at:]
-            if len(self._rest) > self.limits.frame:
-                raise self._too_long()
-            if end < 0:
-                return
-            at = end
-            whole = bytes(self._rest)
-            self._rest.clear()
-            yield self._packet(msgpack.unpackb(whole, **self.options))
+    def _measured(self, data: bytes, at: int) -> tuple[Frozen | None, int]:
+        """The packet that goes on, or begins, *at* a place, or None if it is cut, and where what is left begins."""
+        end = self._measure.feed(data, at)
+        self._rest += data[at:end] if end >= 0 else data[at:]
+        if len(self._rest) > self.limits.frame:
+            raise self._too_long()
+        if end < 0:
+            return None, len(data)
+        whole = bytes(self._rest)
+        self._rest.clear()
+        return self._packet(msgpack.unpackb(whole, **self.options)), end
 
     def _too_long(self) -> ProtocolError:
         return ProtocolError(f"a packet of more than {self.limits.frame} bytes")

@@ -21,20 +21,41 @@ Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from relay.protocol.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
 from relay.protocol.codec.encoding import Encoder
 from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
-from syndicate.values.value import DICT, DOUBLE, FALSE, SEQ, SET, TRUE, Frozen, freeze
+from syndicate.native import kernel
+from syndicate.values.value import DICT, DOUBLE, FALSE, SEQ, SET, TRUE, Frozen, Symbol, freeze
 
 _BYTE: Final = [freeze(n if n < 128 else n - 256) for n in range(256)]
 _HEADS: Final = {0xB5: SEQ, 0xB6: SET, 0xB7: DICT}
 _PREFIXES: Final = {0x85: ANNOTATION, 0x86: EMBEDDED}
 _LONGEST: Final = 4
 """The bytes of a length: 28 bits."""
+
+
+@kernel
+def read_preserves(
+    data: bytes,
+    at: int,
+    symbols: Mapping[bytes, Symbol],
+    references: Mapping[tuple[int, int], WireRef],
+    nodes: int,
+    levels: int,
+    most: int,
+    /,
+) -> tuple[Frozen, int] | None:
+    """The packet that begins *at* a place in *data*, and where it ends, if it is whole, within *nodes*, *levels* and
+    *most* bytes, and of parts that nearly all packets have, with *symbols* and *references* that are known.
+
+    None, which is always right: the codec reads it itself, and says what is wrong with it.
+    """
+    return None
 
 
 class Preserves:
@@ -46,7 +67,7 @@ class Preserves:
         self.limits = limits
         self._encoder = Encoder(limits)
         self._parts = Assembly(limits)
-        self._nodes = self._taken = self._need = 0
+        self._nodes = self._taken = self._need = self._end = 0
         self._rest = bytearray()
 
     @property
@@ -77,8 +98,24 @@ class Preserves:
                 return
             data = bytes(self._rest)
             self._rest.clear()
+        limits, parts = self.limits, self._parts
         try:
-            yield from self._read(data)
+            if self._taken:  # a packet goes on that was cut; what is behind it is read like all others
+                for form in self._read(data):
+                    yield form
+                    data = data[self._end :]
+                    self._nodes = self._taken = 0
+                    break
+                else:
+                    return
+            at = 0
+            while at < len(data):
+                usual = read_preserves(data, at, parts.symbols, parts.refs, limits.nodes, limits.depth, limits.frame)
+                if usual is None:
+                    yield from self._read(data[at:] if at else data)
+                    return
+                form, at = usual
+                yield form
         except UnicodeDecodeError as e:
             raise ProtocolError(f"a string or symbol that is not UTF-8: {e.reason}") from None
 
@@ -156,7 +193,7 @@ class Preserves:
                     break
                 if at - first > frame:
                     raise parts.too_long()
-                begun, first = 0, at
+                begun, first, self._end = 0, at, at
                 yield parts.packet()
         except IndexError:
             pass

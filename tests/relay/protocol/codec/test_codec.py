@@ -135,6 +135,20 @@ def test_caveats_are_bounded(codec: Any) -> None:
 
 
 @each_codec
+def test_what_cannot_be_sent_leaves_no_trace(codec: Any) -> None:
+    """What is refused on its way out counts neither for what comes in nor for what goes out next."""
+    limits = Limits(nodes=30, depth=3, entries=5, keyed=5, symbols=5)
+    form = (SEQ, "x", (SEQ, 1))
+    too_much = ([1] * 31, [[[[[[[[[1]]]]]]]]], dict.fromkeys(range(9), 1), [Symbol(f"{n}") for n in range(9)])
+    for value in too_much:
+        ours = codec(limits)
+        with pytest.raises(NotAValue):
+            ours.encode(freeze([value, value]))
+        assert list(ours.feed(codec().encode(form))) == [form]
+        assert ours.encode(form) == codec().encode(form)
+
+
+@each_codec
 def test_depth(codec: Any) -> None:
     """A value as deep as values may be passes, with references in it; one that is deeper does not."""
     value: Any = 0
