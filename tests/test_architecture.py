@@ -107,7 +107,7 @@ INSIDE = {
         map clock samples laws
     """,
     "syndicate.plan": """
-        heading scalar expression rows algebra growth needs rewrite stratify rules lower program
+        scalar algebra rewrite rules program
     """,
     "syndicate.simulation": """
         tape shrink order history agenda clock disk process guard watch properties
@@ -128,7 +128,7 @@ CIRCLES = """
 """
 
 # How often a module reads a name with a leading underscore of something that is not its own.  It only goes down.
-PRIVATE = 19
+PRIVATE = 17
 
 LAYERS = PLAN.split()
 LEVEL = {layer: level for level, layer in enumerate(LAYERS)}

@@ -17,7 +17,7 @@ from syndicate.bloom.namespace import Namespace
 from syndicate.bloom.site import here
 from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import BloomDeclaration, IllegalRule
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 
 
 @define(eq=False)

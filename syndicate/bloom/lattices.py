@@ -30,7 +30,7 @@ from syndicate.bloom.site import here
 from syndicate.errors import BloomDeclaration
 from syndicate.lattice import Bag, Bool, Clock, DomPair, LastWriter, Map, Max, Min, Pair, PosSet, Set
 from syndicate.lattice.lattice import LATTICES, Lattice
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 
 if TYPE_CHECKING:
     from syndicate.bloom.rules.cell import Cell

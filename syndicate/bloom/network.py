@@ -33,7 +33,7 @@ from typing import TypeAlias
 from syndicate.bloom.insight.spacetime import Passage
 from syndicate.bloom.program import Bloom
 from syndicate.errors import BloomDeclaration, IllegalRule
-from syndicate.plan.heading import listed
+from syndicate.plan.algebra import listed
 from syndicate.values.value import Value
 
 Packet: TypeAlias = tuple[Value, int, Value, str, tuple[Value, ...]]

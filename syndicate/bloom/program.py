@@ -47,7 +47,7 @@ from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.flow.element import key_of
 from syndicate.flow.graph import fenced
 from syndicate.outside import time_of_day
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 from syndicate.storage.disk import Disk
 from syndicate.values.value import Ref, Value
 

@@ -26,7 +26,7 @@ from syndicate.bloom.declaration import Declaration, Kind
 from syndicate.bloom.site import here
 from syndicate.errors import BloomDeclaration
 from syndicate.lattice.lattice import Lattice
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from syndicate.dedalus.ast import Constant, Place, Rule, Statement, terms
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.verify import observing
 from syndicate.graph import components, shortest
-from syndicate.plan.heading import meant
+from syndicate.plan.algebra import meant
 
 
 @frozen

@@ -31,7 +31,7 @@ from syndicate.explain.derivation import Absence, Group, Row
 from syndicate.flow.comparison import same
 from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.flow.operators.groups import GroupView
-from syndicate.plan.rows import RowFunctions
+from syndicate.plan.scalar import RowFunctions
 
 Bound: TypeAlias = Mapping[str, Element]
 """Values that attributes must have."""

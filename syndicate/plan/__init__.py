@@ -17,24 +17,27 @@ from syndicate.plan.algebra import (
     AntiJoin,
     Difference,
     EquiJoin,
+    Expression,
     Fixpoint,
     FlatMap,
     GroupBy,
+    Literal,
     Map,
     NaturalJoin,
     NonMonotone,
     Product,
     Projection,
+    Relation,
     Rename,
+    Row,
     Selection,
     SemiJoin,
     ThetaJoin,
     Union,
 )
-from syndicate.plan.expression import Expression, Literal, Relation, Row
 from syndicate.plan.program import Plan, Program, evaluate
+from syndicate.plan.rules import Edge, Occurrence, Rule, Stratum, occurrences
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Compare, Condition, Const, Holds, Not, Scalar
-from syndicate.plan.stratify import Edge, Occurrence, Rule, Stratum, occurrences
 
 __all__ = [
     "Agg",

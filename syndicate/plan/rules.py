@@ -3,22 +3,437 @@
 What is compiled and explained is read here; :class:`syndicate.plan.program.Program` is what users make.
 
 Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
+
+Growth: which attributes hold lattice values that may still grow, and which reads of them are not monotone.
+
+A fold into a lattice (:class:`~syndicate.plan.algebra.GroupBy` with a lattice as its aggregate, or a relation that was
+declared with ``lattices=``) does not get more rows as its input grows: it has the same row with a greater value.  Who
+passes such a value on, merges it, calls a method that is marked monotone, or asks whether a threshold is reached, need
+not wait for the last value.  Who compares it, joins by it, groups by it, calls what nobody marked, or keeps it as a row
+beside the next one, must.
+
+>>> from syndicate.lattice import Max
+>>> from syndicate.plan.algebra import Agg, GroupBy, Projection, Selection
+>>> from syndicate.plan.algebra import Relation
+>>> from syndicate.plan.scalar import Call, Compare, Holds
+>>> votes = GroupBy(Relation("vote", ("topic", "n")), ("topic",), {"most": Agg(Max, "n")})
+>>> growth = Growth({})
+>>> growth.of(votes), growth.why(votes), growth.why(Selection(votes, Compare("most", ">", 3)))
+({'most': <class 'syndicate.lattice.extremum.Max'>}, '', 'most > 3, and most may grow')
+>>> growth.why(Selection(votes, Holds(Max.gt, "most", 3)))
+''
+
+Source: Conway et al. 2012, "Monotone functions and morphisms"; ``docs/design/lattice.md``, "Lattices in circuits".
+
+Strata: which relations are computed before which, and where a program waits for all of its input.
+
+A relation depends on those that its rules read.  Reading the right side of a difference or an antijoin, or what is
+grouped, is not *monotone*: more rows there may take rows away, so that these must be complete before they are read.
+Such a place is a point of order, as CALM analysis calls it; a program without any is confluent.  A fold into a lattice
+is none, as long as its value is read in a monotone way (:mod:`syndicate.plan.rules`).  Relations that depend on each
+other are computed together, as one loop; if one of the dependencies in such a component is not monotone, the
+rows have no well-defined meaning, and the program is refused with the whole cycle in the message.
+
+>>> p, q = Relation("p", ("x",)), Relation("q", ("x",))
+>>> [(found.name, found.why) for found in occurrences(Difference(p, q))]
+[('p', ''), ('q', 'right side of a difference')]
+
+Source: PomoLogic, section 2.3; Hellerstein and Alvaro 2020 (the CALM theorem); ``docs/design/plan.md``, "Strata".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
-from attrs import define, field
+from attrs import define, field, frozen
 
-from syndicate.errors import PlanError
+from syndicate.errors import PlanError, Unstratifiable
+from syndicate.flow.element import Element
+from syndicate.graph import components, shortest
 from syndicate.lattice import Lattice
-from syndicate.plan.algebra import Agg, GroupBy
-from syndicate.plan.expression import Expression, Relation, is_expression
-from syndicate.plan.growth import Growing
-from syndicate.plan.heading import Heading, heading_of, listed, meant
-from syndicate.plan.stratify import Edge, Rule, Stratum, edges, occurrences, strata
+from syndicate.lattice.method import mark_of
+from syndicate.plan.algebra import (
+    Agg,
+    AntiJoin,
+    Difference,
+    EquiJoin,
+    Expression,
+    Fixpoint,
+    FlatMap,
+    GroupBy,
+    Heading,
+    Map,
+    NaturalJoin,
+    NonMonotone,
+    Projection,
+    Relation,
+    Rename,
+    Selection,
+    SemiJoin,
+    ThetaJoin,
+    heading_of,
+    is_expression,
+    listed,
+    meant,
+)
+from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Condition, Const, Holds, Scalar
+
+# --------------------------------------------------------------------------------------------------------------- growth
+
+
+Kind: TypeAlias = type[Lattice] | str | None
+"""A lattice, or None if it is not known which; a text where not even that is sure, as of what functions make."""
+
+Growing: TypeAlias = Mapping[str, Kind]
+"""Attributes whose values may grow."""
+
+NOTHING: Growing = {}
+
+
+class Growth:
+    """The analysis of expressions over relations with lattice columns."""
+
+    def __init__(self, lattices: Mapping[str, Growing]) -> None:
+        """*lattices* are the columns of relations that hold lattice values."""
+        self.lattices = lattices
+        self._of: dict[Expression, Growing] = {}
+
+    def of(self, expression: Expression) -> Growing:
+        """The attributes of an expression whose values may grow."""
+        known = self._of.get(expression)
+        if known is None:
+            known = self._of[expression] = self.grows(expression)
+        return known
+
+    def why(self, this: Expression) -> str:
+        """What is not monotone about how an expression reads values of its parts that may grow; empty if nothing."""
+        looks = [(what, name) for what, names in self._looks(this) for name in names]
+        return "; ".join(f"{what}, and {name} may grow" for what, name in dict.fromkeys(looks))
+
+    def begins(self, this: Expression) -> bool:
+        """Whether values that may grow are made, or read of a relation, by this very expression."""
+        if isinstance(this, GroupBy):
+            return any(agg.aggregate.form == "lattice" for _, agg in this.aggregates)
+        return isinstance(this, Relation) and bool(self.lattices.get(this.name))
+
+    def kept(self, body: Expression, heading: Iterable[str]) -> str:
+        """Why who keeps these attributes of *body* as they are must wait for its last rows; empty if nothing."""
+        kept = [name for name in heading if name in self.of(body)]
+        return f"{', '.join(kept)} may grow" if kept else ""
+
+    # --------------------------------------------------------------------------------------------------- what grows
+
+    def grows(self, this: Expression) -> Growing:
+        """The same, worked out."""
+        match this:
+            case Relation():
+                return self.lattices.get(this.name, NOTHING)
+            case Projection():
+                source = self.of(this.source)
+                return (
+                    {name: kind for name, scalar in this.columns for kind in _kinds(scalar, source)} if source else {}
+                )
+            case Rename():
+                source, new = self.of(this.source), dict(this.renaming)
+                return {new.get(name, name): kind for name, kind in source.items()}
+            case GroupBy():
+                by = {name: kind for name, kind in self.of(this.source).items() if name in this.by}
+                folds = {n: a.aggregate.lattice for n, a in this.aggregates if a.aggregate.form == "lattice"}
+                return {**by, **{name: _lattice(cls) for name, cls in folds.items()}}
+            case Map() | FlatMap() | NonMonotone():
+                return NOTHING
+        merged: dict[str, Kind] = {}
+        for part in this.parts():
+            for name, kind in self.of(part).items():
+                if name in this.heading:
+                    merged[name] = max(merged.get(name, kind), kind, key=_tells)
+        return merged
+
+    # --------------------------------------------------------------------------------------------------- who looks
+
+    def _looks(self, this: Expression) -> Iterator[tuple[str, list[str]]]:
+        """Places with the attributes that are looked at there; of what grows only."""
+        parts = [part for part in this.parts() if self.of(part)]
+        if not parts:
+            return
+        grows = {name: kind for part in parts for name, kind in self.of(part).items()}
+        match this:
+            case Projection():
+                for _, scalar in this.columns:
+                    yield str(scalar), _looked(scalar, grows)
+            case Selection() | ThetaJoin() | EquiJoin():
+                for condition in this.conditions:
+                    yield str(condition), _asked(condition, grows)
+            case NaturalJoin() | SemiJoin() | AntiJoin():
+                shared = [name for name in grows if sum(name in part.heading for part in this.parts()) > 1]
+                yield "join", shared
+            case Difference():
+                yield "difference", list(grows)
+            case GroupBy():
+                yield "group", [name for name in this.by if name in grows]
+                for _, agg in this.aggregates:
+                    for scalar in agg.of:
+                        names = _looked(scalar, grows)
+                        if len(agg.of) > 1 or agg.aggregate.by is not None or agg.aggregate.form != "lattice":
+                            names = [name for name in scalar.attributes() if name in grows]
+                        yield str(agg), names
+            case Map() | FlatMap():
+                mark = mark_of(this.function)
+                if mark is None or not mark.kind.is_monotone:
+                    yield this.detail(), list(grows)
+            case Fixpoint():
+                yield f"the loop {this.name}", list(grows)
+
+
+def _tells(kind: object) -> int:
+    return 2 if isinstance(kind, type) else int(kind is None)
+
+
+def _lattice(cls: object) -> type[Lattice] | None:
+    return cls if isinstance(cls, type) and issubclass(cls, Lattice) else None
+
+
+def _kinds(scalar: Scalar, grows: Growing) -> list[Kind]:
+    """The lattice of a scalar, in a list; empty if it does not grow, or is looked at where it must be complete."""
+    match scalar:
+        case Attr():
+            return [grows[scalar.name]] if scalar.name in grows else []
+        case Const():
+            return []
+    return [None] if any(name in grows for name in scalar.attributes()) and not _looked(scalar, grows) else []
+
+
+def _looked(scalar: Scalar, grows: Growing) -> list[str]:
+    """The attributes of those that grow that a scalar looks at in a way that is not monotone."""
+    match scalar:
+        case Attr() | Const():
+            return []
+        case Call():
+            return _called(scalar.function, scalar.arguments, grows)
+        case Arith():
+            return _called(_operator(scalar, grows), (scalar.left, scalar.right), grows)
+
+
+def _operator(scalar: Arith, grows: Growing) -> Callable[..., Element] | None:
+    kinds = _kinds(scalar.left, grows)
+    name = {"+": "__add__", "-": "__sub__"}.get(scalar.op, "")
+    return getattr(kinds[0], name, None) if kinds else None
+
+
+def _called(function: object, arguments: Iterable[Scalar], grows: Growing) -> list[str]:
+    mark = mark_of(function)
+    names: list[str] = []
+    for place, argument in enumerate(arguments):
+        kind = None if mark is None else mark.argument if place else mark.kind
+        if kind is not None and kind.is_monotone:
+            names += _looked(argument, grows)
+        else:
+            names += [name for name in argument.attributes() if name in grows]
+    return names
+
+
+def _asked(condition: Condition, grows: Growing) -> list[str]:
+    """The same of a condition: a test by a method that is marked monotone is a threshold, as are several of them."""
+    match condition:
+        case Holds():
+            return _called(condition.function, condition.arguments, grows)
+        case AllOf() | AnyOf():
+            return [name for part in condition.parts for name in _asked(part, grows)]
+    return [name for name in condition.attributes() if name in grows]
+
+
+# --------------------------------------------------------------------------------------------------------------- strata
+
+
+@frozen
+class Occurrence:
+    """A place where an expression reads a relation; *why* says what is not monotone about it, if anything."""
+
+    name: str
+    heading: Heading
+    why: str
+
+
+@frozen
+class Rule:
+    """``head :- body``: the rows of *body* are rows of *head*.
+
+    *origin* says where it was written, *text* how, if that is known.
+    """
+
+    head: str
+    body: Expression
+    origin: str
+    number: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        origin = self.origin or f"rule {self.number} of {self.head}"
+        return f"{origin}: {self.text}" if self.text else origin
+
+    @property
+    def label(self) -> str:
+        """What the nodes of the circuit are called that compute the body."""
+        return f"{self.head} ({self})"
+
+
+@frozen
+class Edge:
+    """*head* depends on *body* by a rule; *why* says what is not monotone about it, if anything."""
+
+    head: str
+    body: str
+    why: str
+    rule: Rule
+
+    @property
+    def monotone(self) -> bool:
+        """Whether more of the body can only mean more of the head."""
+        return not self.why
+
+
+@frozen
+class Stratum:
+    """Relations that are computed together: one, or several that depend on each other.
+
+    *level* counts the points of order on the path to here, on the path that has most: Bud's number of a stratum.
+    """
+
+    level: int
+    relations: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    recursive: bool
+
+
+def occurrences(expression: Expression, growth: Growth | None = None, kept: Iterable[str] = ()) -> list[Occurrence]:
+    """Where an expression reads relations from outside, each place of another kind once.
+
+    *growth* knows which columns of relations may grow; *kept* are the attributes whose values are kept as they are.
+    """
+    result: dict[Occurrence, None] = {}
+    seen: set[tuple[Expression, str, frozenset[str]]] = set()
+    pending: list[tuple[Expression, str, frozenset[str]]] = [(expression, "", frozenset())]
+    grows = False
+    while pending:
+        at = pending.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        this, why, bound = at
+        if growth is not None and not grows and growth.begins(this):  # most expressions hold nothing that grows
+            grows, pending = True, [(expression, growth.kept(expression, kept), frozenset())]
+            result.clear()
+            seen.clear()
+            continue
+        if isinstance(this, Relation):
+            if this.name not in bound:
+                result[Occurrence(this.name, this.heading, why)] = None
+            continue
+        inner = bound | {this.name} if isinstance(this, Fixpoint) else bound
+        looked = growth.why(this) if growth is not None and grows else ""
+        for part, how in reversed(list(ways(this))):
+            read = looked if looked and growth is not None and growth.of(part) else ""
+            pending.append((part, why or how or read, inner))
+    return list(result)
+
+
+def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
+    """The parts, and what is not monotone about how their rows are read (empty if nothing)."""
+    match expression:
+        case Difference():
+            yield expression.left, ""
+            yield expression.right, "right side of a difference"
+        case AntiJoin():
+            yield expression.left, ""
+            yield expression.right, "negation"
+        case GroupBy():
+            whole = [str(agg) for _, agg in expression.aggregates if agg.aggregate.form != "lattice"]
+            yield expression.source, ", ".join(whole)
+        case NonMonotone():
+            yield expression.source, expression.why
+        case _:
+            for part in expression.parts():
+                yield part, ""
+
+
+def edges(rules: Iterable[Rule], relations: Mapping[str, Heading], lattices: Mapping[str, Growing]) -> list[Edge]:
+    """What depends on what; *lattices* are the columns of relations that hold lattice values."""
+    growth = Growth(lattices)
+    result = []
+    for rule in rules:
+        kept = [name for name in relations[rule.head] if name not in lattices.get(rule.head, ())]
+        result += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, kept)]
+    return result
+
+
+def strata(relations: Mapping[str, Heading], rules: Sequence[Rule], lattices: Mapping[str, Growing]) -> list[Stratum]:
+    """All relations, in an order in which they can be computed; raises :class:`Unstratifiable`."""
+    for rule in rules:
+        _check_fixpoints(rule, Growth(lattices))
+    dependencies = edges(rules, relations, lattices)
+    below: dict[str, list[Edge]] = {name: [] for name in relations}
+    for edge in dependencies:
+        below[edge.head].append(edge)
+    by_head: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_head.setdefault(rule.head, []).append(rule)
+    levels: dict[str, int] = {}
+    result = []
+    for component in components(below, lambda name: (edge.body for edge in below[name])):
+        members = set(component)
+        inner = [edge for name in component for edge in below[name] if edge.body in members]
+        for edge in inner:
+            if edge.why:
+                raise _refusal(edge, below, members)
+        outer = [edge for name in component for edge in below[name] if edge.body not in members]
+        level = max((levels[edge.body] + bool(edge.why) for edge in outer), default=0)
+        levels.update(dict.fromkeys(component, level))
+        ordered = tuple(name for name in relations if name in members) if len(members) > 1 else tuple(component)
+        result.append(Stratum(level, ordered, tuple(r for name in ordered for r in by_head.get(name, ())), bool(inner)))
+    return result
+
+
+def _refusal(wrong: Edge, below: Mapping[str, Sequence[Edge]], members: set[str]) -> Unstratifiable:
+    """The error for an edge that is not monotone and lies on a cycle: the shortest such cycle."""
+    back = shortest(
+        wrong.body, wrong.head, lambda name: ((edge.body, edge) for edge in below[name] if edge.body in members)
+    )
+    assert back is not None  # they are in one component
+    cycle = [wrong, *back]
+    route = " -> ".join([*(_step(edge) for edge in cycle), wrong.head])
+    rules = "; ".join(dict.fromkeys(str(edge.rule) for edge in cycle))
+    return Unstratifiable(
+        f"{wrong.head} depends on itself in a way that is not monotone ({wrong.why} of {wrong.body}): {route}. "
+        f"The rules are: {rules}. Break the cycle: let one of them take effect in a later step, or leave it out",
+        [(edge.head, edge.body, edge.why, str(edge.rule)) for edge in cycle],
+    )
+
+
+def _step(edge: Edge) -> str:
+    return f"{edge.head} -[{edge.why}]" if edge.why else edge.head
+
+
+def _check_fixpoints(rule: Rule, growth: Growth) -> None:
+    pending, seen = [rule.body], set()
+    while pending:
+        expression = pending.pop()
+        if expression in seen:
+            continue
+        seen.add(expression)
+        pending += expression.parts()
+        if isinstance(expression, Fixpoint):
+            for occurrence in occurrences(expression.body, growth, expression.heading):
+                if occurrence.name == expression.name and occurrence.why:
+                    raise Unstratifiable(
+                        f"Fixpoint {occurrence.name} in {rule}: the body reads {occurrence.name} in a way that is not "
+                        f"monotone ({occurrence.why}): take that part out of the loop",
+                        [(occurrence.name, occurrence.name, occurrence.why, str(rule))],
+                    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
 
 
 @define(eq=False)

@@ -14,18 +14,45 @@ Equality is value identity, as in joins: ``1``, ``1.0`` and ``True`` are three v
 ['a', 'b']
 
 What was decided about comparisons says docs/design/flow.md.
+
+Row functions: what the nodes of a lowered circuit call for each row, generated as Python.
+
+A circuit spends its time in small functions of rows: the key of an index, the result of a join, the test of a filter.
+Composed of closures they would be called three deep; as one generated ``lambda`` they cost what one written by hand
+costs.  The text that is evaluated is made of positions, operators of a fixed table and names given here, never of a
+user's text: constants and Python functions are bound by name.
+
+Asked twice for the same function, a :class:`RowFunctions` gives the same object, so that equal nodes of a circuit are
+one.  Functions that only rearrange a row are marked so (:func:`syndicate.flow.rearranges`), which saves the engine a
+check.
+
+>>> rows = RowFunctions()
+>>> swapped = rows.row((Attr("b"), Attr("a")), {"a": "r[0]", "b": "r[1]"})
+>>> swapped((1, 2)), swapped.rearranges, swapped is rows.row((Attr("b"), Attr("a")), {"a": "r[0]", "b": "r[1]"})
+((2, 1), True, True)
+>>> swapped.__name__
+'(r[1], r[0])'
+
+Source: ``docs/design/plan.md``, "Functions of rows".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, overload
 
 from attrs import field, frozen
 
 from syndicate.errors import PlanError
+from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
-from syndicate.flow.element import Element, key_of
+from syndicate.flow.element import Element, Typed, key_of
+from syndicate.lattice import Bool
+from syndicate.lattice.method import mark_of
+
+# ----------------------------------------------------------------------------------------------- scalars and conditions
+
 
 ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%")
 COMPARISONS: Final = tuple(COMPARING)
@@ -294,3 +321,166 @@ def _callable(what: str, function: F) -> F:
     if not callable(function):
         raise PlanError(f"{what} needs a function, not {function!r}")
     return function
+
+
+# -------------------------------------------------------------------------------------------------------- row functions
+
+
+Places: TypeAlias = Mapping[str, str]
+"""Where an attribute is found: the text of an expression such as ``r[0]``."""
+
+_PYTHONS: Final = frozenset({str, bytes, int})
+"""Types within which Python's comparisons are those of values."""
+
+
+def reached(result: Element) -> bool:
+    """Whether a threshold is reached: what a method that is marked gives, a ``Bool`` or something true.
+
+    >>> from syndicate.lattice import Max
+    >>> reached(Max(3).gt(2)), reached(Max(3).gt(5))
+    (True, False)
+    """
+    return bool(result.content if isinstance(result, Bool) else result)
+
+
+@frozen
+class Meaning:
+    """What a generated function was made of, for engines that do not run Python: *kind* is ``row key`` or ``test``."""
+
+    kind: str
+    parts: tuple[Scalar | Condition, ...]
+    places: Places
+
+
+def _meaning(function: Callable[..., Element], meaning: Meaning) -> Callable[..., Element]:
+    function.meaning = meaning  # type: ignore[attr-defined]  # a function has any that one sets
+    return function
+
+
+class RowFunctions:
+    """Makes row functions, the same one for the same request."""
+
+    def __init__(self) -> None:
+        """Nothing made yet."""
+        self._made: dict[tuple[str, tuple[Element, ...]], Callable[..., Element]] = {}
+
+    def row(self, scalars: Sequence[Scalar], places: Places, arguments: str = "r") -> Callable[..., Element]:
+        """A function that gives the tuple of some scalars."""
+        text = _Text(places)
+        items = [text.scalar(scalar) for scalar in scalars]
+        function = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
+        return _meaning(function, Meaning("row", tuple(scalars), places))
+
+    def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Element], Element]:
+        """The key of an index: a bare value if there is one, else a tuple; the whole row where that is the same."""
+        text = _Text(places)
+        items = [text.scalar(scalar) for scalar in scalars]
+        whole = len(items) == width and items == [f"r[{i}]" for i in range(width)]
+        written = items[0] if len(items) == 1 else "r" if whole else _tuple(items)
+        function = self._function("r", written, text, plain=_only_moves(scalars))
+        return _meaning(function, Meaning("key", tuple(scalars), places))
+
+    def test(self, conditions: Iterable[Condition], places: Places) -> Callable[[Element], Element]:
+        """A function that says whether all conditions hold."""
+        text = _Text(places)
+        asked = tuple(conditions)
+        return _meaning(self._function("r", text.all(asked), text, plain=False), Meaning("test", asked, places))
+
+    def rearranging(self, arguments: str, expression: str) -> Callable[..., Element]:
+        """A function whose text is written by this module."""
+        return self._function(arguments, expression, _Text({}), plain=True)
+
+    def _function(self, arguments: str, expression: str, text: _Text, *, plain: bool) -> Callable[..., Element]:
+        written = f"lambda {arguments}: {expression}"
+        bound = (plain, *text.identities())
+        function = self._made.get((written, bound))
+        if function is None:
+            function = eval(written, text.names)  # noqa: S307  # made of positions and of names given here
+            function.__name__ = function.__qualname__ = text.shown(expression)
+            if plain:
+                rearranges(function)
+            self._made[written, bound] = function
+        return function
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def _only_moves(scalars: Iterable[Scalar]) -> bool:
+    """Whether plain rows give plain results: nothing but attributes and plain constants."""
+    return all(
+        type(scalar) is Attr or (type(scalar) is Const and type(key_of(scalar.value)) is not Typed)
+        for scalar in scalars
+    )
+
+
+class _Text:
+    """The text of one function, and the values of its names."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.names: dict[str, object] = {"__builtins__": {"type": type, "int": int, "str": str, "bytes": bytes}}
+        self.bound: list[Element] = []
+
+    def identities(self) -> tuple[Element, ...]:
+        """What tells two functions of the same text apart."""
+        return tuple(key_of(value) if not callable(value) else (id(value),) for value in self.bound)
+
+    def shown(self, expression: str) -> str:
+        """The text with the values of its names: for graphs, and for the structure that a snapshot must fit."""
+        values = [getattr(value, "__qualname__", None) or repr(value) for value in self.bound]
+        return re.sub(r"\bc(\d+)\b", lambda match: values[int(match[1])], expression)
+
+    def bind(self, value: Element) -> str:
+        """A name for a value."""
+        name = f"c{len(self.bound)}"
+        self.bound.append(value)
+        self.names[name] = value
+        return name
+
+    def scalar(self, scalar: Scalar) -> str:
+        """The text of a scalar."""
+        match scalar:
+            case Attr():
+                return self.places[scalar.name]
+            case Const():
+                small = type(scalar.value) is int and abs(scalar.value) < 1 << 63
+                return repr(scalar.value) if small else self.bind(scalar.value)
+            case Arith():
+                return f"({self.scalar(scalar.left)} {scalar.op} {self.scalar(scalar.right)})"
+            case Call():
+                return f"{self.bind(scalar.function)}({', '.join(map(self.scalar, scalar.arguments))})"
+
+    def all(self, conditions: Iterable[Condition]) -> str:
+        """The text of a conjunction."""
+        return " and ".join(map(self.condition, conditions)) or "True"
+
+    def condition(self, condition: Condition) -> str:
+        """The text of a condition, in parentheses if it needs them."""
+        match condition:
+            case Compare():
+                return self.comparison(condition)
+            case Holds():
+                call = f"{self.bind(condition.function)}({', '.join(map(self.scalar, condition.arguments))})"
+                return f"{self.bind(reached)}({call})" if mark_of(condition.function) else call
+            case AllOf():
+                return f"({self.all(condition.parts)})"
+            case AnyOf():
+                return f"({' or '.join(map(self.condition, condition.parts)) or 'False'})"
+            case Not():
+                return f"(not {self.condition(condition.part)})"
+
+    def comparison(self, condition: Compare) -> str:
+        """A comparison; written out where the types are known to need no more."""
+        op, left, right = condition.op, condition.left, condition.right
+        a, b = self.scalar(left), self.scalar(right)
+        if type(left) is Attr and type(right) is Const:
+            kind = type(right.value)
+            if kind in _PYTHONS:
+                if op == "==":
+                    return f"({a} == {b} and type({a}) is {kind.__name__})"
+                if op == "!=":
+                    return f"({a} != {b} or type({a}) is not {kind.__name__})"
+                return f"({a} {op} {b} if type({a}) is {kind.__name__} else {self.bind(COMPARING[op])}({a}, {b}))"
+        return f"{self.bind(COMPARING[op])}({a}, {b})"

@@ -32,7 +32,7 @@ from attrs import frozen
 
 from syndicate.errors import SourceError
 from syndicate.flow.element import Element
-from syndicate.plan.heading import meant
+from syndicate.plan.algebra import meant
 from syndicate.spark.bulk import Rows, bulk_of
 from syndicate.spark.columns import ANYTHING, fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS

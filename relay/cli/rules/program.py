@@ -24,7 +24,7 @@ from syndicate.bloom.rules.head import kind_of
 from syndicate.bloom.state.store import IN_MEMORY
 from syndicate.dedalus import Program, Schedule
 from syndicate.errors import OutputError, ProgramNotFound, ScheduleError, SyndicateError, TextError
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
 
 Begin: TypeAlias = Callable[[Bloom], object]

@@ -31,7 +31,7 @@ from attrs import frozen
 
 from syndicate import plan
 from syndicate.explain.derivation import named
-from syndicate.plan.stratify import ways
+from syndicate.plan.rules import ways
 
 
 class Arrival(IntEnum):

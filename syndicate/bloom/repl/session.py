@@ -39,7 +39,7 @@ from syndicate.bloom.rules.head import kind_of
 from syndicate.errors import BloomDeclaration, IllegalRule, RowAbsent, SyndicateError
 from syndicate.explain.derivation import said
 from syndicate.flow.comparison import natural_order
-from syndicate.plan.heading import meant
+from syndicate.plan.algebra import meant
 from syndicate.values.value import Value
 
 Write = Callable[[str], None]

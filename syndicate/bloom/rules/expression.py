@@ -51,7 +51,7 @@ from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count
 from syndicate.flow.zset import ZSet
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
 
 Function = Callable[..., Value]

@@ -40,7 +40,7 @@ from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
 from syndicate.flow.element import ATOMS_AND_FLOATS
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import Lattice, holds_lattice
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
 
 Function: TypeAlias = Callable[..., Value]

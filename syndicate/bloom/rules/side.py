@@ -13,7 +13,7 @@ from attrs import frozen
 from syndicate.bloom.row import Names
 from syndicate.bloom.rules.column import Column
 from syndicate.errors import IllegalRule
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant
 
 
 @frozen(eq=False)

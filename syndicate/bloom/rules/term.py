@@ -43,8 +43,7 @@ from syndicate.errors import IllegalRule, short
 from syndicate.lattice import Map
 from syndicate.lattice.lattice import LATTICES, Lattice
 from syndicate.lattice.method import OPERATORS, Kind
-from syndicate.plan.expression import to_names
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.algebra import listed, meant, to_names
 from syndicate.values.value import Value
 
 VALUE: Final = ("value",)

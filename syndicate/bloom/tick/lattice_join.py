@@ -24,7 +24,7 @@ from syndicate import plan
 from syndicate.bloom.row import Names
 from syndicate.bloom.rules.term import TermExpression
 from syndicate.bloom.state.keyed_rows import Index, KeyedRows, Row, Rows, columns_of
-from syndicate.plan.rows import RowFunctions
+from syndicate.plan.scalar import RowFunctions
 from syndicate.values.value import Value
 
 NO_ROWS: Final[Rows] = {}

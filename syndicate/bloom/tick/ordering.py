@@ -26,7 +26,7 @@ from syndicate.bloom.rules.term import VALUE, Term, TermExpression, is_nonmonoto
 from syndicate.errors import LatticeAsKey
 from syndicate.lattice.lattice import Lattice, holds_lattice
 from syndicate.plan.algebra import with_parts
-from syndicate.plan.growth import Growth, Kind
+from syndicate.plan.rules import Growth, Kind
 
 Known = dict[str, dict[str, Kind]]
 """The columns of each relation that hold lattice values, or may."""

@@ -36,7 +36,7 @@ from syndicate.errors import (
 from syndicate.flow import Circuit
 from syndicate.flow.element import Mixed, Typed, natural, plus
 from syndicate.flow.zset import ZSet
-from syndicate.plan.stratify import Rule
+from syndicate.plan.rules import Rule
 from syndicate.values.value import Value
 
 Inspect: TypeAlias = Callable[[Mapping[str, Mapping[Value, int]], Mapping[str, Delta]], object]

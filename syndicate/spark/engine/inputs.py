@@ -14,7 +14,7 @@ from syndicate.flow.columns import Columns
 from syndicate.flow.element import Element, key_of, natural
 from syndicate.flow.node import Node
 from syndicate.flow.zset import delta_of
-from syndicate.plan.heading import meant
+from syndicate.plan.algebra import meant
 from syndicate.spark.engine.batch import Batch, Frames, mapped
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import table_of

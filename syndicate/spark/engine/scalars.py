@@ -1,10 +1,10 @@
 """The scalars and conditions of lowered plans as columns of Spark.
 
-The functions that :mod:`syndicate.plan.rows` generates carry what they were made of: scalars, and the places of the
+The functions that :mod:`syndicate.plan.scalar` generates carry what they were made of: scalars, and the places of the
 attributes.  So they are translated, not traced.  Equality in a plan is identity of values: null equals null, and values
 of two types are unequal; order is Python's where both sides are of one type, and otherwise that of values.
 
->>> from syndicate.plan.rows import Meaning
+>>> from syndicate.plan.scalar import Meaning
 >>> from syndicate.spark.engine.symbolic_column import cells
 >>> from syndicate.plan.scalar import Attr, Compare
 >>> test = Meaning("test", (Compare("n", ">", 3),), {"n": "r[0]"})
@@ -22,8 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from syndicate.flow.element import Element
-from syndicate.plan.rows import Meaning
-from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Condition, Const, Not, Scalar
+from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Condition, Const, Meaning, Not, Scalar
 from syndicate.spark.engine.shape import UNIT, VOID
 from syndicate.spark.engine.symbolic_column import SymbolicColumn, Untraceable, arithmetic, cell_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from syndicate.flow.comparison import COMPARING
 from syndicate.plan import AllOf, AnyOf, Arith, Attr, Call, Compare, Const, Holds, Not
-from syndicate.plan.rows import RowFunctions
+from syndicate.plan.scalar import RowFunctions
 
 VALUES = [0, 1, -1, True, 1.0, 2.5, 10**30, "1", "a", b"a", None, (1,), (True,), float("nan")]
 PLACES = {"a": "r[0]", "b": "r[1]"}
