@@ -54,7 +54,7 @@ from syndicate.actors.verbs import (
 )
 from syndicate.alone import expect_alone as _expect_alone
 from syndicate.errors import SyndicateError
-from syndicate.hosting.host import host
+from syndicate.hosting import host
 from syndicate.index.interest import Observe
 from syndicate.values.absent import ABSENT
 from syndicate.values.conversion import convert

@@ -46,7 +46,7 @@ inputs as they were after some turn of the dataspace, and later ones follow in o
 * Each start makes a new engine, so that a view that is supervised begins afresh, and a circuit may serve several views.
 * What untrusted peers assert or send cannot end a view: an element with which the circuit raises, or of whose
   conclusions no value can be made, is refused and logged, and so is the end of one that the circuit cannot do without
-  (:mod:`~syndicate.hosting.refusals`).  A refused assertion counts for nothing as long as it is asserted.  A circuit
+  (:mod:`~syndicate.hosting`).  A refused assertion counts for nothing as long as it is asserted.  A circuit
   that raises without any of them crashes the actor, with an error that names the node; all that the view concluded is
   retracted.
 * None in an element is :data:`~syndicate.values.absent.ABSENT` in a value, both ways.
@@ -66,7 +66,7 @@ from collections.abc import Mapping
 from syndicate.actors.turn import expect_ref
 from syndicate.errors import CircuitError
 from syndicate.flow.circuit import Circuit
-from syndicate.hosting.host import Start, host
+from syndicate.hosting import Start, host
 from syndicate.plan import Plan
 from syndicate.values.value import Ref
 

@@ -103,8 +103,7 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.lattice": """
-        method ordering table contents lattice boolean delta tabled counted extremum law product sets bag fold
-        map clock samples laws
+        lattice table delta extremum product sets fold map clock laws
     """,
     "syndicate.plan": """
         scalar algebra rewrite rules program

@@ -71,7 +71,7 @@ from syndicate.dedalus.verify.induction import LOOKING_BACK, Proof, prove
 from syndicate.dedalus.verify.verdict import Bounds, Verdict, observing, specified, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 from syndicate.flow.circuit import Circuit
-from syndicate.hosting.host import Start
+from syndicate.hosting import Start
 from syndicate.plan.program import Engine
 from syndicate.values.value import Ref
 
@@ -182,7 +182,7 @@ class Program:
         messages: Mapping[str, object],
         **options: Unpack[AgentOptions],
     ) -> Start:
-        """An agent at a location: see :func:`syndicate.hosting.host.host` and :class:`syndicate.dedalus.Agent`."""
+        """An agent at a location: see :func:`syndicate.hosting.host` and :class:`syndicate.dedalus.Agent`."""
         agent = live.Agent(self, location, inputs=inputs, outputs=outputs, messages=messages, **options)
 
         def start() -> None:

@@ -260,7 +260,7 @@ class Circuit(Wiring):
         messages: Mapping[str, object],
         tuples: bool = False,
     ) -> Callable[[], None]:
-        """A view: see :func:`syndicate.hosting.host.host` and :mod:`syndicate.views`.
+        """A view: see :func:`syndicate.hosting.host` and :mod:`syndicate.views`.
 
         With *tuples*, a class of one field means tuples of one, and not bare values.
         """

@@ -17,10 +17,7 @@ from syndicate.flow.element import Element, Key, collect, key_of, natural
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.zset import ZSet
-from syndicate.hosting.host import Host
-from syndicate.hosting.outputs import Bag, Records
-from syndicate.hosting.ports import Asserted, Port, Sent, pattern_for
-from syndicate.hosting.refusals import quarantine
+from syndicate.hosting import Asserted, Bag, Host, Port, Records, Sent, pattern_for, quarantine
 from syndicate.values.absent import inward
 from syndicate.values.record import is_record_class
 from syndicate.values.value import Frozen, Ref, Value

@@ -33,18 +33,27 @@ Source: Conway et al. 2012, "Adding Lattices to Bloom"; ``docs/design/lattice.md
 
 from __future__ import annotations
 
-from syndicate.lattice.bag import Bag
-from syndicate.lattice.boolean import Bool
 from syndicate.lattice.clock import Clock, LastWriter
 from syndicate.lattice.delta import Accumulator, Grown, combine, increment
-from syndicate.lattice.extremum import Max, Min
+from syndicate.lattice.extremum import Bool, Max, Min
 from syndicate.lattice.fold import check_key, from_collection, merge_row, merge_rows, to_collection
-from syndicate.lattice.lattice import LATTICES, Lattice, grew, holds_lattice, join, revive
+from syndicate.lattice.lattice import (
+    LATTICES,
+    Kind,
+    Lattice,
+    Method,
+    grew,
+    holds_lattice,
+    join,
+    monotone,
+    morph,
+    non_monotone,
+    revive,
+)
 from syndicate.lattice.laws import Report, assert_laws, check
 from syndicate.lattice.map import Map
-from syndicate.lattice.method import Kind, Method, monotone, morph, non_monotone
 from syndicate.lattice.product import DomPair, Pair
-from syndicate.lattice.sets import PosSet, Set
+from syndicate.lattice.sets import Bag, PosSet, Set
 
 __all__ = [
     "LATTICES",

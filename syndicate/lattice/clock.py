@@ -24,15 +24,11 @@ from typing import Self
 
 from syndicate.errors import NotAValue, PatternError, short
 from syndicate.flow.element import Element, Key, key_of, natural, rank
-from syndicate.lattice.boolean import Bool
-from syndicate.lattice.counted import Counted
-from syndicate.lattice.extremum import Max
-from syndicate.lattice.lattice import Lattice, made, no_lattice
+from syndicate.lattice.extremum import Bool, Max, is_comparable, precedes
+from syndicate.lattice.lattice import Kind, Lattice, made, morph, no_lattice, non_monotone
 from syndicate.lattice.map import Map
-from syndicate.lattice.method import Kind, morph, non_monotone
-from syndicate.lattice.ordering import is_comparable, precedes
 from syndicate.lattice.sets import EMPTY, Set
-from syndicate.lattice.table import Table
+from syndicate.lattice.table import Counted, Table
 from syndicate.values.value import Value, freeze
 
 

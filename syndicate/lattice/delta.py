@@ -34,8 +34,7 @@ from typing import Generic, TypeVar
 from attrs import define, frozen
 
 from syndicate.errors import LatticeValue, short
-from syndicate.lattice.lattice import Lattice, grew, join
-from syndicate.lattice.method import Kind
+from syndicate.lattice.lattice import Kind, Lattice, grew, join
 from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)

@@ -11,18 +11,122 @@ Both give the bottom if an operand is the bottom.  Floats round: beyond 2**53, w
 no longer exact, the laws of ``+`` and ``-`` hold up to rounding only.
 
 Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "Where the published table is corrected".
+
+``lbool``: a condition that, once it holds, holds.
+
+>>> Bool().merge(Bool(True)), Bool(False) == Bool(), Bool(True).when_true(lambda: "go"), Bool().when_true(lambda: "go")
+(Bool(True), True, 'go', None)
+
+Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "The built-in lattices".
+
+The order of plain values that ``lmax``, ``lmin`` and last-writer-wins go by: Python's, made total.
+
+Python says that ``1`` and ``1.0`` are equal, and value identity that they are two; a maximum needs to know which is
+greater, or merging would depend on the order.  So values are ordered by Python's ``<``, and where that says equal, and
+tuples item by item, as ``min`` and ``max`` order them (:mod:`syndicate.flow.comparison`): ``1.0`` comes before ``1``,
+``-0.0`` before ``0.0``.
+
+>>> precedes(1, 2), precedes(1.0, 1), precedes(1, 1.0), precedes((1, "b"), (1.0, "a"))
+(True, True, False, False)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
-from syndicate.errors import LatticeValue, short
-from syndicate.lattice.boolean import Bool
-from syndicate.lattice.lattice import Lattice, made
-from syndicate.lattice.method import Kind, morph, non_monotone
-from syndicate.lattice.ordering import is_comparable, is_number, precedes
+from syndicate.errors import LatticeMismatch, LatticeValue, short
+from syndicate.flow.comparison import natural_order
+from syndicate.lattice.lattice import Kind, Lattice, made, morph, non_monotone
 from syndicate.values.value import Value
+
+# ------------------------------------------------------------------------------------------------------------ ``lbool``
+
+
+R = TypeVar("R")
+
+
+class Bool(Lattice):
+    """False, then true; bottom: false; merge: or."""
+
+    __slots__ = ()
+
+    wrapper_name = "lbool"
+    content: bool
+
+    def __init__(self, content: bool | None = None) -> None:
+        """Hold *content*; raises :class:`LatticeValue` for what is no bool."""
+        if content is not None and type(content) is not bool:
+            raise self.illegal(content, "True or False")
+        super().__init__(bool(content))
+
+    def merge(self, other: Bool) -> Bool:
+        """Whether either holds."""
+        self.same_lattice(other)
+        return self if self.content or not other.content else other
+
+    def beyond(self, known: Bool) -> Bool:
+        """True if *known* is not yet."""
+        return Bool(self.content and not known.content)
+
+    @morph(tries=lambda values: [(lambda: frozenset({"so"}),)])
+    def when_true(self, then: Callable[[], R]) -> R | None:
+        """What *then* returns if the condition holds, else None: nothing.  There is no else, which could not grow."""
+        return then() if self.content else None
+
+    def _written(self) -> tuple[Value, ...]:
+        return (self.content,)
+
+
+# --------------------------------------------------------- the order of plain values that ``lmax``, ``lmin`` and last-w
+
+
+def is_number(value: object) -> bool:
+    """Whether *value* is an int or a float other than nan (and no bool)."""
+    return type(value) is int or (type(value) is float and value == value)  # noqa: PLR0124  # nan
+
+
+def is_comparable(value: Value) -> bool:
+    """Whether *value* is of a type with a total order: no nan, no bool, no set, and nothing that holds such.
+
+    >>> [is_comparable(value) for value in (1, "a", (1, "a"), float("nan"), True, {1}, None)]
+    [True, True, True, False, False, False, False]
+    """
+    kind = type(value)
+    if kind in (int, str, bytes):
+        return True
+    if kind is float:
+        return is_number(value)
+    if kind is tuple:
+        return all(map(is_comparable, value))
+    if kind is bool or isinstance(value, (list, dict, AbstractSet)) or getattr(kind, "own_identity", False):
+        return False  # of sets and lattice values the order is partial
+    try:
+        return not value < value and hash(value) is not None  # noqa: PLR0124  # not about the result: is there a "<"
+    except Exception:  # whatever a foreign "<" raises, there is no order
+        return False
+
+
+def precedes(a: Value, b: Value) -> bool:
+    """Whether *a* comes before *b*; raises :class:`LatticeMismatch` if they have no common order."""
+    try:
+        if a < b:
+            if type(a) is not tuple:
+                return True
+        elif b < a and type(a) is not tuple:
+            return False
+    except TypeError:
+        raise LatticeMismatch(
+            f"{a!r} ({type(a).__name__}) and {b!r} ({type(b).__name__}) have no common order: hold numbers, or text, "
+            "not both"
+        ) from None
+    if type(a) is type(b) and type(a) in (int, str, bytes):
+        return False
+    return bool(natural_order(a) < natural_order(b))
+
+
+# ------------------------------------------------------------------------------------------------ ``lmax`` and ``lmin``
 
 
 def _thresholds(values: Sequence[Value]) -> list[tuple[Value]]:

@@ -22,14 +22,10 @@ from typing import Self, TypeVar
 
 from syndicate.errors import LatticeMismatch, LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, natural
-from syndicate.lattice.boolean import Bool
-from syndicate.lattice.contents import Entries
-from syndicate.lattice.extremum import Max
-from syndicate.lattice.lattice import Lattice, grew, join, made, no_lattice
-from syndicate.lattice.method import Kind, monotone, morph, non_monotone
+from syndicate.lattice.extremum import Bool, Max
+from syndicate.lattice.lattice import Kind, Lattice, grew, join, made, monotone, morph, no_lattice, non_monotone
 from syndicate.lattice.sets import EMPTY, Set
-from syndicate.lattice.table import NO_ENTRY, Rows, Table
-from syndicate.lattice.tabled import Keyed
+from syndicate.lattice.table import NO_ENTRY, Entries, Keyed, Rows, Table
 from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)

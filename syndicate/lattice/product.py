@@ -29,10 +29,8 @@ from typing import Self, TypeVar
 
 from syndicate.errors import LatticeMismatch
 from syndicate.flow.element import Key, key_of, natural, naturals
-from syndicate.lattice.lattice import Lattice, grew, join, made
-from syndicate.lattice.method import morph, non_monotone
-from syndicate.lattice.table import Table
-from syndicate.lattice.tabled import Keyed
+from syndicate.lattice.lattice import Lattice, grew, join, made, morph, non_monotone
+from syndicate.lattice.table import Keyed, Table
 from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)

@@ -16,15 +16,38 @@ Contract: a version never changes in what it holds.  Not for two threads at once
 
 Source: Baker 1991; Conway et al. 2012, "User-defined lattices" (versions should share structure);
 ``docs/design/lattice.md``, "Semi-naive evaluation".
+
+What ``reveal`` hands out of a lattice that is a collection: a set and a mapping that tell ``1`` from ``True``.
+
+They are views of a version that never changes, so that to reveal a large set costs nothing.  A ``frozenset`` would
+lose one of ``{1, True}``, and :class:`syndicate.values.value.ValueSet` holds only what can be asserted.
+
+>>> from syndicate.lattice import Set
+>>> held = Set([3, 1]).reveal(); held == {1, 3}, 1 in held, True in held, sorted(held)
+(True, True, False, [1, 3])
+
+What the lattices that are collections have in common: their content is a table, that of most a mapping to values.
+
+Source: ``docs/design/lattice.md``, "The built-in lattices".
+
+What a multiset and a vector clock have in common: a table of counts, merged by taking the greater of each.
+
+Source: ``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final, Self, TypeAlias
 
-from syndicate.flow.element import Key
+from syndicate.errors import SyndicateError
+from syndicate.flow.element import Key, key_of, natural, naturals
+from syndicate.lattice.lattice import Lattice, made
 from syndicate.values.value import Value
+
+# ---------------------------------------------------------------------------------------------- a persistent dictionary
+
 
 Rows: TypeAlias = dict[Key, Value]
 Column: TypeAlias = Callable[[Key], Key]
@@ -134,3 +157,169 @@ def _file(keys: Iterable[Key], column: Column, index: dict[Key, list[Key]]) -> N
             index[filed] = [key]
         else:
             entry.append(key)
+
+
+# ---------------------------------------------------------- what ``reveal`` hands out of a lattice that is a collection
+
+
+def _rows_of(pairs: Iterable[tuple[Value, Value]]) -> Rows | None:
+    try:
+        return {key_of(key): value for key, value in pairs}
+    except SyndicateError:
+        return None
+
+
+class Elements(AbstractSet[Value]):
+    """An immutable set of elements."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @classmethod
+    def _from_iterable(cls, items: Iterable[Value]) -> Elements:
+        return cls(Table({key_of(item): None for item in items}))
+
+    def __contains__(self, item: object) -> bool:
+        try:
+            return key_of(item) in self._table.rows()
+        except SyndicateError:
+            return False
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(naturals(self._table.rows()))
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AbstractSet):
+            return NotImplemented
+        return len(self) == len(other) and _rows_of((item, None) for item in other) == self._table.rows()
+
+    def __hash__(self) -> int:
+        return self._hash()
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(map(repr, self))}}}" if len(self) else "set()"
+
+
+class Entries(Mapping[Value, Value]):
+    """An immutable mapping."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __getitem__(self, key: object) -> Value:
+        try:
+            value = self._table.rows().get(key_of(key), NO_ENTRY)
+        except SyndicateError:
+            value = NO_ENTRY
+        if value is NO_ENTRY:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(naturals(self._table.rows()))
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        theirs = _rows_of(other.items())
+        mine = self._table.rows()
+        return theirs is not None and theirs.keys() == mine.keys() and all(_same(mine[k], v) for k, v in theirs.items())
+
+    def __hash__(self) -> int:
+        return hash(self._table)
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(f'{natural(k)!r}: {v!r}' for k, v in self._table.rows().items())}}}"
+
+
+def _same(a: object, b: object) -> bool:
+    return type(a) is type(b) and a == b
+
+
+# ---------------------------------------------------------------- what the lattices that are collections have in common
+
+
+class Tabled(Lattice, family=True):
+    """An element whose content is a table; bottom: the empty one."""
+
+    __slots__ = ()
+
+    content: Table
+
+    def identity(self) -> Key:
+        """The table, which compares by content."""
+        return self.content
+
+    @property
+    def is_bottom(self) -> bool:
+        """Whether the table is empty."""
+        return not len(self.content)
+
+    def _larger_first(self, other: Self) -> tuple[Self, Self]:
+        """Both, so that what is done for each row of the second costs the least."""
+        return (self, other) if len(self.content) >= len(other.content) else (other, self)
+
+    def _meet(self, other: Self) -> tuple[Rows, Rows]:
+        """The rows of both, those of the smaller first, to look for what they have in common."""
+        self.same_lattice(other, "intersect")
+        large, small = self._larger_first(other)
+        return small.content.rows(), large.content.rows()
+
+
+class Keyed(Tabled, family=True):
+    """An element whose table maps keys to values."""
+
+    __slots__ = ()
+
+    def reveal(self) -> Entries:
+        """The table as an immutable mapping; of lattice values, if it holds such."""
+        return Entries(self.content)
+
+    def _written(self) -> tuple[Value, ...]:
+        return tuple([(natural(key), value) for key, value in self.content.rows().items()])
+
+    @classmethod
+    def _rebuilt(cls, *parts: Value) -> Self:
+        return cls(Entries(Table({key_of(key): value for key, value in parts})))
+
+
+# -------------------------------------------------------------------- what a multiset and a vector clock have in common
+
+
+class Counted(Keyed, family=True):
+    """Counts by element; an element that is absent counts 0.  Bottom: none; merge: the greater count of each."""
+
+    __slots__ = ()
+
+    def merge(self, other: Self) -> Self:
+        """The greater count of each element, at the cost of the smaller one."""
+        self.same_lattice(other)
+        big, small = self._larger_first(other)
+        changes = big._missing(small)
+        return made(type(self), big.content.grown(changes)) if changes else big
+
+    def _missing(self, other: Self) -> dict[Key, int]:
+        if self.content is other.content:
+            return {}
+        rows = self.content.rows()
+        return {key: count for key, count in other.content.rows().items() if rows.get(key, 0) < count}
+
+    def beyond(self, base: Self) -> Self:
+        """The elements of which *known* has less."""
+        return made(type(self), Table(base._missing(self)))
+
+    def __le__(self, other: Self) -> bool:
+        self.same_lattice(other, "compare")
+        return not other._missing(self)

@@ -626,7 +626,7 @@ class Plan:
         outputs: Mapping[str, type | None],
         messages: Mapping[str, object],
     ) -> Callable[[], None]:
-        """A view of its circuit, whose elements are tuples: see :func:`syndicate.hosting.host.host`."""
+        """A view of its circuit, whose elements are tuples: see :func:`syndicate.hosting.host`."""
         return self.circuit.__host__(ds, inputs=inputs, outputs=outputs, messages=messages, tuples=True)
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ from attrs import evolve
 
 from syndicate.flow.aggregates import Aggregate, lattice
 from syndicate.flow.element import Element
-from syndicate.lattice.method import Kind, mark_of
+from syndicate.lattice.lattice import Kind, mark_of
 from syndicate.plan.algebra import (
     Agg,
     AntiJoin,

@@ -53,7 +53,7 @@ from syndicate.errors import PlanError, Unstratifiable
 from syndicate.flow.element import Element
 from syndicate.graph import components, shortest
 from syndicate.lattice import Lattice
-from syndicate.lattice.method import mark_of
+from syndicate.lattice.lattice import mark_of
 from syndicate.plan.algebra import (
     Agg,
     AntiJoin,

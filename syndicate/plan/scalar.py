@@ -49,7 +49,7 @@ from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Element, Typed, key_of
 from syndicate.lattice import Bool
-from syndicate.lattice.method import mark_of
+from syndicate.lattice.lattice import mark_of
 
 # ----------------------------------------------------------------------------------------------- scalars and conditions
 

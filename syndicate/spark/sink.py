@@ -35,7 +35,7 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current, expect_ref
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, sync, trio_task
 from syndicate.errors import SinkError
-from syndicate.hosting.ports import pattern_for
+from syndicate.hosting import pattern_for
 from syndicate.log import logger
 from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.spark.arrow import arrow_schema

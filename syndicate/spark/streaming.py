@@ -33,7 +33,7 @@ from syndicate.errors import CircuitError, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Element
 from syndicate.flow.view import check_sink
-from syndicate.hosting.outputs import Records
+from syndicate.hosting import Records
 from syndicate.plan import Plan
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move

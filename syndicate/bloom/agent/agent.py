@@ -27,7 +27,7 @@ facet that says so: in ``@connect``, as long as the connection, while the progra
 What is sent while there is no connection is lost, as on any network.  Rows to ourselves take no way.
 
 **What strangers send** cannot end the program: a row of the wrong length, of a channel that there is not, or one that
-makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.hosting.refusals`).  A rule
+makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.hosting`).  A rule
 that raises without them crashes the actor, with its file and line; what the program had asserted is retracted, and a
 supervisor may start it anew.  A function of a port that has failed for every row is the program's mistake: the log has
 it as an error, once, with its file and line.
@@ -71,8 +71,7 @@ from syndicate.errors import (
     short,
 )
 from syndicate.flow.element import Key, Typed, key_of, natural
-from syndicate.hosting.refusals import quarantine
-from syndicate.hosting.routes import Routes
+from syndicate.hosting import Routes, quarantine
 from syndicate.values.absent import form_of, outward
 from syndicate.values.pattern import capture
 from syndicate.values.value import Ref, Value

@@ -33,9 +33,7 @@ from syndicate.bloom.state.state import State
 from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import BloomDeclaration, IllegalRule, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
-from syndicate.hosting.host import Host
-from syndicate.hosting.outputs import Output, reason, width
-from syndicate.hosting.ports import Asserted, Sent, pattern_for
+from syndicate.hosting import Asserted, Host, Output, Sent, pattern_for, reason, width
 from syndicate.values.value import Ref, Value, thaw
 
 

@@ -1,7 +1,7 @@
 """Quarantine: rows of untrusted peers, sent or asserted, as what can be given to the next tick, and taken back.
 
 A tick that raises with such rows is attempted without them, and then with parts of them
-(:mod:`~syndicate.hosting.refusals`): the rows that it can do with are there in ticks of their own, in their order, as
+(:mod:`~syndicate.hosting`): the rows that it can do with are there in ticks of their own, in their order, as
 if they had been longer on the way.
 
 Only the tick in which a row comes can refuse it.  What one that was taken leads to later, by ``<+`` or when a timer

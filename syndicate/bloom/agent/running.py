@@ -42,7 +42,7 @@ from syndicate.bloom.insight.introspection import Introspection
 from syndicate.bloom.row import Row
 from syndicate.bloom.tick.runtime import Callback
 from syndicate.errors import AlreadyRunning, IllegalRule
-from syndicate.hosting.host import Start
+from syndicate.hosting import Start
 from syndicate.log import logger
 from syndicate.values.value import Ref, Value
 
@@ -52,7 +52,7 @@ NO_PORTS: Ports = {"inputs": {}, "messages": {}, "outputs": {}, "sends": {}}
 
 
 class Hosting:
-    """What :func:`syndicate.hosting.host.host` calls: a class makes a new program at each start, a program is it."""
+    """What :func:`syndicate.hosting.host` calls: a class makes a new program at each start, a program is it."""
 
     def __get__(self, program: Running | None, cls: type[Running]) -> Callable[..., Start]:
         def hosted(ds: Ref, **options: Value) -> Start:

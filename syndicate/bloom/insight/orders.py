@@ -42,7 +42,7 @@ from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice.lattice import Lattice
-from syndicate.lattice.samples import seeds
+from syndicate.lattice.laws import seeds
 from syndicate.values.value import Value
 
 MESSAGES: Final = 3

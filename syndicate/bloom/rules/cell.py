@@ -40,8 +40,8 @@ from syndicate.bloom.rules.term import (
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, SyndicateError
 from syndicate.lattice import from_collection
+from syndicate.lattice.lattice import Kind as MethodKind
 from syndicate.lattice.lattice import Lattice, join
-from syndicate.lattice.method import Kind as MethodKind
 from syndicate.values.value import Value
 
 

@@ -43,8 +43,7 @@ from syndicate.bloom.rules.capture import Mentioned, lattice_of
 from syndicate.bloom.rules.method_result import annotated_lattice, kinds, result_lattice
 from syndicate.bloom.rules.reader import Reader
 from syndicate.lattice import DomPair, Map, Max, Min, Pair, Set
-from syndicate.lattice.lattice import Lattice
-from syndicate.lattice.method import mark_of
+from syndicate.lattice.lattice import Lattice, mark_of
 from syndicate.values.value import Value
 
 NO_ATTRIBUTE: Final = object()

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from syndicate.lattice.lattice import LATTICES, Lattice
-from syndicate.lattice.method import Kind
+from syndicate.lattice.lattice import LATTICES, Kind, Lattice
 from syndicate.values.value import Value
 
 ORDER: Final = (Kind.MORPHISM, Kind.MONOTONE, Kind.NON_MONOTONE)

@@ -41,8 +41,7 @@ from syndicate.bloom.rules.reading import ELEMENT, of_elements
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, short
 from syndicate.lattice import Map
-from syndicate.lattice.lattice import LATTICES, Lattice
-from syndicate.lattice.method import OPERATORS, Kind
+from syndicate.lattice.lattice import LATTICES, OPERATORS, Kind, Lattice
 from syndicate.plan.algebra import listed, meant, to_names
 from syndicate.values.value import Value
 

@@ -19,8 +19,7 @@ from syndicate.bloom.rules.term import Call, CalledMethod, Term, is_nonmonotone,
 from syndicate.bloom.site import placed
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.lattice.delta import Grown, increment
-from syndicate.lattice.lattice import Lattice, join
-from syndicate.lattice.method import Kind
+from syndicate.lattice.lattice import Kind, Lattice, join
 from syndicate.values.value import Value
 
 NOTHING: Final = object()

@@ -68,10 +68,7 @@ from syndicate.dedalus.quiescence import restless
 from syndicate.dedalus.timeline import Message
 from syndicate.errors import FactError, PatternError, ProgramStopped, RowMisfit
 from syndicate.flow.zset import ZSet
-from syndicate.hosting.host import Host
-from syndicate.hosting.outputs import Output, width
-from syndicate.hosting.ports import Asserted, Port, Sent, pattern_for
-from syndicate.hosting.routes import Routes
+from syndicate.hosting import Asserted, Host, Output, Port, Routes, Sent, pattern_for, width
 from syndicate.log import logger
 from syndicate.values import value as wire
 from syndicate.values.pattern import capture

@@ -41,7 +41,7 @@ from syndicate.dedalus.schedule import Clock, Send
 from syndicate.dedalus.timeline import Message, order
 from syndicate.errors import RowMisfit, SyndicateError, short
 from syndicate.flow.zset import ZSet
-from syndicate.hosting.refusals import quarantine
+from syndicate.hosting import quarantine
 
 LAST: Final = 2**62
 """No clock goes further."""

@@ -19,7 +19,7 @@ from syndicate.bloom import Bloom, agg, bloom, scratch, table
 from syndicate.flow import Circuit, Columns, ZSet, aggregates, where
 from syndicate.flow.comparison import COMPARING, natural_order, same
 from syndicate.lattice import Max, Min, Set
-from syndicate.lattice.ordering import is_comparable
+from syndicate.lattice.extremum import is_comparable
 from syndicate.plan import Agg, Attr, Compare, GroupBy, NaturalJoin, Program, Rename, Selection, evaluate
 from syndicate.values.value import freeze, identical, order
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from syndicate.flow.element import key_of
 from syndicate.lattice import Bag, Bool, Clock, DomPair, LastWriter, Lattice, Map, Max, Min, Pair, PosSet, Set
-from syndicate.lattice.contents import Entries
-from syndicate.lattice.table import Table
+from syndicate.lattice.table import Entries, Table
 
 elements = st.sampled_from([0, 1, 1.0, True, 2, 2.0, "a", "b", (1, "a"), (1.0, "a"), (2, "b"), None, -0.0, 0.0])
 numbers = st.one_of(st.integers(-9, 9), st.sampled_from([0.0, -0.0, 1.0, 2.5, -1.5]))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from syndicate.errors import LatticeValue
 from syndicate.lattice import Accumulator, Bag, Bool, Grown, Kind, Lattice, Map, Max, Set, combine, increment
-from syndicate.lattice.law import same
+from syndicate.lattice.laws import same
 from tests.syndicate.lattice.strategies import STRATEGIES, flat, maps, merged
 
 edges = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)

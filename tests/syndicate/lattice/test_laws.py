@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from syndicate.errors import LatticeValue, LawBroken
 from syndicate.lattice import Kind, Lattice, Map, Max, Set, assert_laws, check, monotone, morph, non_monotone
-from syndicate.lattice.law import LAWS, PURE
+from syndicate.lattice.laws import LAWS, PURE
 from tests.syndicate.lattice.strategies import STRATEGIES, nested
 
 OURS = sorted(STRATEGIES, key=lambda cls: cls.wrapper_name)

@@ -12,7 +12,7 @@ import pytest
 from syndicate import Handle, assert_, capture, dataspace, record, spawn
 from syndicate.errors import EndlessLoop, PlanError, Unstratifiable
 from syndicate.flow import ZSet
-from syndicate.hosting.host import host
+from syndicate.hosting import host
 from syndicate.lattice import Bool, Lattice, Map, Max, Min, Set, monotone, revive
 from syndicate.plan import (
     Agg,

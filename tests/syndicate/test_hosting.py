@@ -35,8 +35,7 @@ from syndicate.bloom import Bloom, agg, bloom, scratch
 from syndicate.dedalus import Program
 from syndicate.errors import AlreadyRunning, SyndicateError
 from syndicate.flow import Circuit, aggregates
-from syndicate.hosting.host import Host, host
-from syndicate.hosting.refusals import sift
+from syndicate.hosting import Host, host, sift
 from syndicate.plan import Program as RelationalProgram
 from syndicate.plan import Projection
 from syndicate.testing import Seen, settled, watch
@@ -291,11 +290,11 @@ def test_a_burst_takes_few_steps(kind: str, count: int, bad: int, monkeypatch: p
             attempts += 1
             return attempt(some)
 
-        monkeypatch.setattr("syndicate.hosting.refusals.sift", sift)  # which calls itself
+        monkeypatch.setattr("syndicate.hosting.sift", sift)  # which calls itself
         sift(items, one, refuse)
-        monkeypatch.setattr("syndicate.hosting.refusals.sift", counting)
+        monkeypatch.setattr("syndicate.hosting.sift", counting)
 
-    monkeypatch.setattr("syndicate.hosting.refusals.sift", counting)
+    monkeypatch.setattr("syndicate.hosting.sift", counting)
     stage = Stage(kind)
     step = count // bad
     stage.tell(*[(f"w{n}", "x" if n % step == 0 and n // step < bad else 12) for n in range(count)])
