@@ -7,7 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 
 PYTHON_BIN := .venv/bin/python
-PEERS := pathway pydbsp duckdb polars clingo pydatalog celery
+PEERS := pathway pydbsp duckdb polars clingo pydatalog celery nats
 COMPILED := syndicate-server syndicate-rs differential stateright loadgen
 # Many tests wait: for processes, for time to pass.  So there are more than cores.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : n < 8 ? n : 8)))
@@ -256,6 +256,7 @@ $(PEERS:%=.peers/%/stamp): .peers/%/stamp: $(PEER_PINS)
 	echo "Installing the peer $* into .peers, with $$("$$found" --version) ..."; \
 	"$$found" -m venv .peers/$*; set -o pipefail; \
 	more=; if [ $* = duckdb ]; then more=numpy; elif [ $* = celery ]; then more='redis packaging'; fi; \
-	if PIP_CONSTRAINT=$(PEER_PINS) .peers/$*/bin/python -m pip install $* $$more $(progress); then touch $@; else \
+	name=$*; if [ $* = nats ]; then name=nats-py; fi; \
+	if PIP_CONSTRAINT=$(PEER_PINS) .peers/$*/bin/python -m pip install $$name $$more $(progress); then touch $@; else \
 	    echo "pip could not install $* for $$("$$found" --version)" | tee .peers/$*/absent >&2; \
 	fi

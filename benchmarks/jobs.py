@@ -1,8 +1,9 @@
-"""``python -m benchmarks.jobs``: jobs a second through a durable queue, beside Celery on Redis.
+"""``python -m benchmarks.jobs``: jobs a second through a durable queue, beside Celery on Redis and NATS JetStream.
 
 A client submits jobs that do nothing and waits for each outcome; one worker has up to 16 of them at a time; what keeps
-them is a ``syndicate-server --state``, or a Redis with an append-only file.  All on one machine, the sides in turn; of
-three rounds the medians.  The processor time is that of all three processes, a job; the client's has its start in it.
+them is a ``syndicate-server --state``, a Redis with an append-only file, or a nats-server with streams in files.  All
+on one machine, the sides in turn; of three rounds the medians.  The processor time is that of all three processes, a
+job; the client's has its start in it.
 
     $ python -m benchmarks.jobs --worker ADDRESS        # parts of it, for a profile
     $ python -m benchmarks.jobs --client ADDRESS N
@@ -28,6 +29,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from attrs import frozen
+
 from benchmarks.report import surroundings, write
 from benchmarks.server import ROOT, Server, cpu
 from relay import connect
@@ -37,7 +40,7 @@ from syndicate.work import Claim, gather, queue, submit, worker
 COUNT: Final = 4_000
 ROUNDS: Final = 3
 SLOTS: Final = 16
-PEER: Final = ROOT / ".peers/celery"
+PEERS: Final = ROOT / ".peers"
 
 
 @worker(slots=SLOTS)
@@ -116,25 +119,62 @@ def ours() -> tuple[float, float]:
         return measure([server.process.pid, pid], *here, "--client", address, str(COUNT), CAPABILITY=capability)
 
 
+def free_port() -> str:
+    """A port of this machine that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return str(free.getsockname()[1])
+
+
 def celery(fsync: str) -> tuple[float, float]:
     """By Celery; Redis writes to the disk as *fsync* says."""
     with ExitStack() as stack:
         state = stack.enter_context(tempfile.TemporaryDirectory())
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
+        port = free_port()
         options = ("--port", port, "--dir", state, "--save", "", "--appendonly", "yes", "--appendfsync", fsync)
         store = stack.enter_context(process("redis-server", *options, ready="Ready to accept"))
         script = ROOT / "benchmarks/peers/jobs_celery.py"
         env = {"REDIS": port, "PYTHONPATH": str(script.parent)}
         command = ("worker", "--pool", "solo", "--loglevel", "info")
-        pid = stack.enter_context(process(PEER / "bin/celery", "-A", "jobs_celery", *command, ready="ready.", **env))
-        return measure([store, pid], PEER / "bin/python", script, str(COUNT), **env)
+        pid = stack.enter_context(
+            process(PEERS / "celery/bin/celery", "-A", "jobs_celery", *command, ready="ready.", **env)
+        )
+        return measure([store, pid], PEERS / "celery/bin/python", script, str(COUNT), **env)
 
 
-SIDES: Final[dict[str, Callable[[], tuple[float, float]]]] = {
-    "ours: `syndicate.work`, on the disk before it is accepted": ours,
-    "Celery, Redis with `appendfsync always`": partial(celery, "always"),
-    "Celery, Redis with `appendfsync everysec`": partial(celery, "everysec"),
+def jetstream() -> tuple[float, float]:
+    """By NATS JetStream, which leaves it to the operating system when its files reach the disk (its default)."""
+    with ExitStack() as stack:
+        state = stack.enter_context(tempfile.TemporaryDirectory())
+        port = free_port()
+        options = ("--js", "--store_dir", state, "--addr", "127.0.0.1", "--port", port)
+        store = stack.enter_context(process("nats-server", *options, ready="Server is ready"))
+        script, python = ROOT / "benchmarks/peers/jobs_jetstream.py", PEERS / "nats/bin/python"
+        pid = stack.enter_context(process(python, script, "worker", ready="ready", NATS=port))
+        return measure([store, pid], python, script, str(COUNT), NATS=port)
+
+
+@frozen
+class Side:
+    """A way to have jobs done: how it is measured, and what it needs of the machine."""
+
+    measure: Callable[[], tuple[float, float]]
+    program: str = sys.executable
+    peer: str | None = None
+
+    def lacks(self) -> str | None:
+        """What is missing here, or None."""
+        if shutil.which(self.program) is None:
+            return f"{self.program} (Debian has it under this name)"
+        if self.peer is not None and not (PEERS / self.peer / "stamp").exists():
+            return f"make .peers/{self.peer}/stamp"
+        return None
+
+
+SIDES: Final = {
+    "ours: `syndicate.work`, on the disk before it is accepted": Side(ours),
+    "Celery, Redis with `appendfsync always`": Side(partial(celery, "always"), "redis-server", "celery"),
+    "Celery, Redis with `appendfsync everysec`": Side(partial(celery, "everysec"), "redis-server", "celery"),
+    "NATS JetStream, on the disk when the system writes": Side(jetstream, "nats-server", "nats"),
 }
 
 
@@ -146,10 +186,8 @@ def main() -> None:
     if sys.argv[1:2] == ["--client"]:
         order(sys.argv[2], int(sys.argv[3]))
         return
-    sides = dict(SIDES)
-    if shutil.which("redis-server") is None or not (PEER / "stamp").exists():
-        print("Celery is left out: it needs redis-server, and make .peers/celery/stamp", file=sys.stderr)
-        sides = {name: side for name, side in sides.items() if side is ours}
+    absent = {name: lack for name, side in SIDES.items() if (lack := side.lacks())}
+    sides = {name: side.measure for name, side in SIDES.items() if name not in absent}
     figures: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
     around = surroundings("python -m benchmarks.jobs", ROUNDS, None)
     for _ in range(ROUNDS):
@@ -157,10 +195,10 @@ def main() -> None:
             figures[name].append(side())
             print(f"{name}: {figures[name][-1][0]:,.0f} jobs/s", file=sys.stderr)
     lines = [
-        "## Durable jobs, beside Celery",
+        "## Durable jobs, beside Celery and JetStream",
         "",
         f"- {around.date}, `{around.command}`, rounds: {ROUNDS}, each of {COUNT:,} jobs; the medians",
-        f"- ours: {around.ours} on {around.python}; Celery 5.7.0, one worker that takes 16 jobs ahead",
+        f"- ours: {around.ours} on {around.python}; Celery 5.7.0; nats-server 2.9, nats-py 2.16.0; one worker each",
         f"- {around.machine}",
         "",
         "| | jobs a second | processor time a job, all processes |",
@@ -169,6 +207,7 @@ def main() -> None:
     for name, rows in figures.items():
         rate, spent = (statistics.median(column) for column in zip(*rows, strict=True))
         lines.append(f"| {name} | {rate:,.0f} ({min(rows)[0]:,.0f} to {max(rows)[0]:,.0f}) | {spent:.2f} ms |")
+    lines += [f"| {name} | - | needs {lack} |" for name, lack in absent.items()]
     text = "\n".join(lines) + "\n"
     print(text)
     write(ROOT / "benchmarks/RESULTS.md", "jobs", text)

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import trio
@@ -46,7 +46,13 @@ from syndicate.actors.verbs import assert_, current_facet, stop
 from syndicate.errors import AlreadyRunning, ConnectError, InTurn, SystemStopped
 from syndicate.index.event import Event
 from syndicate.log import logger
+from syndicate.tables import Kind, expect_kind, table_once
 from syndicate.values.value import Ref, Value
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -292,6 +298,30 @@ class System(actors.System):
         Raises :class:`~syndicate.errors.TargetEnded` where there is no connection.
         """
         return await self._later(partial(snapshot, ds, pattern))
+
+    @overload
+    async def to_frame(
+        self, ds: Ref, pattern: Value, *, kind: Literal["pandas"] = "pandas", columns: Sequence[str] = ()
+    ) -> pd.DataFrame: ...
+    @overload
+    async def to_frame(
+        self, ds: Ref, pattern: Value, *, kind: Literal["polars"], columns: Sequence[str] = ()
+    ) -> pl.DataFrame: ...
+    @overload
+    async def to_frame(
+        self, ds: Ref, pattern: Value, *, kind: Literal["arrow"], columns: Sequence[str] = ()
+    ) -> pa.Table: ...
+    async def to_frame(
+        self, ds: Ref, pattern: Value, *, kind: Kind = "pandas", columns: Sequence[str] = ()
+    ) -> pd.DataFrame | pl.DataFrame | pa.Table:
+        """What matches *pattern*, now, as a frame of the library *kind*: a column for each capture, or for each field
+        of a class of records; else *columns* name them.  Costs what matches.
+
+        Raises :class:`~syndicate.errors.ArgumentError`, and what :meth:`snapshot` raises.
+        """
+        expect_kind(kind)
+        table = await self._later(partial(table_once, ds, pattern, columns))
+        return table.to(kind)
 
     async def _later(self, begin: Callable[[Callable[[T | None, BaseException | None], None]], object]) -> T:
         """Call what answers later, once; or at once by raising."""

@@ -1,8 +1,8 @@
 """Tables out and in: what stands in a dataspace as pandas, Polars or Arrow, and the rows of a frame as facts.
 
-``follow`` keeps a table of what matches, of which each moment can be had as a frame; ``from_frame`` asserts a record
-for each row, and ``replace`` changes only what differs.  From another thread, as in a notebook, both go through
-``System.call``.
+``to_frame`` has what matches now as a frame; ``follow`` keeps a table of what matches, of which each moment can be had
+as a frame; ``from_frame`` asserts a record for each row, and ``replace`` changes only what differs.  In threads,
+notebooks and beside asyncio the first is ``system.to_frame``, and the others go through ``system.call``.
 
 >>> from syndicate import after, dataspace, record, run
 >>> @record
@@ -22,16 +22,17 @@ Source: ``docs/design/hosts.md``, "Tables".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast, get_args, overload
 
 import attrs
 
 from syndicate.actors.during import on_asserted, on_retracted
 from syndicate.actors.facet import Facet
+from syndicate.actors.portal import Answer, once
 from syndicate.actors.turn import Handle, current, expect_ref
-from syndicate.actors.verbs import current_facet
+from syndicate.actors.verbs import current_facet, react
 from syndicate.errors import ArgumentError, NotAValue
 from syndicate.values.absent import ABSENT, inward
 from syndicate.values.pattern import capture, capture_names, pattern_of
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 20
 """Rows that a notebook shows."""
+
+
+Kind = Literal["pandas", "polars", "arrow"]
+"""The libraries that frames are made for."""
 
 
 class Table:
@@ -85,6 +90,10 @@ class Table:
 
         return pa.table(self._by_column())
 
+    def to(self, kind: Kind) -> pd.DataFrame | pl.DataFrame | pa.Table:
+        """The frame of the library *kind*."""
+        return {"pandas": self.to_pandas, "polars": self.to_polars, "arrow": self.to_arrow}[kind]()
+
     def _repr_html_(self) -> str:
         rows = list(self)
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
@@ -124,6 +133,77 @@ def follow(ds: Ref, pattern: Value, columns: Sequence[str] = ()) -> Table:
     on_asserted(ds, pattern)(comes)
     on_retracted(ds, pattern)(goes)
     return table
+
+
+@overload
+def to_frame(
+    ds: Ref,
+    pattern: Value,
+    then: Callable[[pd.DataFrame], object],
+    *,
+    columns: Sequence[str] = (),
+    kind: Literal["pandas"] = "pandas",
+) -> None: ...
+@overload
+def to_frame(
+    ds: Ref,
+    pattern: Value,
+    then: Callable[[pl.DataFrame], object],
+    *,
+    columns: Sequence[str] = (),
+    kind: Literal["polars"],
+) -> None: ...
+@overload
+def to_frame(
+    ds: Ref,
+    pattern: Value,
+    then: Callable[[pa.Table], object],
+    *,
+    columns: Sequence[str] = (),
+    kind: Literal["arrow"],
+) -> None: ...
+def to_frame(
+    ds: Ref, pattern: Value, then: Callable[..., object], *, columns: Sequence[str] = (), kind: Kind = "pandas"
+) -> None:
+    """Call *then*, once, in a turn of its own, with what *pattern* captures now, as a frame of the library *kind*; what
+    this actor has asserted before is in it.  Rows and columns are those of :func:`follow`.
+
+    It costs what matches.  When the connection to *ds* is lost before, *then* is not called.
+
+    >>> from syndicate import dataspace, record, run
+    >>> @record
+    ... class Sensor:
+    ...     name: str
+    ...     value: float
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     from_frame(ds, {"name": ["hall", "attic"], "value": [20.5, 18.0]}, to=Sensor)
+    ...     to_frame(ds, Sensor, lambda frame: print(frame.sort_values("name").to_dict("list")))
+    >>> run(boot)
+    {'name': ['attic', 'hall'], 'value': [18.0, 20.5]}
+
+    Raises:
+        NotInTurn: no turn is running.
+        ArgumentError: *kind* is none of these, or there are more or fewer *columns* than captures.
+    """
+    expect_kind(kind)
+
+    def known(table: Table | None, error: BaseException | None) -> None:
+        if table is not None:
+            then(table.to(kind))
+
+    react(lambda: table_once(ds, pattern, columns, known))
+
+
+def table_once(ds: Ref, pattern: Value, columns: Sequence[str], answer: Answer[Table]) -> None:
+    """In a turn, in a facet of its own: answer with a table of what *pattern* captures now."""
+    once(ds, lambda: follow(ds, pattern, columns), answer)
+
+
+def expect_kind(kind: str) -> None:
+    """Raise ArgumentError for a library that no frames are made for."""
+    if kind not in get_args(Kind):
+        raise ArgumentError(f"to_frame() makes frames of {', '.join(get_args(Kind))}, not of {kind!r}")
 
 
 class _Frame(Protocol):

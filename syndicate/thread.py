@@ -24,13 +24,13 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 import trio
 
@@ -41,7 +41,13 @@ from syndicate.actors.query import query_set
 from syndicate.actors.turn import expect_function
 from syndicate.actors.verbs import assert_, current_facet, stop
 from syndicate.errors import AlreadyRunning, ArgumentError, CallTimeout, ConnectError, InTurn, SystemStopped
+from syndicate.tables import Kind, expect_kind, table_once
 from syndicate.values.value import Ref, Value
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -270,6 +276,36 @@ class System:
         :class:`~syndicate.errors.CallTimeout`.
         """
         return self._ask(partial(snapshot, ds, pattern), timeout)
+
+    @overload
+    def to_frame(
+        self,
+        ds: Ref,
+        pattern: Value,
+        *,
+        kind: Literal["pandas"] = "pandas",
+        columns: Sequence[str] = (),
+        timeout: float = 10.0,
+    ) -> pd.DataFrame: ...
+    @overload
+    def to_frame(
+        self, ds: Ref, pattern: Value, *, kind: Literal["polars"], columns: Sequence[str] = (), timeout: float = 10.0
+    ) -> pl.DataFrame: ...
+    @overload
+    def to_frame(
+        self, ds: Ref, pattern: Value, *, kind: Literal["arrow"], columns: Sequence[str] = (), timeout: float = 10.0
+    ) -> pa.Table: ...
+    def to_frame(
+        self, ds: Ref, pattern: Value, *, kind: Kind = "pandas", columns: Sequence[str] = (), timeout: float = 10.0
+    ) -> pd.DataFrame | pl.DataFrame | pa.Table:
+        """What matches *pattern*, now, as a frame of the library *kind*: a column for each capture, or for each field
+        of a class of records; else *columns* name them.  Costs what matches.
+
+        Raises :class:`~syndicate.errors.ArgumentError`, and what :meth:`snapshot` raises.
+        """
+        expect_kind(kind)
+        table = self._ask(partial(table_once, ds, pattern, columns), timeout)
+        return table.to(kind)
 
     def query(self, ds: Ref, pattern: Value, *, stale: Literal["clear", "keep"] = "clear") -> View:
         """What matches *pattern*, followed from now on.

@@ -32,7 +32,7 @@ from syndicate.actors.turn import Entity
 from syndicate.actors.verbs import current_facet, prevent_inert_check, stop, sync
 from syndicate.errors import ActorCrashed, SystemStopped, TargetEnded
 from syndicate.index.event import ENTER
-from syndicate.values.value import Assertion, Ref, Value
+from syndicate.values.value import Assertion, Ref, Value, ValueSet
 
 T = TypeVar("T")
 
@@ -137,14 +137,16 @@ class Feed(Entity):
         self._wake()
 
 
-def snapshot(ds: Ref, pattern: Value, answer: Answer[list[Value]]) -> None:
-    """In a turn: answer with what matches *pattern*, everything that this actor did before included."""
+def once(ds: Ref, follow: Callable[[], T], answer: Answer[T]) -> None:
+    """In a turn, in a facet of its own, which then ends: call *follow*, and answer with what it returned when *ds* has
+    told all that is there, everything that this actor did before included.
+    """
     facet = current_facet()
     prevent_inert_check()
-    followed = query_set(ds, pattern)
+    followed = follow()
 
     def known() -> None:
-        answer(list(followed.value), None)
+        answer(followed, None)
         stop(facet)
 
     def lost() -> None:
@@ -152,6 +154,18 @@ def snapshot(ds: Ref, pattern: Value, answer: Answer[list[Value]]) -> None:
         stop(facet)
 
     sync(ds, known, lost)
+
+
+def snapshot(ds: Ref, pattern: Value, answer: Answer[list[Value]]) -> None:
+    """In a turn: answer with what matches *pattern*, as :func:`once` does."""
+
+    def follow() -> Field[ValueSet]:
+        return query_set(ds, pattern)
+
+    def known(followed: Field[ValueSet] | None, error: BaseException | None) -> None:
+        answer(None if followed is None else list(followed.value), error)
+
+    once(ds, follow, known)
 
 
 def ask(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from syndicate import ABSENT, ANY, Ref, after, assert_, capture, dataspace, record, run
+import syndicate.asyncio
+from syndicate import ABSENT, ANY, Ref, after, assert_, capture, dataspace, record, run, thread
 from syndicate.errors import ArgumentError, NotAValue
-from syndicate.tables import Table, follow, from_frame
+from syndicate.tables import Kind, Table, follow, from_frame, to_frame
 
 
 @record
@@ -178,3 +180,53 @@ def test_it_is_a_table() -> None:
     """With no rows, it is empty in all forms."""
     table = Table(("a",))
     assert len(table) == len(table.to_pandas()) == len(table.to_polars()) == len(table.to_arrow()) == 0
+
+
+def test_a_frame_once_has_what_was_asserted_before() -> None:
+    """In an actor: everything of its own that was before is in the frame, nothing that came later; then it is over."""
+    frames: list[pd.DataFrame] = []
+
+    def main() -> None:
+        ds = dataspace()
+        from_frame(ds, {"name": ["hall", "attic"], "value": [1.0, 2.0], "at": [COLUMNS["at"][0]] * 2}, to=Reading)
+        to_frame(ds, Reading(capture(), capture(), ANY), frames.append, columns=["name", "value"])
+        after(1, lambda: assert_(ds, Reading("late", 3.0, COLUMNS["at"][0])))
+
+    run(main, clock=MockClock(autojump_threshold=0))
+    (frame,) = frames
+    assert sorted(frame.itertuples(index=False, name=None)) == [("attic", 2.0), ("hall", 1.0)]
+    assert list(frame.columns) == ["name", "value"]
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_a_frame_once_from_outside(kind: Kind) -> None:
+    """From a thread and beside asyncio, in each library; a mistake is told, and the system lives."""
+    readings = [Reading(name, 1.5, COLUMNS["at"][0]) for name in ("hall", "attic")]
+    table = Table(("name", "value", "at"))
+    expected = type(table.to(kind))
+
+    def say(ds: Ref) -> None:
+        for each in readings:
+            assert_(ds, each)
+
+    with thread.System() as system:
+        ds = system.call(dataspace)
+        system.call(say, ds)
+        frame = system.to_frame(ds, Reading, kind=kind)
+        assert isinstance(frame, expected)
+        names: Any = frame.column_names if isinstance(frame, pa.Table) else frame.columns
+        assert tuple(names) == table.columns
+        assert len(frame) == 2
+        with pytest.raises(ArgumentError, match="pandas, polars, arrow, not of 'excel'"):
+            system.to_frame(ds, Reading, kind="excel")  # type: ignore[call-overload]
+        with pytest.raises(ArgumentError, match="a pattern with a capture"):
+            system.to_frame(ds, "hall")
+        assert len(system.to_frame(ds, Reading)) == 2
+
+    async def main() -> int:
+        async with syndicate.asyncio.open_system() as system:
+            ds = await system.call(dataspace)
+            await system.call(say, ds)
+            return len(await system.to_frame(ds, Reading, kind=kind))
+
+    assert asyncio.run(main()) == 2
