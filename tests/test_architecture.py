@@ -66,8 +66,8 @@ INSIDE = {
         dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
-        row site declaration rule namespace rules block collection lattices state tick instance insight agent
-        event_log body interface_override schema program repl network reflection library
+        declaration rules block collection state tick insight agent event_log program repl network reflection
+        library
     """,
     "syndicate.bloom.insight": """
         arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot
@@ -77,11 +77,7 @@ INSIDE = {
         paxos three_phase
     """,
     "syndicate.bloom.rules": """
-        method_result closure column embedded refusing aggregate mark side head unused join capture abstract_value
-        reader meaning reading function term cell fold expression term_rows
-    """,
-    "syndicate.bloom.tick": """
-        lattice_join lattice_term ordering partition lattice_fixpoint wiring sending ticking runtime
+        symbols abstract_value reader meaning reading function aggregate term expression
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding

@@ -38,7 +38,7 @@ from syndicate import (
     sync,
 )
 from syndicate.bloom import Bloom, bloom, channel, durable, scratch, table
-from syndicate.bloom.tick.sending import Sending
+from syndicate.bloom.tick.runtime import Sending
 from syndicate.dedalus import Program
 from syndicate.spark import spark_source
 from syndicate.values.pattern import pattern_of

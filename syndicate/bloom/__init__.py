@@ -42,11 +42,16 @@ Source: Alvaro et al. 2011a, "Bud: Bloom Under Development"; Conway et al. 2012;
 from __future__ import annotations
 
 from syndicate.bloom.block import bloom, bootstrap, import_module
-from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import Declaration, Kind
-from syndicate.bloom.lattices import (
+from syndicate.bloom.collection import (
+    Collection,
     Declaring,
+    channel,
+    coll_expr,
+    const,
     declaring,
+    durable,
+    file_reader,
+    interface,
     lattice,
     lbag,
     lbool,
@@ -56,33 +61,24 @@ from syndicate.bloom.lattices import (
     lmap,
     lmax,
     lmin,
+    loopback,
     lpair,
     lpset,
     lset,
-)
-from syndicate.bloom.network import Network
-from syndicate.bloom.program import Bloom
-from syndicate.bloom.reflection import Reflecting
-from syndicate.bloom.row import Row
-from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules import aggregate as agg
-from syndicate.bloom.rules.column import Column
-from syndicate.bloom.rules.expression import Expression, values
-from syndicate.bloom.rules.expression import join_of as join
-from syndicate.bloom.schema import (
-    channel,
-    coll_expr,
-    const,
-    durable,
-    file_reader,
-    interface,
-    loopback,
     periodic,
     scratch,
     stdio,
     table,
     temp,
 )
+from syndicate.bloom.declaration import Declaration, Kind, Row, Rule
+from syndicate.bloom.network import Network
+from syndicate.bloom.program import Bloom
+from syndicate.bloom.reflection import Reflecting
+from syndicate.bloom.rules import aggregate as agg
+from syndicate.bloom.rules.expression import Expression, values
+from syndicate.bloom.rules.expression import join_of as join
+from syndicate.bloom.rules.symbols import Column
 
 __all__ = [
     "Bloom",

@@ -4,25 +4,244 @@ A block is a method: a subclass that defines one of the same name overrides it, 
 imported program keeps its own: nothing of the importer overrides them.
 
 Source: Alvaro et al. 2011a, "Modularity and Encapsulation"; ``docs/design/bloom.md``, "Modules".
+
+Unused: an expression over collections in a block that is part of no rule.
+
+Python has a meaning for what nobody meant: ``t <= a if quick else b`` is ``(t <= a) if quick else b``, of which the
+second branch is no rule; ``t <= a, b`` is a pair; ``self.a.map(f)`` alone describes rows that go nowhere.  Nothing
+comes of such an expression, so it is refused, with its place.  So is one that is given a name which nobody reads.
+
+Only what is sure is refused.  What an expression means is read off the block's source: an attribute of ``self``
+that is a collection, what methods and operators make of one, ``values()`` and ``join()``, and a local name that is
+never anything else.  A block whose source is not to be had, or is no longer what runs, is not looked at.
+
+Bodies of programs' classes: a name stands for one thing, as in an enumeration of Python's.
+
+A class keeps what a name was bound to last.  Of two blocks of one name the rules of the first would be gone without a
+word, and of two collections the first, whatever wrote to it.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+import textwrap
+from abc import ABCMeta
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
-from types import FunctionType
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakSet
 
 from attrs import frozen
 
-from syndicate.bloom.declaration import Declaration
-from syndicate.bloom.namespace import Namespace, run_block
-from syndicate.bloom.rules.unused import check_used
-from syndicate.bloom.site import here, site_of
-from syndicate.errors import BloomDeclaration
+from syndicate.bloom.declaration import Declaration, Namespace, here, run_block, site_of
+from syndicate.bloom.rules.symbols import Head
+from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.values.value import Value
+
+# --------------------------------------------------------------------------------------------------------------- unused
+
+
+_RULES: Final = (ast.LtE, ast.Lt)
+_MAY_ACT: Final = (ast.Call, ast.Compare, ast.Constant, ast.IfExp)
+"""What may be beside a rule in a conditional: it does something, or says that nothing is to be done."""
+
+_MAKERS: Final = frozenset({"join_of", "values"})
+_examined: WeakKeyDictionary[FunctionType, WeakSet[type]] = WeakKeyDictionary()
+
+
+def check_used(block: FunctionType, program: Namespace) -> None:
+    """Raise :class:`IllegalRule` for an expression in a block of a program's class that is part of no rule."""
+    classes = _examined.setdefault(block, WeakSet())
+    if type(program) in classes:
+        return
+    tree = _source(block)
+    if tree is not None:
+        for node, why in _Block(tree, block, program).unused():
+            line = block.__code__.co_firstlineno + node.lineno - 1
+            raise IllegalRule(f"{block.__code__.co_filename}:{line}: {why}")
+    classes.add(type(program))
+
+
+def _source(block: FunctionType) -> ast.FunctionDef | None:
+    """The tree of a function, if it is that of the code that runs."""
+    try:
+        text = textwrap.dedent(inspect.getsource(block))
+        tree = ast.parse(text).body[0]
+        compiled = compile(text, "block", "exec")
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    codes = [one for one in compiled.co_consts if isinstance(one, CodeType) and one.co_name == tree.name]
+    return tree if any(_names(one) == _names(block.__code__) for one in codes) else None
+
+
+def _names(code: CodeType) -> frozenset[str]:
+    return frozenset((*code.co_names, *code.co_freevars, *code.co_cellvars, *code.co_varnames))
+
+
+class _Block:
+    """The source of a block, and the values of its names."""
+
+    def __init__(self, tree: ast.FunctionDef, block: FunctionType, program: Namespace) -> None:
+        self.tree, self.program = tree, program
+        self.of = tree.args.args[0].arg if tree.args.args else ""
+        self.around = {**block.__globals__, **_enclosed(block)}
+        self.given: dict[str, list[ast.expr | None]] = {}
+        self.loaded: set[str] = set()
+        for node in ast.walk(tree):
+            self._note(node)
+
+    def _note(self, node: ast.AST) -> None:
+        """See what a name is given, with None for what is not looked into."""
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            self.loaded.add(node.id)
+        elif isinstance(node, ast.Name):
+            self.given.setdefault(node.id, [])
+        elif isinstance(node, ast.arg):
+            self.given.setdefault(node.arg, []).append(None)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            self.loaded.update(node.names)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._give(target, [node.value])
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+            self._give(node.target, [node.value])
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            several = node.iter.elts if isinstance(node.iter, (ast.Tuple, ast.List)) else [None]
+            self._give(node.target, several)
+        elif isinstance(node, (ast.AugAssign, ast.withitem, ast.ExceptHandler, ast.Import, ast.ImportFrom)):
+            for name in ast.walk(node):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    self._give(name, [None])
+
+    def _give(self, target: ast.expr, values: Sequence[ast.expr | None]) -> None:
+        if isinstance(target, ast.Name):
+            self.given.setdefault(target.id, []).extend(values)
+        else:
+            for name in ast.walk(target):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    self.given.setdefault(name.id, []).append(None)
+
+    # ------------------------------------------------------------------------------------------------ what it says
+
+    def unused(self) -> Iterator[tuple[ast.expr, str]]:
+        """The expressions that are part of no rule, and what is said of each."""
+        for node in _statements(self.tree):
+            if isinstance(node, ast.Expr):
+                yield from self._alone(node.value)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                name = targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else "_"
+                if name not in self.loaded and not name.startswith("_") and self._is_rows(node.value):
+                    yield node.value, f"{name} is in no rule: write t <= {name}, or leave it out"
+
+    def _alone(self, node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+        """What is unused of an expression that is a statement."""
+        if isinstance(node, ast.IfExp):
+            branches = (node.body, node.orelse)
+            rules = [one for one in branches if _is_rule(one)]
+            for one in branches:
+                if rules and (self._is_rows(one) or not isinstance(one, _MAY_ACT)):
+                    read = f"({_text(rules[0])}) if ... else ..."
+                    remedy = "put the right side of the operator in parentheses, or write an if statement"
+                    yield one, f"{_text(one)} is in no rule: Python reads this as {read}: {remedy}"
+                else:
+                    yield from self._alone(one)
+        elif isinstance(node, ast.BoolOp):
+            for one in node.values:
+                yield from self._alone(one)
+        elif isinstance(node, (ast.Tuple, ast.List)):
+            for one in node.elts:
+                yield from self._alone(one)
+        elif isinstance(node, (ast.ListComp, ast.SetComp)):
+            yield from self._alone(node.elt)
+        elif isinstance(node, ast.GeneratorExp) and _is_rule(node.elt):
+            yield node, f"{_text(node)} is never run, so that it makes no rules: write a for statement"
+        elif not _is_rule(node) and self._is_rows(node):
+            text = _text(node)
+            yield (
+                node,
+                f"{text} is in no rule, so that nothing comes of it: write t <= {text}, or leave it out",
+            )
+
+    def _is_rows(self, node: ast.expr | None, within: frozenset[str] = frozenset()) -> bool:
+        """Whether its value is surely rows, columns, or the value of a lattice."""
+        if isinstance(node, ast.Name):
+            values = self.given.get(node.id)
+            if not values or node.id in within:
+                return False
+            return all(self._is_rows(one, within | {node.id}) for one in values)
+        if isinstance(node, ast.Attribute):
+            return self._is_collection(node) or self._is_rows(node.value, within)
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name):
+                maker = self.around.get(node.func.id)
+                is_maker = getattr(maker, "__name__", "") in _MAKERS and node.func.id not in self.given
+                return is_maker and getattr(maker, "__module__", "") == "syndicate.bloom.rules.expression"
+            method = node.func.attr if isinstance(node.func, ast.Attribute) else "define"
+            return method != "define" and self._is_rows(node.func, within)
+        if isinstance(node, ast.BinOp):
+            return self._is_rows(node.left, within) or self._is_rows(node.right, within)
+        if isinstance(node, ast.UnaryOp):
+            return not isinstance(node.op, ast.Not) and self._is_rows(node.operand, within)
+        if isinstance(node, ast.IfExp):
+            return self._is_rows(node.body, within) and self._is_rows(node.orelse, within)
+        if isinstance(node, ast.Compare):
+            return not _is_rule(node) and self._is_rows(node.left, within)
+        return False
+
+    def _is_collection(self, node: ast.Attribute) -> bool:
+        """Whether it is ``self.name``, or ``self.module.name``, of a collection."""
+        path: list[str] = [node.attr]
+        value = node.value
+        while isinstance(value, ast.Attribute):
+            path.append(value.attr)
+            value = value.value
+        if not isinstance(value, ast.Name) or value.id != self.of or self.given.get(self.of) != [None]:
+            return False
+        part: object = self.program
+        for name in reversed(path):
+            if not isinstance(part, Namespace):
+                return False
+            part = vars(part).get(name)
+        return isinstance(part, Head)
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The statements of a function, those of functions in it left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.stmt):
+            yield node
+        yield from _statements(node)
+
+
+def _is_rule(node: ast.expr) -> bool:
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], _RULES)
+
+
+def _text(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _enclosed(block: FunctionType) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=True):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:  # not yet assigned
+            values[name] = None
+    return values
+
+
+# --------------------------------------------------------------------------------------------------- blocks and modules
+
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -132,3 +351,39 @@ def blocks_of(cls: type, mark: str) -> Iterator[str]:
             if is_marked(value, mark):
                 seen[name] = None
     return iter(seen)
+
+
+# ------------------------------------------------------------------------------------------ bodies of programs' classes
+
+
+class Body(dict[str, object]):
+    """The names of a class while it is written."""
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        old = self.get(name)
+        if old is not None and old is not value and (_declares(old) or _declares(value)):
+            raise BloomDeclaration(f"{here()}: {name} is there already in this class: give one of the two another name")
+        super().__setitem__(name, value)
+
+
+def _declares(value: Value) -> bool:
+    """Whether a name in a class stands for a part of the program: a collection, a module, a block."""
+    return isinstance(value, (Declaration, Imported)) or is_marked(value, "bloom") or is_marked(value, "bootstrap")
+
+
+if TYPE_CHECKING:
+    _Abstract = ABCMeta
+else:
+    _Abstract = type(Protocol)  # an ABCMeta; any other could not be mixed with a protocol
+
+
+class ProgramClass(_Abstract):
+    """The class of programs' classes, which may be abstract, and name protocols that they follow."""
+
+    __instancecheck__ = ABCMeta.__instancecheck__
+    __subclasscheck__ = ABCMeta.__subclasscheck__
+
+    @classmethod
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: object) -> Body:
+        """The body to be filled."""
+        return Body()

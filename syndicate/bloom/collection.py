@@ -2,30 +2,118 @@
 
 The same object is both.  While a program is made, operators record rules; afterwards ``t <= rows`` and
 ``t.insert(rows)`` give rows to the next tick, and ``sorted(t)``, ``len(t)``, ``row in t`` look.
+
+Rows of terms, as rules make them, ``coll <= self.votes.to_collection(f)``, ``done.when_true(lambda: [row])``.
+
+>>> from syndicate.lattice import Map, Max, Set
+>>> rows_of(Set(["ann", ("bob", 2)])), rows_of(Map({"k": Max(1)})), rows_of(Max(3)), rows_of(None)
+([('ann',), ('bob', 2)], [('k', Max(1))], [(Max(3),)], [])
+
+A list of rows is those rows; a tuple is one row, and so is a list that holds no row (the paper's
+``when_true { [ADDR] }``); any other single value is a row of one column.
+
+Source: Conway et al. 2012, figure 1 (``when_true``); ``docs/design/bloom.md``, "Lattices in programs".
+
+Schemas: what the class of a program says of its collections, ``table(["key"], ["val"])``.
+
+A declaration is a class attribute of a program; each instance of the program makes a
+:class:`~syndicate.bloom.collection.Collection` of it.  Columns before the arrow (the first list) are the key and
+determine those of the second list.
+
+>>> channel(["@dst", "src"], ["payload"]).location, table([], ["x"]).keys, table().columns
+(0, 0, ('key', 'val'))
+>>> channel(["dst", "src"])  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+syndicate.errors.BloomDeclaration: ...a channel has one column marked @, its location, but this has none: ...
+
+A value column may hold lattice values, which are merged where keys are equal.  To name the lattice of a column,
+``table(["from", "to"], ["cost"], cost=lmin)``, is to have plain values made such, and others refused.
+
+Source: Alvaro et al. 2011a, "State in Bloom"; ``docs/design/bloom.md``, "Collections and operators".
+
+Lattices in declarations: ``votes = lset()``, for the built-in ones and for any that a user defines.
+
+A lattice that is declared is a variable of a program: at its bottom first, and growing from tick to tick.
+
+>>> from syndicate.bloom import Bloom, bloom, lbool, lmax, lset, scratch
+>>> class Quorum(Bloom):
+...     vote = scratch(["voter"], []); voters = lset(); count = lmax(); done = lbool()
+...     @bloom
+...     def rules(self):
+...         self.voters <= self.vote.map(lambda v: v.voter)
+...         self.count <= self.voters.size()
+...         self.done <= self.count.gt_eq(2)
+>>> p = Quorum(); p.vote <= [("ann",), ("bob",)]; p.tick(); p.count.reveal(), p.done.reveal()
+(2, True)
+
+A lattice of your own, ``class Longest(Lattice)`` with ``wrapper_name = "llongest"``, is declared by
+``lattice(Longest)``, or by the function of its keyword, ``from syndicate.bloom import llongest``.  Let
+``assert_laws(Longest, [values])`` of :mod:`syndicate.lattice` look for a counterexample first.
+
+Source: Conway et al. 2012, "Language concepts" and "User-defined lattices" (``wrapper_name``);
+``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import evolve
 
 from syndicate import plan
-from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind
-from syndicate.bloom.row import Names, Row, fitted_all, row_type
-from syndicate.bloom.rule import Recorded, check_operator
-from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
-from syndicate.bloom.rules.expression import Expression, Product, body_of, literal_of, made, to_expression
-from syndicate.bloom.rules.head import Head, Owner, is_merging, redirect
-from syndicate.bloom.rules.join import Factor
-from syndicate.bloom.rules.side import Side
-from syndicate.bloom.rules.term import Term
-from syndicate.bloom.rules.term_rows import lifted_rows
-from syndicate.bloom.site import here, place
-from syndicate.errors import IllegalRule, RowMisfit, SyndicateError
+from syndicate.bloom.declaration import (
+    SENT,
+    TABLES,
+    Declaration,
+    Kind,
+    Names,
+    Recorded,
+    Row,
+    check_operator,
+    fitted_all,
+    here,
+    is_row,
+    place,
+    row_type,
+)
+from syndicate.bloom.rules.expression import (
+    ComputedRows,
+    Expression,
+    Product,
+    body_of,
+    computed_rows,
+    literal_of,
+    made,
+    to_expression,
+)
+from syndicate.bloom.rules.function import failure, lattice_columns, made_lattices, takes
+from syndicate.bloom.rules.reading import of_elements
+from syndicate.bloom.rules.symbols import Factor, Head, Owner, Side, is_merging, redirect
+from syndicate.bloom.rules.term import (
+    CompletedTerm,
+    Term,
+    TermExpression,
+    called,
+    conversions,
+    has_entries,
+    lattice_of,
+    plan_of,
+)
+from syndicate.errors import BloomDeclaration, IllegalRule, RowMisfit, SyndicateError
 from syndicate.flow.element import Key, Typed, key_of, natural
+from syndicate.lattice import Bag, Bool, Clock, DomPair, LastWriter, Map, Max, Min, Pair, PosSet, Set, to_collection
+from syndicate.lattice.lattice import LATTICES, Lattice
+from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
+
+if TYPE_CHECKING:
+    from syndicate.bloom.rules.term import Cell
+
+
+# ---------------------------------------------------------------------------------------------------------- collections
 
 
 class Collection(Head, Expression):
@@ -267,3 +355,246 @@ def two_in_one(reads: Collection, writes: Collection) -> Collection:
     joint._factor = Factor(reads._factor.rows, (Side(joint, reads.tabname, reads.cols, reads.cols),))
     redirect(joint, writes)
     return joint
+
+
+# --------------------------------------------------------- rows of terms, as rules make them, ``coll <= self.votes.to_c
+
+
+def rows_of(value: Value) -> list[Value]:
+    """What a term returns, as rows."""
+    if value is None:
+        return []
+    if isinstance(value, (Set, Map)):
+        return to_collection(value)
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if type(value) is tuple or isinstance(value, (Lattice, str, bytes)) or not hasattr(value, "__iter__"):
+        return [value if type(value) is tuple else (value,)]
+    items = list(value)
+    if type(value) is list and items and not any(map(is_row, items)):
+        return [tuple(items)]
+    return [item if is_row(item) else (item,) for item in items]
+
+
+def lifted_rows(
+    term: Term, function: Callable[..., Value] | None, columns: Iterable[str] | None, site: str
+) -> Expression:
+    """The rows of a term, which *function* makes of each of its elements."""
+    cls = lattice_of(term)
+    pairs = has_entries(term)
+    counted = cls is not None and not issubclass(cls, (Set, Map)) and hasattr(cls, "_missing")
+    if counted:  # how often something is there may change, so that the rows are no set that only grows
+        term, pairs = called(term, "reveal", (), {}), True
+    if function is not None:
+        takes(function, 1 + pairs, "a key and a value" if pairs else "an element", site)
+        why = next(iter(of_elements(function, cls, rows=True).values()), "")
+        term = CompletedTerm(term, why) if why else term
+
+    def rows(value: Value) -> list[Value]:
+        lifted = rows_of(value)
+        if function is None:
+            return [(row,) for row in lifted]
+        try:
+            if pairs:
+                made_of = [function(*row) for row in lifted]
+            else:
+                made_of = [function(row[0] if type(row) is tuple and len(row) == 1 else row) for row in lifted]
+        except Exception as error:
+            raise failure(site, error, value) from error
+        return [(row,) for row in made_of if row is not None]
+
+    factor = made(TermExpression(plan_of(term), term, ("row",), rows), str(term))
+    return computed_rows(factor, ComputedRows(lambda row: row[0], False, None), site, columns)
+
+
+conversions.rows = lifted_rows
+
+
+# -------------------------------------------------------------------------------------------------------------- schemas
+
+
+class Schema(Declaration):
+    """The declaration of a collection of rows."""
+
+    if TYPE_CHECKING:  # an instance has the collection in its place
+
+        def __get__(self, instance: object, owner: type) -> Collection: ...
+
+
+_NONE: Final[Mapping[str, object]] = {}
+ColumnNames: TypeAlias = Sequence[str] | None
+
+
+def _declared(kind: Kind, keys: Value, values: Value, lattices: Mapping[str, object] = _NONE, **more: Value) -> Schema:
+    site = here()
+    if isinstance(keys, str) or isinstance(values, str):
+        raise BloomDeclaration(f"{site}: columns are lists of names: {kind.name.lower()}(['key'], ['val'])")
+    first = ["key"] if keys is None and values is None else list(keys or ())
+    second = ["val"] if keys is None and values is None else list(values or ())
+    marked = [at for at, name in enumerate([*first, *second]) if isinstance(name, str) and name.startswith("@")]
+    names = [name[1:] if isinstance(name, str) and name.startswith("@") else name for name in [*first, *second]]
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+            raise BloomDeclaration(
+                f"{site}: a column's name is an identifier without a leading underscore, not {name!r}"
+            )
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise BloomDeclaration(f"{site}: the column {twice[0]!r} is there twice: rename one of the two")
+    if kind is Kind.CHANNEL and len(marked) != 1:
+        count = "none" if not marked else f"{len(marked)}"
+        raise BloomDeclaration(
+            f"{site}: a channel has one column marked @, its location, but this has {count}: "
+            f"the columns are {listed(names)}. Mark the address: channel(['@{names[0] if names else 'to'}', ...])"
+        )
+    if kind is not Kind.CHANNEL and marked:
+        raise BloomDeclaration(f"{site}: @{names[marked[0]]}: only a channel's column is a location: leave out the @")
+    held = dict(_lattice_of(name, given, names, len(first), site) for name, given in lattices.items())
+    at = marked[0] if marked else None
+    return Schema(kind, tuple(names), len(first), at, site=site, lattices=held, **more)
+
+
+def _lattice_of(name: str, given: object, names: Sequence[str], keys: int, site: str) -> tuple[str, type[Lattice]]:
+    """A column with its lattice, which is given as a class, or as what declares it."""
+    column = name[:-1] if name not in names and name.endswith("_") else name
+    cls = getattr(given, "lattice", given)
+    if column not in names:
+        raise BloomDeclaration(f"{site}: there is no column {name!r}{meant(name, names)}; there are {listed(names)}")
+    if not isinstance(cls, type) or not issubclass(cls, Lattice):
+        raise BloomDeclaration(f"{site}: {name}= takes a lattice, such as lmin or a subclass of Lattice, not {given!r}")
+    if names.index(column) < keys:
+        raise BloomDeclaration(
+            f"{site}: the column {name!r} belongs to the key, and a lattice value, which grows, cannot: put it into "
+            "the second list"
+        )
+    return column, cls
+
+
+def table(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
+    """Rows that stay until they are deleted."""
+    return _declared(Kind.TABLE, keys, values, lattices)
+
+
+def durable(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
+    """A table in the file of ``Program(state=path)``: its rows are there again after the first tick of the next run."""
+    return _declared(Kind.DURABLE, keys, values, lattices)
+
+
+def scratch(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
+    """Rows that are there for one tick."""
+    return _declared(Kind.SCRATCH, keys, values, lattices)
+
+
+def temp(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
+    """A scratch; without columns it has those of the first rule that writes it."""
+    declared = _declared(Kind.TEMP, keys, values, lattices)
+    return declared if keys is not None or values is not None else Schema(Kind.TEMP, site=declared.site)
+
+
+def interface(direction: str, keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
+    """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there."""
+    kinds = {"input": Kind.INPUT, "output": Kind.OUTPUT}
+    if direction not in kinds:
+        raise BloomDeclaration(f"{here()}: an interface is 'input' or 'output', not {direction!r}")
+    return _declared(kinds[direction], keys, values, lattices)
+
+
+def channel(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
+    """Rows that are sent to the address in the column marked ``@``, and are there for one tick when they arrive.
+
+    Without columns it has ``address`` and ``val``, both of the key, so that messages do not contradict each other.
+    """
+    return _declared(Kind.CHANNEL, ["@address", "val"] if keys is None and values is None else keys, values, lattices)
+
+
+def loopback(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
+    """A channel to the program itself: never in the same tick."""
+    return _declared(Kind.LOOPBACK, keys, values, lattices)
+
+
+def stdio(*, read: bool = False) -> Schema:
+    """Lines of a terminal: written by ``<~``; with *read*, where the program runs, standard input's are ``(line,)``."""
+    return _declared(Kind.STDIO, ["line"], [], reads=read)
+
+
+def periodic(period: object = 1.0) -> Schema:
+    """A row ``(key, val)``, a number and the time, about every *period* seconds."""
+    if not isinstance(period, (int, float)) or isinstance(period, bool) or period <= 0:
+        raise BloomDeclaration(f"{here()}: a period is a number of seconds above 0, not {period!r}")
+    return _declared(Kind.PERIODIC, ["key"], ["val"], period=float(period))
+
+
+def file_reader(path: str | Path) -> Schema:
+    """The lines of a file, ``(lineno, text)`` from 0, read again when it has changed."""
+    return _declared(Kind.FILE, ["lineno"], ["text"], path=Path(path))
+
+
+def const(keys: ColumnNames = None, values: ColumnNames = None, *, rows: Iterable[Value] = ()) -> Schema:
+    """Rows that are always there and that nobody may write."""
+    return _declared(Kind.CONST, keys, values, rows=tuple(rows))
+
+
+def coll_expr(function: Callable[[], Iterable[Value]], keys: ColumnNames = None, values: ColumnNames = None) -> Schema:
+    """Rows that *function* gives, which is called at the start of each tick."""
+    if not callable(function):
+        raise BloomDeclaration(f"{here()}: coll_expr takes a function without arguments, not {function!r}")
+    return _declared(Kind.CALLED, keys, values, call=function)
+
+
+# --------------------------------------------------------------------------------------------- lattices in declarations
+
+
+class Variable(Declaration):
+    """The declaration of a lattice."""
+
+    if TYPE_CHECKING:  # an instance has the variable in its place
+
+        def __get__(self, instance: object, owner: type) -> Cell: ...
+
+
+class Declaring:
+    """Declares variables of one lattice: ``lset()``; as ``cost=lset`` it names the lattice of a column."""
+
+    def __init__(self, lattice: type[Lattice]) -> None:
+        """Of a lattice."""
+        self.lattice = lattice
+
+    def __call__(self, *values: object) -> Variable:
+        """A variable, to be an attribute of a program's class; raises :class:`BloomDeclaration` for *values*."""
+        if values:
+            raise BloomDeclaration(
+                f"{here()}: {self}() takes no value, since a lattice begins at its bottom: merge one in a method "
+                "marked @bootstrap, or from outside: p.x <= value"
+            )
+        return Variable(Kind.LATTICE, ("value",), 0, lattices={"value": self.lattice}, site=here())
+
+    def __repr__(self) -> str:
+        return self.lattice.wrapper_name
+
+
+lbool, lmax, lmin, lset, lpset = Declaring(Bool), Declaring(Max), Declaring(Min), Declaring(Set), Declaring(PosSet)
+lbag, lmap, lpair, ldom = Declaring(Bag), Declaring(Map), Declaring(Pair), Declaring(DomPair)
+lclock, llww = Declaring(Clock), Declaring(LastWriter)
+
+
+def lattice(lattice_class: object) -> Variable:
+    """A variable of a lattice, which is given by its class or by its keyword.
+
+    Raises :class:`BloomDeclaration` for what is not a lattice.
+
+    >>> lattice("lset").lattices["value"].__name__
+    'Set'
+    """
+    cls = LATTICES.get(lattice_class) if isinstance(lattice_class, str) else lattice_class
+    if not isinstance(cls, type) or not issubclass(cls, Lattice) or not hasattr(cls, "wrapper_name"):
+        raise BloomDeclaration(
+            f"{here()}: {lattice_class!r} is no lattice{meant(lattice_class, LATTICES)}: give a subclass of "
+            f"Lattice, or one of {listed(sorted(LATTICES))}"
+        )
+    return Declaring(cls)()
+
+
+def declaring(keyword: str) -> Declaring | None:
+    """What declares the lattice of a keyword; None if there is no such lattice."""
+    cls = LATTICES.get(keyword)
+    return None if cls is None else Declaring(cls)

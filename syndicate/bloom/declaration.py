@@ -1,24 +1,214 @@
 """Declarations: the kinds of collections, and what is declared of one.
 
-:mod:`syndicate.bloom.schema` has the functions that make them, which stand in the class of a program.
+:mod:`syndicate.bloom.collection` has the functions that make them, which stand in the class of a program.
 
 Source: Alvaro et al. 2011a, "State in Bloom"; ``docs/design/bloom.md``, "Collections and operators".
+
+Rows: what a function in a rule sees of a tuple, and what is made of what it gives.
+
+A row is a tuple whose columns are attributes too; a column whose name is a Python keyword has an underscore after it.
+In the circuit, and in a user's hands after a tick, rows are plain tuples, so that a tick does not make objects that
+nobody looks at.
+
+>>> link = row_type(("from", "to"))
+>>> row = link(("a", "b")); row.to, row.from_, row[0], row == ("a", "b")
+('b', 'a', 'a', True)
+>>> fitted([1], ("a", "b"), "rules.py:3"), fitted(None, ("a",), "")
+((1, None), None)
+
+Contract: a shorter row is filled with None, None is no row, a longer one is refused.
+
+Source: ``docs/design/bloom.md``, "Rows and keys".
+
+Sites: where in a user's file a rule, a function of a rule or a declaration is, for messages.
+
+A user's file is any that is neither of this package nor of Python's library; the programs of ``bloom/library`` are
+users as all others.
+
+>>> site_of(lambda: None).count(":")
+1
+
+Rules: a collection, an operator and an expression, and where it was written.
+
+Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Collections and operators".
+
+Namespaces: a program as its rules know it, an object whose attributes are collections, lattices and modules.
+
+The class of programs is derived from :class:`Namespace`, so that a function which is read finds out that it has a
+program before it (:mod:`~syndicate.bloom.rules.abstract_value`), and a block finds what runs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import copy
+import keyword
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
+from functools import cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard
 
 from attrs import field, frozen
 
-from syndicate.bloom.row import Names
-from syndicate.bloom.site import here
-from syndicate.errors import BloomDeclaration
+from syndicate import plan
+from syndicate.errors import BloomDeclaration, IllegalRule, RowMisfit, SyndicateError
 from syndicate.lattice.lattice import Lattice
 from syndicate.values.value import Value
+
+# ----------------------------------------------------------------------------------------------------------------- rows
+
+
+Names: TypeAlias = tuple[str, ...]
+
+
+class Row(tuple[Value, ...]):
+    """A tuple with columns."""
+
+    __slots__ = ()
+    columns_: Names = ()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Value: ...
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={value!r}" for name, value in zip(self.columns_, self, strict=False))
+        return f"({inner})"
+
+
+@cache
+def row_type(columns: Names) -> type[Row]:
+    """The class of the rows over some columns."""
+    body: dict[str, object] = {"__slots__": (), "columns_": columns}
+    for place, name in enumerate(columns):
+        body[f"{name}_" if keyword.iskeyword(name) else name] = property(itemgetter(place))
+    return type("Row", (Row,), body)
+
+
+_SEQUENCES: Final = frozenset({tuple, list})
+
+
+def is_row(row: object) -> TypeGuard[Sequence[Value]]:
+    """Whether it can be one."""
+    return type(row) in _SEQUENCES or isinstance(row, Row)
+
+
+def plain(row: Iterable[Value]) -> tuple[Value, ...]:
+    """The same as nothing but exact tuples, inside as well."""
+    return tuple([plain(item) if isinstance(item, (Row, list)) or type(item) is tuple else item for item in row])
+
+
+def fitted(given: object, columns: Names, site: str) -> tuple[Value, ...] | None:
+    """The row that is meant, None for none; raises :class:`RowMisfit`."""
+    if given is None:
+        return None
+    if not is_row(given):
+        raise RowMisfit(
+            f"{site}: {given!r} is no row: a tuple is needed, of {', '.join(columns)}"
+            f"{f', as in ({given!r},)' if isinstance(given, (str, int)) else ''}"
+        )
+    row = plain(given)
+    if len(row) > len(columns):
+        raise RowMisfit(f"{site}: {row!r} has {len(row)} columns, but there are {len(columns)}: {', '.join(columns)}")
+    return row if len(row) == len(columns) else row + (None,) * (len(columns) - len(row))
+
+
+def fitted_all(given: object, columns: Names, site: str) -> list[tuple[Value, ...]]:
+    """Rows of anything that holds some: of a mapping, its pairs; raises :class:`RowMisfit`."""
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise RowMisfit(f"{site}: {given!r} holds no rows: give an iterable of tuples, of {', '.join(columns)}")
+    rows = given.items() if hasattr(given, "items") else given
+    if type(given) is tuple and given and not any(is_row(one) or one is None for one in given):
+        raise RowMisfit(f"{site}: {given!r} is one row: give a list of rows, [{given!r}]")
+    return [row for one in rows if (row := fitted(one, columns, site)) is not None]
+
+
+# ---------------------------------------------------------------------------------------------------------------- sites
+
+
+_OURS: Final = str(Path(__file__).parents[1]) + os.sep
+_LIBRARY: Final = str(Path(__file__).parent / "library") + os.sep
+
+
+_MADE: Final = "<attrs generated"
+"""The names of the files with the constructors of our classes begin so."""
+
+
+_PYTHON: Final = str(Path(os.__file__).parent) + os.sep
+_INSTALLED: Final = tuple(f"{_PYTHON}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+
+
+@cache
+def is_users(file: str) -> bool:
+    """Whether a file is a user's."""
+    if file.startswith((_OURS, _MADE)):
+        return file.startswith(_LIBRARY)
+    return not file.startswith(_PYTHON) or file.startswith(_INSTALLED)
+
+
+def here() -> str:
+    """The file and line of the innermost caller that is a user's."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def raised_at(error: BaseException, otherwise: str = "") -> str:
+    """The file and line of a user's at which an error was raised: the innermost; *otherwise* if there is none."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        if is_users(name := trace.tb_frame.f_code.co_filename):
+            found = f"{name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found or otherwise or here()
+
+
+@contextmanager
+def placing(site: str = "") -> Iterator[None]:
+    """A user's mistake that is raised in here is raised with its place: *site*, or the user's line that led to it.
+
+    >>> with placing("rules.py:3"):
+    ...     raise SyndicateError("two columns have one name")
+    Traceback (most recent call last):
+    syndicate.errors.SyndicateError: rules.py:3: two columns have one name
+    """
+    try:
+        yield
+    except SyndicateError as error:
+        place(error, site)
+        raise
+
+
+def place(error: SyndicateError, site: str = "") -> None:
+    """Let an error name its place, if it does not yet: *site*, or the user's line that led to it."""
+    where, text = site or raised_at(error), str(error)
+    if f"{where.rpartition(':')[0]}:" not in text:
+        error.args = (f"{where}: {text}", *error.args[1:])
+
+
+def placed(error: SyndicateError, where: str) -> SyndicateError:
+    """The same error, with the place in a rule.
+
+    >>> placed(SyndicateError("it cannot be."), "rules.py:3")
+    SyndicateError('rules.py:3: it cannot be. The tick did not happen')
+    """
+    again = copy.copy(error)
+    again.args = (f"{where}: {str(error).rstrip('.')}. The tick did not happen", *error.args[1:])
+    return again
+
+
+def site_of(function: Callable[..., Value]) -> str:
+    """The file and line at which a function begins."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else here()
+
+
+# --------------------------------------------------------------------------------------------------------- declarations
 
 
 class Kind(Enum):
@@ -92,3 +282,90 @@ class Declaration:
     def shape(self) -> tuple[Value, ...]:
         """What must be the same if two modules declare one collection."""
         return (self.kind, self.columns, self.keys, self.location, tuple(sorted(self.lattices.items(), key=str)))
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
+
+
+MEANING = {
+    "=": "define(): all of it, in this tick",
+    "<=": "<=: in this tick",
+    "<+": "<+: in the next tick",
+    "<-": "<-: deleted in the next tick",
+    "<+-": "<+-: replaces the row of its key in the next tick",
+    "<~": "<~: sent, at some later time",
+}
+
+
+@frozen(eq=False)
+class Rule:
+    """``head <op> body``; *block* is the method that has it, *number* its place in the program, from 1."""
+
+    head: str
+    op: str
+    body: plan.Expression
+    site: str
+    block: str
+    number: int
+
+    @property
+    def target(self) -> str:
+        """The relation of the plan that it derives: the collection itself, or one of what is to come of it."""
+        return self.head if self.op in ("<=", "=") else f"{self.head} {self.op}"
+
+    def reads(self) -> list[plan.Occurrence]:
+        """The collections that are read, and what is not monotone about it."""
+        return plan.occurrences(self.body)
+
+    def __str__(self) -> str:
+        read = ", ".join(dict.fromkeys(one.name for one in self.reads())) or "values"
+        return f"{self.site}: {self.head} {self.op} {read}"
+
+
+def check_operator(op: str, name: str, kind: Kind, site: str) -> None:
+    """Raise :class:`IllegalRule` where a collection of this kind takes no such rule."""
+    legal = OPERATORS[kind]
+    if op in legal:
+        return
+    if legal:
+        remedy = f"a {kind.value} takes {'; '.join(MEANING[one] for one in legal)}"
+        if kind is Kind.LATTICE:
+            remedy += ". It only grows, and is sent as a column of a channel's row"
+    else:
+        remedy = f"no rule may write a {kind.value}: write to a table or a scratch, and join it with {name}"
+    raise IllegalRule(f"{site}: {name} is a {kind.value}, which cannot stand on the left of {op}: {remedy}")
+
+
+class Recorded:
+    """What an operator gives while a program is made: nothing to go on with."""
+
+    def __init__(self, rule: Rule) -> None:
+        """Of the rule that was recorded."""
+        self.rule = rule
+
+    def __bool__(self) -> bool:
+        raise IllegalRule(
+            f"{self.rule.site}: a rule has no truth: write each rule as a statement of its own, not t <= a <= b, "
+            "nor with and, or, not"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------- namespaces
+
+
+class BlockRunner(Protocol):
+    """What runs the blocks of a program."""
+
+    def run(self, cls: type, block: Callable[[], object]) -> None:
+        """Run a block of a class, which may run one of an ancestor."""
+
+
+class Namespace:
+    """A program, or a module of one."""
+
+    _blocks: BlockRunner
+
+
+def run_block(program: Namespace, cls: type, block: Callable[[], object]) -> None:
+    """Run a block of a program, which a class of its ancestors has."""
+    program._blocks.run(cls, block)

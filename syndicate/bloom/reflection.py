@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from syndicate.bloom.block import bootstrap
+from syndicate.bloom.collection import const
 from syndicate.bloom.declaration import Kind
-from syndicate.bloom.instance import instance_of
 from syndicate.bloom.program import Bloom
-from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
-from syndicate.bloom.schema import const
+from syndicate.bloom.rules.symbols import declaration_of, key_count, kind_of
+from syndicate.bloom.tick.runtime import instance_of
 from syndicate.flow.element import key_of
 from syndicate.graph import components
 from syndicate.values.value import Value

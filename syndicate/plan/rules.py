@@ -83,10 +83,10 @@ from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Condition, Co
 # --------------------------------------------------------------------------------------------------------------- growth
 
 
-Kind: TypeAlias = type[Lattice] | str | None
+ColumnValue: TypeAlias = type[Lattice] | str | None
 """A lattice, or None if it is not known which; a text where not even that is sure, as of what functions make."""
 
-Growing: TypeAlias = Mapping[str, Kind]
+Growing: TypeAlias = Mapping[str, ColumnValue]
 """Attributes whose values may grow."""
 
 NOTHING: Growing = {}
@@ -144,7 +144,7 @@ class Growth:
                 return {**by, **{name: _lattice(cls) for name, cls in folds.items()}}
             case Map() | FlatMap() | NonMonotone():
                 return NOTHING
-        merged: dict[str, Kind] = {}
+        merged: dict[str, ColumnValue] = {}
         for part in this.parts():
             for name, kind in self.of(part).items():
                 if name in this.heading:
@@ -195,7 +195,7 @@ def _lattice(cls: object) -> type[Lattice] | None:
     return cls if isinstance(cls, type) and issubclass(cls, Lattice) else None
 
 
-def _kinds(scalar: Scalar, grows: Growing) -> list[Kind]:
+def _kinds(scalar: Scalar, grows: Growing) -> list[ColumnValue]:
     """The lattice of a scalar, in a list; empty if it does not grow, or is looked at where it must be complete."""
     match scalar:
         case Attr():

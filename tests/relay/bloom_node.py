@@ -14,7 +14,7 @@ from functools import partial
 from relay import connect
 from syndicate import Ref, current_facet, dataspace, linked_task, on_stop, run, stop_actor
 from syndicate.bloom import Bloom, Row, bloom, channel, interface, periodic, scratch, table
-from syndicate.bloom.agent.console import read_lines
+from syndicate.bloom.agent.agent import read_lines
 
 
 class Delivery(Bloom):

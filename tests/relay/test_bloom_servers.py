@@ -28,7 +28,7 @@ from syndicate import (
     sync,
 )
 from syndicate.bloom import Bloom, bloom, channel, scratch, table
-from syndicate.bloom.agent.packet import Packet
+from syndicate.bloom.agent.ports import Packet
 from tests.relay.bloom_node import Delivery
 from tests.relay.commands import Process, Server, Start, end
 from tests.test_examples import Program, program

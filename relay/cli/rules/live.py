@@ -21,7 +21,7 @@ from relay.client import connect
 from syndicate.actors.system import run
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor
 from syndicate.bloom import Bloom
-from syndicate.bloom.agent.console import read_lines
+from syndicate.bloom.agent.agent import read_lines
 from syndicate.bloom.event_log import EventLog as BloomLog
 from syndicate.bloom.event_log import together as bloom_together
 from syndicate.bloom.event_log import together_to_json

@@ -20,7 +20,7 @@ import click
 from relay.named import load_module
 from syndicate.bloom import Bloom, Kind
 from syndicate.bloom.event_log import EventLog, replay
-from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.rules.symbols import kind_of
 from syndicate.bloom.state.store import IN_MEMORY
 from syndicate.dedalus import Program, Schedule
 from syndicate.errors import OutputError, ProgramNotFound, ScheduleError, SyndicateError, TextError

@@ -5,7 +5,7 @@ else.  Rows from outside, messages, firings of timers and deferred rows make it 
 brought them; what a tick sends and asserts goes out with that turn.  If one more tick has something to do, it is a
 turn of its own, so that endless programs leave others their time.
 
-**Addresses.**  A row of a channel is a :class:`~syndicate.bloom.agent.packet.Packet`, sent to the program's dataspace
+**Addresses.**  A row of a channel is a :class:`~syndicate.bloom.agent.ports.Packet`, sent to the program's dataspace
 and observed there by whoever has the address.  So an address is a name that those who share a dataspace agree on, and
 whether the dataspace is in the process or behind the relay makes no difference.  Where there are several, such as two
 servers, ``listen_at(ds)`` lets a program be reached at a further one, and ``send_via(ds, address, ...)`` sends what is
@@ -35,30 +35,45 @@ it as an error, once, with its file and line.
 Contract: ticks never overlap; what was sent to a program in one turn is there in one tick, unless two rows have one
 key (:mod:`~syndicate.bloom.state.inbox`), a row is refused, or a filter decides otherwise; timers stop with the facet;
 ``halt`` stops the facet.
+
+The console: lines of standard input and output, for programs that have a terminal.
+
+Those that come in are read by a thread, since a terminal, a pipe and a file are read in one way by nothing else; and by
+``os.read``, so that no lock of Python's is held while nobody types, and the process may end.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+import trio
+
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import after, now
 from syndicate.actors.turn import current, expect_ref
 from syndicate.actors.verbs import on_stop_or_crash, react, trio_task
-from syndicate.bloom.agent.console import read_lines
-from syndicate.bloom.agent.packet import Packet, arrived
-from syndicate.bloom.agent.ports import Conclusions, Receiver, RowsAsserted, RowsSent, Sends
-from syndicate.bloom.agent.quarantine import UntrustedRow, deferred, take_back
+from syndicate.bloom.agent.ports import (
+    Conclusions,
+    Packet,
+    Receiver,
+    RowsAsserted,
+    RowsSent,
+    Sends,
+    UntrustedRow,
+    arrived,
+    deferred,
+    take_back,
+)
 from syndicate.bloom.collection import Collection, taken_rows
 from syndicate.bloom.declaration import Kind
-from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
-from syndicate.bloom.state.contents import Contents
-from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import NOTHING, ScratchState
+from syndicate.bloom.rules.symbols import declaration_of, key_count, kind_of
+from syndicate.bloom.state.state import NOTHING, Contents, Merged, ScratchState
 from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import (
     IllegalRule,
@@ -75,6 +90,44 @@ from syndicate.hosting import Routes, quarantine
 from syndicate.values.absent import form_of, outward
 from syndicate.values.pattern import capture
 from syndicate.values.value import Ref, Value
+
+# ---------------------------------------------------------------------------------------------------------- the console
+
+
+async def read_lines(take: Callable[[str], object], fd: int = 0) -> bool:
+    r"""Give each line, without its end, to *take*, until the input ends; answers True, as a linked task that may end.
+
+    >>> import os, trio
+    >>> out, into = os.pipe(); _ = os.write(into, "one\nzwö\nthree".encode()); os.close(into)
+    >>> trio.run(read_lines, print, out)
+    one
+    zwö
+    three
+    True
+    """
+    rest = b""
+    while True:
+        read = await trio.to_thread.run_sync(partial(os.read, fd, 65536), abandon_on_cancel=True)
+        *lines, rest = (rest + read).split(b"\n")
+        if not read and rest:
+            lines.append(rest)
+        for line in lines:
+            take(line.decode(errors="replace").removesuffix("\r"))
+        if not read:
+            return True
+
+
+def write_line(text: str) -> None:
+    """Print a line, whatever strangers put into it: what the output has no bytes for is escaped."""
+    try:
+        print(text)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        print(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+# ----------------------------------------------------------------------------------------------- the agent of a program
+
 
 T = TypeVar("T")
 Ports: TypeAlias = Mapping[str, Mapping[str, Value]]

@@ -14,27 +14,163 @@ log says so.  So is, as long as it lasts, a second assertion of one key: the row
 
 What goes out is made by the program's own functions.  One that fails for a stranger's row has that row refused, if it
 has made a value of any other; one that has never made any is the program's mistake, and told as such.
+
+Packets: a row of a channel on its way through a dataspace.
+
+A row to the address *to* is the message ``<bloom-packet to channel [column ...]>``.  Who has that address observes all
+that begins so, whichever program, process or person sent it.  Columns are values as they are, but for two that a
+dataspace does not have: None is :data:`~syndicate.values.absent.ABSENT`, and a lattice value is the record that it
+always
+becomes there.
+
+>>> revived((ABSENT, ("a", 1)))
+(None, ('a', 1))
+>>> arrived(["a", 1], ("k", "v"), 1)
+Traceback (most recent call last):
+syndicate.errors.RowMisfit: ['a', 1] is no sequence of columns
+>>> arrived(("a",), ("k", "v"), 1)
+Traceback (most recent call last):
+syndicate.errors.RowMisfit: ('a',) has 1 columns, but there are 2: k, v
+
+Contract: what :func:`arrived` answers can be an element of a circuit; whatever else a peer sends raises
+:class:`RowMisfit`, and nothing else.
+
+Quarantine: rows of untrusted peers, sent or asserted, as what can be given to the next tick, and taken back.
+
+A tick that raises with such rows is attempted without them, and then with parts of them
+(:mod:`~syndicate.hosting`): the rows that it can do with are there in ticks of their own, in their order, as
+if they had been longer on the way.
+
+Only the tick in which a row comes can refuse it.  What one that was taken leads to later, by ``<+`` or when a timer
+fires, is the program's own; but rows that replace each other by ``<+-`` do so in ticks of their own.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol
+
+from attrs import frozen
 
 from syndicate.actors.turn import Turn
-from syndicate.bloom.agent.quarantine import UntrustedRow
-from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
-from syndicate.bloom.instance import Instance
+from syndicate.bloom.collection import Collection, notice
+from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind, Names, here, raised_at, site_of
 from syndicate.bloom.rules.function import takes
-from syndicate.bloom.rules.head import kind_of
-from syndicate.bloom.site import here, raised_at, site_of
-from syndicate.bloom.state.state import State
-from syndicate.bloom.tick.runtime import Runtime
-from syndicate.errors import BloomDeclaration, IllegalRule, PatternError, RuleFailed
-from syndicate.flow.element import Key, natural
+from syndicate.bloom.rules.symbols import kind_of
+from syndicate.bloom.state.state import RowState, State
+from syndicate.bloom.tick.runtime import Instance, Runtime
+from syndicate.errors import BloomDeclaration, IllegalRule, PatternError, RowMisfit, RuleFailed, short
+from syndicate.flow.element import ATOMS, Key, key_of, natural
 from syndicate.hosting import Asserted, Host, Output, Sent, pattern_for, reason, width
-from syndicate.values.value import Ref, Value, thaw
+from syndicate.lattice.lattice import Lattice, revive
+from syndicate.values.absent import ABSENT, inward
+from syndicate.values.record import record
+from syndicate.values.value import Ref, Value, is_record, thaw
+
+# -------------------------------------------------------------------------------------------------------------- packets
+
+
+@record("bloom-packet")
+class Packet:
+    """Sent: a *row* of the *channel* of the program whose address is *to*."""
+
+    to: Value
+    channel: str
+    row: tuple[Value, ...]
+
+
+def revived(value: Value) -> Value:
+    """A value as a part of a row, as :func:`~syndicate.values.absent.inward` has it, with lattice values."""
+    if type(value) is tuple:
+        return tuple([revived(part) for part in value])
+    return revive(value) if is_record(value) else inward(value)
+
+
+def arrived(value: Value, columns: Names, keys: int) -> Key:
+    """The key of the row that somebody sent, for some columns of which the first *keys* are the key."""
+    if type(value) is not tuple:
+        raise RowMisfit(f"{short(value)} is no sequence of columns")
+    if len(value) != len(columns):
+        raise RowMisfit(f"{short(value)} has {len(value)} columns, but there are {len(columns)}: {', '.join(columns)}")
+    if ATOMS.issuperset(map(type, value)) and ABSENT not in value:
+        return value
+    try:
+        row = revived(value)
+        key = key_of(row)
+    except Exception as error:  # a constructor of a user's lattice refuses what a stranger has made up, in its own way
+        raise RowMisfit(f"{short(value)} holds what no row can: {error}") from error
+    for name, part in zip(columns[:keys], row, strict=False):
+        if isinstance(part, Lattice):
+            raise RowMisfit(f"{short(value)} has a lattice value in the key column {name}")
+    return key
+
+
+# ----------------------------------------------------------------------------------------------------------- quarantine
+
+
+class Refusing(Protocol):
+    """The port of an assertion."""
+
+    def refused(self, row: Key) -> None:
+        """Let a row count for nothing as long as it is asserted."""
+
+
+@frozen(eq=False)
+class UntrustedRow:
+    """A row for the next tick, in *pending* of its collection's state: ``inserted``, ``upserted``, ``deleted``, or in
+    ``wanted``, which says whether it is *there* from now on; *port* is that of its assertion.
+    """
+
+    one: Collection
+    state: RowState
+    pending: str
+    row: Key
+    there: bool | None = None
+    port: Refusing | None = None
+
+    def _waiting(self) -> dict[Key, bool | None]:
+        rows: dict[Key, bool | None] = getattr(self.state, self.pending)
+        return rows
+
+    def give(self) -> None:
+        """Let it be in the next tick."""
+        self._waiting()[self.row] = self.there
+        notice(self.one, [self.row])
+
+    def drop(self) -> None:
+        """Let it not be."""
+        self._waiting().pop(self.row, None)
+
+    def ends(self) -> bool:
+        """Whether it is about a row that goes."""
+        return self.pending == "deleted" or self.there is False
+
+
+def deferred(sent: Mapping[str, Mapping[Key, int]]) -> dict[str, dict[Key, int]]:
+    """The new rows of ``<+`` and ``<+-``, by collection.
+
+    >>> deferred({"t <+": {("a",): 1}, "t <+-": {("b",): 1, ("c",): -1}, "t <-": {("d",): 1}})
+    {'t': {('a',): 1, ('b',): 1}}
+    """
+    rows: dict[str, dict[Key, int]] = {}
+    for sink, delta in sent.items():
+        name, _, operator = sink.partition(" ")
+        if operator in ("<+", "<+-"):
+            rows.setdefault(name, {}).update({row: 1 for row, weight in delta.items() if weight > 0})
+    return rows
+
+
+def take_back(runtime: Runtime, rows: Sequence[UntrustedRow]) -> None:
+    """Let rows not be in the next tick."""
+    for one in rows:
+        one.drop()
+    for collection, state in {one.one: one.state for one in rows}.items():
+        runtime.engine.noticed.pop(collection.tabname, None)
+        notice(collection, [*state.inserted, *getattr(state, "upserted", ())])
+
+
+# ---------------------------------------------------------------------------------------------------------------- ports
 
 
 class Receiver(Host):

@@ -38,8 +38,8 @@ from syndicate.actors.verbs import prevent_inert_check
 from syndicate.bloom.agent.agent import Agent, Ports
 from syndicate.bloom.agent.ports import check_ports
 from syndicate.bloom.collection import Collection
+from syndicate.bloom.declaration import Row
 from syndicate.bloom.insight.introspection import Introspection
-from syndicate.bloom.row import Row
 from syndicate.bloom.tick.runtime import Callback
 from syndicate.errors import AlreadyRunning, IllegalRule
 from syndicate.hosting import Start

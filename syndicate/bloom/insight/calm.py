@@ -50,13 +50,12 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from syndicate.bloom.declaration import SENT, TABLES, Kind
+from syndicate.bloom.declaration import SENT, TABLES, Kind, Rule
 from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
-from syndicate.bloom.instance import Instantiated, runtime_of
-from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.abstract_value import Unseen
-from syndicate.bloom.rules.head import declaration_of, kind_of
+from syndicate.bloom.rules.symbols import declaration_of, kind_of
+from syndicate.bloom.tick.runtime import Instantiated, runtime_of
 from syndicate.explain.derivation import named
 from syndicate.graph import reached
 

@@ -39,12 +39,11 @@ from typing import Final
 
 from attrs import frozen
 
-from syndicate.bloom.declaration import TABLES, Kind
+from syndicate.bloom.declaration import TABLES, Kind, Row
 from syndicate.bloom.insight.why import Reason, Reasons
-from syndicate.bloom.instance import Instantiated, runtime_of
-from syndicate.bloom.row import Row
-from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.rules.symbols import kind_of
 from syndicate.bloom.state.state import SentState
+from syndicate.bloom.tick.runtime import Instantiated, runtime_of
 from syndicate.errors import IllegalRule
 from syndicate.explain.derivation import said
 from syndicate.explain.witness import Fact

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator
 
 from syndicate import plan
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import Kind
+from syndicate.bloom.declaration import Kind, Rule
 from syndicate.bloom.insight.calm import Calm, analyse
 from syndicate.bloom.insight.why import Reason, why
 from syndicate.bloom.insight.why_not import Lack, why_not
-from syndicate.bloom.instance import Instantiated
-from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.rules.symbols import kind_of
+from syndicate.bloom.tick.runtime import Instantiated
 from syndicate.values.value import Value
 
 

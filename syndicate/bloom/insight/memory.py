@@ -17,11 +17,9 @@ from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
-from syndicate.bloom.declaration import TABLES
-from syndicate.bloom.instance import Instantiated, runtime_of
-from syndicate.bloom.row import Row
-from syndicate.bloom.rules.head import kind_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.declaration import TABLES, Row
+from syndicate.bloom.rules.symbols import kind_of
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.flow.element import Key, key_of
 
 

@@ -17,10 +17,9 @@ from functools import reduce
 
 from attrs import frozen
 
-from syndicate.bloom.row import Names
-from syndicate.bloom.rules.embedded import made_lattices
-from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import CellState, State
+from syndicate.bloom.declaration import Names
+from syndicate.bloom.rules.function import made_lattices
+from syndicate.bloom.state.state import CellState, Merged, State
 from syndicate.explain.derivation import Row
 from syndicate.flow.element import key_of
 from syndicate.lattice.lattice import Lattice, join

@@ -36,9 +36,8 @@ from attrs import field, frozen
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import SCRATCHES, Kind
 from syndicate.bloom.insight.calm import GROWING, reach_of
-from syndicate.bloom.instance import Instantiated, runtime_of
-from syndicate.bloom.rules.head import declaration_of, kind_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.rules.symbols import declaration_of, kind_of
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice.lattice import Lattice

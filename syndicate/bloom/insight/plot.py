@@ -43,12 +43,11 @@ from typing import Final, Protocol
 
 from attrs import frozen
 
-from syndicate.bloom.declaration import TABLES, Kind
+from syndicate.bloom.declaration import TABLES, Kind, Rule
 from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, analyse
 from syndicate.bloom.insight.introspection import lacking
-from syndicate.bloom.instance import Instantiated, runtime_of
-from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.rules.symbols import kind_of
+from syndicate.bloom.tick.runtime import Instantiated, runtime_of
 from syndicate.errors import IllegalRule
 from syndicate.flow.graph import dot_text, mermaid_text
 from syndicate.graph import components

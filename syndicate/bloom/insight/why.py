@@ -30,19 +30,14 @@ from attrs import frozen
 
 from syndicate import plan
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import Kind
+from syndicate.bloom.declaration import Kind, Rule, fitted_all, here
 from syndicate.bloom.insight.memory import since_in
 from syndicate.bloom.insight.merging import Merging, merging_of
-from syndicate.bloom.instance import Instance, Instantiated, instance_of
-from syndicate.bloom.row import fitted_all
-from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.head import key_count, kind_of
+from syndicate.bloom.rules.symbols import key_count, kind_of
 from syndicate.bloom.rules.term import TermExpression, place_of
-from syndicate.bloom.site import here
-from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import CellState, SentState, TableState
+from syndicate.bloom.state.state import CellState, Merged, SentState, TableState
 from syndicate.bloom.tick.lattice_term import TermEvaluation
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instance, Instantiated, Runtime, instance_of
 from syndicate.errors import RowAbsent, RowMisfit
 from syndicate.explain.derivation import Derivation, said
 from syndicate.explain.proof import Proof, Proofs

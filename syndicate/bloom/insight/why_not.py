@@ -21,8 +21,8 @@ from attrs import frozen
 
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.insight.why import Reasons, find, ticks
-from syndicate.bloom.instance import Instantiated, instance_of
 from syndicate.bloom.state.state import CellState
+from syndicate.bloom.tick.runtime import Instantiated, instance_of
 from syndicate.explain.absence import WhyNot
 from syndicate.explain.lack import Failed, lacks
 from syndicate.explain.witness import Fact

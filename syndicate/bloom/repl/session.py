@@ -29,13 +29,12 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import Kind
+from syndicate.bloom.declaration import Kind, Row
 from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.bloom.insight.why import ticks
-from syndicate.bloom.instance import runtime_of
 from syndicate.bloom.repl.workbench import BREAKPOINT, Workbench
-from syndicate.bloom.row import Row
-from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.rules.symbols import kind_of
+from syndicate.bloom.tick.runtime import runtime_of
 from syndicate.errors import BloomDeclaration, IllegalRule, RowAbsent, SyndicateError
 from syndicate.explain.derivation import said
 from syndicate.flow.comparison import natural_order

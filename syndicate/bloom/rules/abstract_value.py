@@ -8,21 +8,213 @@ true, which may come true later and then stays so; :class:`Items`, what was buil
 
 ``of`` names what one comes from: the attributes of the rows that the function is given, of which a variable that is
 mentioned has one of its own.
+
+Results: what a method of a lattice returns, as its mark and its annotation say.
+
+Where the class of the receiver is not known, a method counts as what the worst of all lattices that have it says, so
+that nothing is taken for monotone that may not be.
+
+>>> from syndicate.lattice import Max, Min, Set
+>>> kinds(Max, "lt_eq")[0].value, kinds(Min, "lt_eq")[0].value, kinds(None, "lt_eq")[0].value, kinds(Set, "lt_eq")
+('non-monotone', 'morphism', 'non-monotone', None)
+>>> result_lattice(Set, "size", ()), result_lattice(Set, "filter", ())
+(<class 'syndicate.lattice.extremum.Max'>, <class 'syndicate.lattice.sets.Set'>)
+
+Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Marks and laws".
+
+Captures: the lattices that a function in a rule mentions, ``lambda t: (t.key, self.votes)``.
+
+In Bud, the name of a lattice in a block is its current value, and the block runs again when that grows.  Here, the
+function's code says which variables it mentions; the rule then reads them as well, and while the function runs, each
+stands for the value that the rule was given.  A variable that is reached in another way, through a helper function,
+refuses to be read in a tick, since nobody would call the function again.
+
+>>> captured(lambda row: row)
+[]
+
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/bloom.md``, "Lattices in
+programs".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import CodeType, FunctionType, MethodType
-from typing import Final, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from syndicate.bloom.namespace import Namespace
-from syndicate.bloom.rules.capture import Mentioned, captured, names_in
+from syndicate import plan
+from syndicate.bloom.declaration import Namespace
 from syndicate.lattice import Bool, Map, Set
-from syndicate.lattice.lattice import Lattice
+from syndicate.lattice.lattice import LATTICES, Kind, Lattice
 from syndicate.values.value import Value
+
+if TYPE_CHECKING:
+    from syndicate.bloom.rules.symbols import Factor
+
+
+# -------------------------------------------------------------------------------------------------------------- results
+
+
+ORDER: Final = (Kind.MORPHISM, Kind.MONOTONE, Kind.NON_MONOTONE)
+"""From the best to the worst."""
+
+
+def kinds(cls: type[Lattice] | None, name: str) -> tuple[Kind, Kind] | None:
+    """How a method treats its receiver and its arguments; None if there is none."""
+    classes = list(LATTICES.values()) if cls is None else [cls]
+    methods = [method for one in classes if (method := one.methods().get(name)) is not None]
+    if not methods:
+        return None
+    return (
+        max((method.kind for method in methods), key=ORDER.index),
+        max((method.argument for method in methods), key=ORDER.index),
+    )
+
+
+def result_lattice(cls: type[Lattice] | None, name: str, arguments: Sequence[Value]) -> type[Lattice] | None:
+    """The lattice of what a method returns, as far as its annotation says."""
+    if name == "merge":
+        return cls
+    function = getattr(cls, name, None) if cls is not None else None
+    return None if function is None else annotated_lattice(function, cls, arguments)
+
+
+def annotated_lattice(
+    function: Callable[..., Value], cls: type[Lattice] | None, arguments: Sequence[Value]
+) -> type[Lattice] | None:
+    """The lattice that the annotation of a function names; *cls* is the receiver's."""
+    said = getattr(function, "__annotations__", {}).get("return")
+    if said == "Self":
+        return cls
+    if isinstance(said, str):
+        global_value = getattr(function, "__globals__", {}).get(said)
+        if isinstance(global_value, type) and issubclass(global_value, Lattice):
+            return None if global_value is Lattice else global_value
+        lattices = [one for one in arguments if isinstance(one, type) and issubclass(one, Lattice)]
+        return lattices[0] if lattices and said == "L" else _named(said)
+    return said if isinstance(said, type) and issubclass(said, Lattice) and said is not Lattice else None
+
+
+def _named(said: str) -> type[Lattice] | None:
+    return next((cls for cls in LATTICES.values() if cls.__name__ == said), None)
+
+
+# ------------------------------------------------------------------------------------------------------------- captures
+
+
+class Mentioned(ABC):
+    """What stands for a value while a function runs that mentions it: a cell."""
+
+    _held: Value = None
+    _lattice: type[Lattice]
+
+    @property
+    @abstractmethod
+    def tabname(self) -> str:
+        """The name of its relation."""
+
+    @abstractmethod
+    def astray(self) -> str:
+        """What is said where a function has come by it in a way that nobody saw."""
+
+
+def held_value(variable: Mentioned) -> Value:
+    """What a variable stands for; None while no function runs that mentions it."""
+    return variable._held
+
+
+def hold(variable: Mentioned, value: Value) -> None:
+    """Let a variable stand for a value, until it stands for another."""
+    variable._held = value
+
+
+def lattice_of(variable: Mentioned) -> type[Lattice]:
+    """The lattice of a variable."""
+    return variable._lattice
+
+
+def captured(function: object) -> list[Mentioned]:
+    """The variables that a function mentions."""
+    plain = getattr(function, "__func__", function)
+    if not isinstance(plain, FunctionType):
+        return []
+    names = set(names_in(plain.__code__))
+    reachable: list[object] = [cell.cell_contents for cell in plain.__closure__ or () if _is_full(cell)]
+    reachable += plain.__defaults__ or ()
+    reachable += [plain.__globals__[name] for name in names if name in plain.__globals__]
+    found: dict[Mentioned, None] = {}
+    seen: set[int] = set()
+    while reachable:
+        one = reachable.pop()
+        if isinstance(one, Mentioned):
+            found[one] = None
+        elif isinstance(one, Namespace) and id(one) not in seen:
+            seen.add(id(one))
+            own = vars(one)
+            reachable += [own[name] for name in sorted(names) if name in own]
+    return list(found)
+
+
+def mentioning(factor: Factor, function: object) -> tuple[Factor, list[Mentioned]]:
+    """The rows with the values of the lattices that a function mentions, which its rows do not show."""
+    cells = captured(function)
+    values = [
+        plan.Rename(plan.Relation(cell.tabname, ("value",)), {"value": f"value of {cell.tabname}"})
+        for cell in cells
+        if f"value of {cell.tabname}" not in factor.rows.heading
+    ]
+    return (evolve(factor, rows=plan.NaturalJoin(factor.rows, *values)) if values else factor), cells
+
+
+def _is_full(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # not yet assigned
+        return False
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """The names of attributes and globals that the code of a function uses, inner functions included."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from names_in(inner)
+
+
+def bound(
+    function: Callable[..., Value], cells: Sequence[Mentioned], places: Sequence[int]
+) -> Callable[[Value], Value]:
+    """*function*, of a row, while each variable stands for what the row has at its place."""
+
+    def call(row: Value) -> Value:
+        held = [cell._held for cell in cells]
+        for cell, place in zip(cells, places, strict=True):
+            cell._held = row[place]
+        try:
+            return released(function(row))
+        finally:
+            for cell, old in zip(cells, held, strict=True):
+                cell._held = old
+
+    return call
+
+
+def released(value: Value) -> Value:
+    """The same with values in place of variables, and nothing left to be computed later."""
+    if isinstance(value, Mentioned):
+        return value._held
+    if isinstance(value, (tuple, list)):
+        return tuple([released(one) for one in value])
+    if isinstance(value, dict):
+        return {key: released(one) for key, one in value.items()}
+    return [released(one) for one in value] if hasattr(value, "__next__") else value
+
+
+# ------------------------------------------------------------------------------------------------------ abstract values
+
 
 Of: TypeAlias = frozenset[str]
 NOBODY: Final[Of] = frozenset()

@@ -8,24 +8,37 @@ all columns are one row, others count each: ``sum`` is SQL's over distinct rows,
 (30, frozenset({3}), False)
 
 Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Rows and keys" and "Methods of rows".
+
+Folds: groups, choices of rows, reductions and numbering, as relational algebra.
+
+All of them must know all of what they read: they are points of order.
+
+Source: Bud; ``docs/design/bloom.md``, "Methods of rows" and "Rows and keys".
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from inspect import isfunction
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from syndicate.bloom.rules.column import Column
-from syndicate.errors import RowMisfit
+from syndicate import plan
+from syndicate.bloom.declaration import Names, is_row, plain, row_type
+from syndicate.bloom.rules.function import failure, takes
+from syndicate.bloom.rules.symbols import Column, Factor, Side, attribute
+from syndicate.errors import IllegalRule, RowMisfit
 from syndicate.flow import aggregates
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.comparison import natural_order
 from syndicate.flow.encoding import encoded
 from syndicate.plan.algebra import Agg
 from syndicate.values.value import Value
+
+# ---------------------------------------------------------------------------------------------- aggregates of ``group``
+
 
 Ref = Column | str
 
@@ -170,3 +183,154 @@ def custom(
         return final(memo)
 
     return GroupAggregate(name, _user(folded), columns, exemplary)
+
+
+# ---------------------------------------------------------------------------------------------------------------- folds
+
+
+Refs = Sequence[Column | str] | None
+
+
+def distinct_names(names: Iterable[str]) -> Names:
+    """The names, those that were there before with a number.
+
+    >>> distinct_names(["a", "b", "a", "a"])
+    ('a', 'b', 'a_1', 'a_2')
+    """
+    result: list[str] = []
+    for name in names:
+        number, new = 0, name
+        while new in result:
+            number += 1
+            new = f"{name}_{number}"
+        result.append(new)
+    return tuple(result)
+
+
+def over(rows: plan.Expression, columns: Names, attributes: Names, name: str) -> Factor:
+    """Rows with columns of their own."""
+    side = Side(None, name, columns, attributes)
+    return Factor(rows, (evolve(side, owner=side),))
+
+
+def grouped(factor: Factor, keys: Refs, aggregates: Sequence[object], site: str) -> Factor:
+    """A row for each group."""
+    by = [attribute(key, factor.sides, site) for key in keys or ()]
+    names = [key if isinstance(key, str) else key.name for key in keys or ()]
+    aggs: list[tuple[str, plan.Agg]] = []
+    several: list[GroupAggregate] = []
+    for one in aggregates:
+        if not isinstance(one, GroupAggregate):
+            said = f"agg.{one.__name__} is a function: call it," if isfunction(one) else f"{one!r} is no aggregate:"
+            raise IllegalRule(f"{site}: {said} as in agg.sum(column) or agg.count()")
+        several.append(one)
+        of = tuple(attribute(column, factor.sides, site) for column in one.columns)
+        aggs.append((f"{one.name} {len(aggs)}", plan.Agg(one.aggregate, of)))
+        names.append("_".join([one.name, *(c if isinstance(c, str) else c.name for c in one.columns)]))
+    made: plan.Expression = plan.GroupBy(factor.rows, by, aggs) if aggs else plan.Projection(factor.rows, by)
+    tied = [len(by) + at for at, one in enumerate(several) if one.ties]
+    if tied:
+        made = plan.Map(made, made.heading, lambda row: tuple([v[0] if at in tied else v for at, v in enumerate(row)]))
+    return over(made, distinct_names(names), (*by, *(name for name, _ in aggs)), "group")
+
+
+def chosen(factor: Factor, aggregate: Callable[..., Value], keys: Refs, column: Column | str, site: str) -> Factor:
+    """The rows with the chosen value of their group."""
+    one = aggregate(column)
+    if not isinstance(one, GroupAggregate) or not one.exemplary:
+        raise IllegalRule(f"{site}: argagg needs an aggregate that chooses a value, such as agg.min, not {aggregate!r}")
+    of = attribute(column, factor.sides, site)
+    by = [name for key in keys or () if (name := attribute(key, factor.sides, site)) != of]
+    best: plan.Expression = plan.GroupBy(factor.rows, by, [("best", plan.Agg(one.aggregate, of))])
+    if one.ties:
+        best = plan.FlatMap(best, (*by, "best"), _each)
+    return Factor(plan.SemiJoin(factor.rows, plan.Rename(best, {"best": of})), factor.sides)
+
+
+def reduced(factor: Factor, initial: Value, function: Callable[[Value, Value], Value], site: str) -> plan.Expression:
+    """One row of one column: the tuple of the rows that all of them are reduced to."""
+    if len(factor.sides) != 1:
+        raise IllegalRule(f"{site}: reduce() is for one collection, not for a join: flatten() it before")
+    takes(function, 2, "a memo and a row", site)
+    (side,) = factor.sides
+    call = _Reducing(initial, function, side.columns, site)
+    result = plan.GroupBy(factor.rows, (), [("made", plan.Agg(call, side.attributes))])
+    none = plan.Literal(("made",), [(call.result(initial),)])
+    return plan.Union(result, plan.AntiJoin(none, plan.Projection(factor.rows, ())))
+
+
+def nested(factor: Factor) -> Factor:
+    """One row of one column: the frozen set of all rows, of none the empty one."""
+    (side,) = factor.sides
+
+    def nest(group: Mapping[Value, int]) -> frozenset[tuple[Value, ...]]:
+        return frozenset(_rows(group, side.columns))
+
+    some = plan.GroupBy(factor.rows, (), [("rows", plan.Agg(nest, side.attributes))])
+    none = plan.AntiJoin(plan.Literal(("rows",), [(frozenset(),)]), plan.Projection(factor.rows, ()))
+    return over(plan.Union(some, none), ("rows",), ("rows",), f"nested {side.name}")
+
+
+def with_index(factor: Factor, key: Callable[[Value], Value] | None, site: str) -> Factor:
+    """Each row with its index, from 0."""
+    if key is not None:
+        takes(key, 1, "a row", site)
+    (side,) = factor.sides
+    number = _Numbering(side.columns, key, site)
+    together = plan.GroupBy(factor.rows, (), [("made", plan.Agg(number, side.attributes))])
+    rows = plan.FlatMap(together, (*side.columns, "index of row"), _first)
+    return Factor(rows, (evolve(side, attributes=side.columns), Side(None, "index", ("index",), ("index of row",))))
+
+
+def _each(row: Value) -> Value:
+    return [(*row[:-1], value) for value in row[-1]]
+
+
+def _first(row: Value) -> Value:
+    return row[0]
+
+
+def _rows(group: Mapping[Value, int], columns: Names) -> list[tuple[Value, ...]]:
+    """The rows of a group: an aggregate of one column sees bare values."""
+    return [(one,) for one in group] if len(columns) == 1 else list(group)
+
+
+class _Reducing:
+    __name__ = "reduce"
+
+    def __init__(self, initial: Value, function: Callable[[Value, Value], Value], columns: Names, site: str) -> None:
+        self.initial, self.function, self.columns, self.site = initial, function, columns, site
+
+    def __call__(self, group: Mapping[Value, int]) -> Value:
+        memo, kind = self.initial, row_type(self.columns)
+        for row in sorted(_rows(group, self.columns), key=natural_order):
+            try:
+                memo = self.function(memo, tuple.__new__(kind, row))
+            except Exception as error:
+                raise failure(self.site, error, row) from error
+        return self.result(memo)
+
+    def result(self, memo: Value) -> tuple[Value, ...]:
+        """What is reduced to, as a tuple of rows."""
+        if not hasattr(memo, "__iter__") or isinstance(memo, (str, bytes)):
+            raise RowMisfit(f"{self.site}: reduce gave {memo!r}, which holds no rows: give a list of tuples")
+        rows = memo.items() if isinstance(memo, Mapping) else memo
+        return tuple([plain(row) if is_row(row) else row for row in rows])
+
+
+class _Numbering:
+    __name__ = "each_with_index"
+
+    def __init__(self, columns: Names, key: Callable[[Value], Value] | None, site: str) -> None:
+        self.columns, self.key, self.site = columns, key, site
+
+    def __call__(self, group: Mapping[Value, int]) -> Value:
+        return tuple((*row, at) for at, row in enumerate(sorted(_rows(group, self.columns), key=self._place)))
+
+    def _place(self, row: tuple[Value, ...]) -> Value:
+        if self.key is None:
+            return natural_order(row)
+        try:
+            return (natural_order(self.key(tuple.__new__(row_type(self.columns), row))), natural_order(row))
+        except Exception as error:
+            raise failure(self.site, error, row) from error

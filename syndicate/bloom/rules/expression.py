@@ -18,14 +18,12 @@ from inspect import ismethod
 
 from attrs import evolve, frozen
 
-import syndicate.bloom.rules.join as joining  # the package has a function of its name
+import syndicate.bloom.rules.symbols as joining  # the package has a function of its name
 from syndicate import plan
-from syndicate.bloom.row import Names, fitted_all, is_row, plain
-from syndicate.bloom.rules import aggregate, fold
-from syndicate.bloom.rules.capture import bound, mentioning
-from syndicate.bloom.rules.cell import Cell
-from syndicate.bloom.rules.column import Column
-from syndicate.bloom.rules.fold import Refs, distinct_names
+from syndicate.bloom.declaration import Names, fitted_all, here, is_row, plain
+from syndicate.bloom.rules import aggregate
+from syndicate.bloom.rules.abstract_value import bound, mentioning
+from syndicate.bloom.rules.aggregate import Refs, chosen, distinct_names, grouped, nested, over, reduced, with_index
 from syndicate.bloom.rules.function import (
     Attribute,
     Bare,
@@ -40,14 +38,9 @@ from syndicate.bloom.rules.function import (
     picks,
     takes,
 )
-from syndicate.bloom.rules.head import Head
-from syndicate.bloom.rules.join import Factor
-from syndicate.bloom.rules.mark import Marked, astray
 from syndicate.bloom.rules.reading import followed
-from syndicate.bloom.rules.refusing import Refusing
-from syndicate.bloom.rules.side import Side
-from syndicate.bloom.rules.term import VALUE, RightSide, Rows, Term, TermExpression, conversions, plan_of
-from syndicate.bloom.site import here
+from syndicate.bloom.rules.symbols import Column, Factor, Head, Marked, Refusing, Side, astray
+from syndicate.bloom.rules.term import VALUE, Cell, RightSide, Rows, Term, TermExpression, conversions, plan_of
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count
 from syndicate.flow.zset import ZSet
@@ -199,14 +192,14 @@ class Expression(Rows, Refusing):
         return Expression(Factor(plan.Selection(factor.rows, plan.Holds(asked, *factor.rows.heading)), factor.sides))
 
     def _column_of(self, rows: plan.Expression, column: str) -> Expression:
-        return Expression(fold.over(rows, (column,), (column,), column))
+        return Expression(over(rows, (column,), (column,), column))
 
     def _flat(self) -> Expression:
         """The rows of a join as one row each, with the columns of all sides."""
         factor = self._known()
         names = distinct_names([name for side in factor.sides for name in side.columns])
         attributes = tuple(a for side in factor.sides for a in side.attributes)
-        return Expression(fold.over(factor.rows, names, attributes, "flatten"))
+        return Expression(over(factor.rows, names, attributes, "flatten"))
 
     def _then(self, factor: Factor, function: Function | None) -> Expression:
         made_here = Expression(factor)
@@ -275,13 +268,13 @@ class Expression(Rows, Refusing):
 
     def group(self, keys: Refs, *aggregates: object, then: Function | None = None) -> Expression:
         """A row for each group: the *keys* and the aggregates (``agg.sum(column)``); no keys: one group."""
-        return self._then(fold.grouped(self._known(), keys, aggregates, here()), then)
+        return self._then(grouped(self._known(), keys, aggregates, here()), then)
 
     def argagg(
         self, aggregate: Function, keys: Refs, column: Column | str, *, then: Function | None = None
     ) -> Expression:
         """The rows whose *column* is what *aggregate* (``agg.min``) chose in their group; ties are kept."""
-        return self._then(fold.chosen(self._known(), aggregate, keys, column, here()), then)
+        return self._then(chosen(self._known(), aggregate, keys, column, here()), then)
 
     def argmin(self, keys: Refs, column: Column | str, *, then: Function | None = None) -> Expression:
         """The rows with the least *column* of their group."""
@@ -296,8 +289,8 @@ class Expression(Rows, Refusing):
     ) -> Expression:
         """The rows of what *function*, of a memo and a row, makes of all rows in their order; of none, *initial*."""
         site = here()
-        rows = fold.reduced(self._known(), initial, function, site)
-        factor = fold.over(rows, ("made",), ("made",), "reduce")
+        rows = reduced(self._known(), initial, function, site)
+        factor = over(rows, ("made",), ("made",), "reduce")
         return computed_rows(factor, ComputedRows(lambda row: row[0], True, None), site, columns)
 
     inject = reduce
@@ -308,7 +301,7 @@ class Expression(Rows, Refusing):
         It costs all of them whenever one changes.  ``flat_map(lambda row: row.rows)`` makes rows of them again.
         """
         self._one_side("nested")
-        return Expression(fold.nested(self._known()))
+        return Expression(nested(self._known()))
 
     def sort(self, key: Function | None = None) -> Expression:
         """The same rows: a collection has no order of its own.  each_with_index() takes a *key*."""
@@ -318,7 +311,7 @@ class Expression(Rows, Refusing):
         """Pairs of a row and its index in the order of rows, or by *key*; *function* takes both."""
         self._one_side("each_with_index")
         site = here()
-        indexed = fold.numbered(self._known(), key, site)
+        indexed = with_index(self._known(), key, site)
         if function is None:
             return Expression(indexed).map(lambda row, index: (row, index[0]), columns=["row", "index"])
         takes(function, 2, "a row and its index", site)
@@ -531,7 +524,7 @@ def computed_rows(factor: Factor, computed: ComputedRows, site: str, columns: It
 
 def made(rows: plan.Expression, name: str = "this expression") -> Factor:
     """Rows whose columns are their attributes."""
-    return fold.over(rows, rows.heading, rows.heading, name)
+    return over(rows, rows.heading, rows.heading, name)
 
 
 def values(*rows: Value) -> Expression:

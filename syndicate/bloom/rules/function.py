@@ -5,7 +5,7 @@ it (:func:`picks`), so that it becomes a projection of the algebra, which costs 
 found when the program is made.  All others are called for each row.  An exception is told with the place of the
 function and the row.
 
->>> from syndicate.bloom.rules.side import Side
+>>> from syndicate.bloom.rules.symbols import Side
 >>> edge = Side(None, "edge", ("a", "b"), ("a", "b"))
 >>> picks(lambda e: (e.b, 7), [edge], "rules.py:1")
 [('b', 'b'), ('c1', 7)]
@@ -16,32 +16,171 @@ Contract: functions are pure.  What is read off the byte code is what calling wo
 columns and constants and the making of one tuple is accepted.
 
 Source: ``docs/design/bloom.md``, "Methods of rows"; ``docs/design/plan.md``, "Functions of rows".
-"""
+
+Closures: a function in a rule sees the names of its block as they are when it is called, and not as they were.
+
+A loop that makes rules is where that matters: in ``for n in (1, 2): t <= s.map(lambda row: (n, row.x))`` both functions
+see 2.  Python says nothing about it, so this does.
+
+>>> def block():
+...     for n in (1, 2):
+...         watch(lambda row: (n, row.x), "rules.py:7")
+>>> with watching():
+...     block()
+Traceback (most recent call last):
+syndicate.errors.IllegalRule: rules.py:7: a function in this rule uses n, which is another thing later in the block, and that is what it would see. Give it the value: lambda row, n=n: ...
+
+Source: ``docs/design/bloom.md``, "Tools".
+
+Lattice values embedded in rows: the columns that hold some, and plain values made some.
+
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/lattice.md``, "Lattices and rows".
+"""  # noqa: E501
 
 from __future__ import annotations
 
 import dis
 import inspect
 import keyword
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from operator import itemgetter
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Final, NoReturn, TypeAlias
 
-from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
-from syndicate.bloom.rules.capture import Mentioned, bound
-from syndicate.bloom.rules.closure import watch
-from syndicate.bloom.rules.embedded import LatticeFound, lattice_columns
-from syndicate.bloom.rules.head import Head, is_merging, key_count
+from syndicate.bloom.declaration import Names, fitted, fitted_all, is_row, plain, row_type
+from syndicate.bloom.rules.abstract_value import Mentioned, bound
 from syndicate.bloom.rules.reading import Origin
-from syndicate.bloom.rules.side import Side
-from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
+from syndicate.bloom.rules.symbols import Head, Side, is_merging, key_count
+from syndicate.errors import (
+    IllegalRule,
+    LatticeAsKey,
+    LatticeValue,
+    NotAValue,
+    RowMisfit,
+    RuleFailed,
+    SyndicateError,
+    short,
+)
 from syndicate.flow.element import ATOMS_AND_FLOATS
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import Lattice, holds_lattice
 from syndicate.plan.algebra import listed, meant
-from syndicate.values.value import Value
+from syndicate.values.value import Value, freeze
+
+# ------------------------------------------------------------------------------------------------------------- closures
+
+
+_watched: ContextVar[list[tuple[FunctionType, str, list[object]]] | None] = ContextVar("watched", default=None)
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """While a block runs; raises :class:`IllegalRule` at its end for a function that would see what it did not mean."""
+    functions: list[tuple[FunctionType, str, list[object]]] = []
+    before = _watched.set(functions)
+    try:
+        yield
+    finally:
+        _watched.reset(before)
+    for function, site, seen in functions:
+        for name, was, now in zip(function.__code__.co_freevars, seen, _contents(function), strict=True):
+            if was is not _EMPTY and was is not now and not _equal(was, now):
+                raise IllegalRule(
+                    f"{site}: a function in this rule uses {name}, which is another thing later in the block, and that "
+                    f"is what it would see. Give it the value: lambda row, {name}={name}: ..."
+                )
+
+
+def watch(function: object, site: str) -> None:
+    """Remember what a function of the rule at *site* uses of what is around it."""
+    found = _watched.get()
+    if found is not None and isinstance(function, FunctionType) and function.__closure__:
+        found.append((function, site, _contents(function)))
+
+
+def _equal(was: object, now: object) -> bool:
+    """Whether two things are one value, such as a list that a loop makes again each time."""
+    try:
+        return bool(freeze(was) == freeze(now))
+    except NotAValue:
+        return False
+
+
+_EMPTY = object()
+
+
+def _contents(function: FunctionType) -> list[object]:
+    return [_content(cell) for cell in function.__closure__ or ()]
+
+
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet assigned
+        return _EMPTY
+
+
+# -------------------------------------------------------------------------------------- lattice values embedded in rows
+
+
+class LatticeFound(Exception):
+    """Raised within a tick: rows of a collection hold lattice values, which nobody knew.  The tick starts again."""
+
+    def __init__(self, name: str, columns: Iterable[str]) -> None:
+        """Of a collection, with the columns that hold such."""
+        super().__init__(name)
+        self.name, self.columns = name, frozenset(columns)
+
+
+def lattice_columns(row: Sequence[Value], columns: Names, keys: int, where: str) -> list[str]:
+    """The columns that hold lattice values; raises :class:`LatticeAsKey` if one belongs to the key."""
+    names = [name for name, value in zip(columns, row, strict=True) if holds_lattice(value)]
+    for name in names:
+        if columns.index(name) < keys:
+            raise LatticeAsKey(
+                f"{where}: the column {name} belongs to the key and cannot hold {row[columns.index(name)]!r}, which "
+                f"may grow: {_remedy(columns, keys)}"
+            )
+    return names
+
+
+def _remedy(columns: Names, keys: int) -> str:
+    if keys == len(columns):
+        return "all columns are the key; name those of lattice values in the second list of the declaration"
+    return "put it into a column of the second list, or reveal() it if it is complete"
+
+
+def made_lattices(
+    row: tuple[Value, ...], columns: Names, lattices: Mapping[str, type[Lattice]], where: str
+) -> tuple[Value, ...]:
+    """The row with plain values made lattice values where the declaration names the lattice."""
+    items = list(row)
+    for name, cls in lattices.items():
+        at = columns.index(name)
+        value = items[at]
+        if type(value) is not cls:
+            try:
+                if isinstance(value, Lattice):
+                    value.same_lattice(cls.bottom())
+                items[at] = cls.bottom() if value is None else cls.of(value)
+            except SyndicateError as error:
+                several = (
+                    isinstance(value, (set, frozenset, list))
+                    and f" For several elements write {cls.__name__}({value!r})."
+                )
+                raise type(error)(f"{where}: column {name}: {error}{several or ''}") from error
+            except Exception as error:  # of a user's lattice
+                raise LatticeValue(
+                    f"{where}: column {name}: {cls.__name__} raised {type(error).__name__} of {short(value)}: {error}"
+                ) from error
+    return tuple(items)
+
+
+# --------------------------------------------------------------------------------------------------- functions in rules
+
 
 Function: TypeAlias = Callable[..., Value]
 

@@ -24,6 +24,7 @@ from syndicate.bloom.rules.abstract_value import (
     KnownObject,
     LatticeContent,
     LatticeElement,
+    Mentioned,
     Of,
     Outcome,
     Partial,
@@ -32,15 +33,17 @@ from syndicate.bloom.rules.abstract_value import (
     Unreadable,
     Unseen,
     Way,
+    annotated_lattice,
     chosen,
     is_growing,
+    kinds,
+    lattice_of,
     of,
     of_all,
     of_growing,
+    result_lattice,
     variable_attribute,
 )
-from syndicate.bloom.rules.capture import Mentioned, lattice_of
-from syndicate.bloom.rules.method_result import annotated_lattice, kinds, result_lattice
 from syndicate.bloom.rules.reader import Reader
 from syndicate.lattice import DomPair, Map, Max, Min, Pair, Set
 from syndicate.lattice.lattice import Lattice, mark_of

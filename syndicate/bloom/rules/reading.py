@@ -28,7 +28,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from syndicate.bloom.row import Names
+from syndicate.bloom.declaration import Names
 from syndicate.bloom.rules.abstract_value import (
     NOBODY,
     Abstract,
@@ -49,7 +49,7 @@ from syndicate.bloom.rules.abstract_value import (
 )
 from syndicate.bloom.rules.meaning import Meaning, settled, width
 from syndicate.bloom.rules.reader import Reader
-from syndicate.bloom.rules.side import Side
+from syndicate.bloom.rules.symbols import Side
 from syndicate.lattice import Set
 from syndicate.lattice.lattice import Lattice
 from syndicate.values.value import Value

@@ -6,7 +6,7 @@ message may take as long as it likes: the second waits for the tick after.
 The *filter* of a program sees what a tick is about to take, collection by collection, and returns what it accepts and
 what it postpones; the rest is lost.  It is where a test loses, delays, reorders and batches messages.
 
->>> from syndicate.bloom.state.contents import Contents
+>>> from syndicate.bloom.state.state import Contents
 >>> inbox, held = Inbox(), Contents("c", ("k", "v"), 1); inbox.add(held, [("a", 1), ("a", 2), ("b", 1)])
 >>> inbox.taken(), inbox.waits()
 ({'c': {('a', 1): None, ('b', 1): None}}, True)
@@ -15,20 +15,52 @@ what it postpones; the rest is lost.  It is where a test loses, delays, reorders
 
 Contract: rows of one key keep their order; what a filter postpones is offered again in the next tick, and makes none;
 without a filter, a tick costs what it takes, however much waits.
+
+Following: a scratch whose rows are there for as long as something outside is, such as an assertion.
+
+What is given to a scratch is there for one tick.  What is *held* is there in each tick until it is released, and is
+given to the circuit once; *wanted* says what is to change with the next tick.
+
+>>> from syndicate.bloom.state.state import Contents
+>>> state = FollowingState(Contents("s", ("k",), 1)); seen = []
+>>> state.wanted = {("a",): True}; state.inserted = {("b",): None}
+>>> for _ in range(3):
+...     fed = state.prepare(); state.commit(fed, fed, {}); seen.append(sorted(state.contents.rows))
+>>> state.wanted = {("a",): False}; fed = state.prepare(); state.commit(fed, fed, {}); seen, sorted(state.contents.rows)
+([[('a',), ('b',)], [('a',)], [('a',)]], [])
+
+What comes from outside with a tick, as data: to be noted, and given again to another program of the same class.
+
+A state has what waits for the next tick in several places, by what is to be done with it.  Everything else that a tick
+does follows from the rules.
+
+>>> from syndicate.bloom.state.state import Contents; from syndicate.bloom.state.state import ScratchState
+>>> one, other = (ScratchState(Contents("s", ("k", "v"), 1)) for _ in range(2))
+>>> one.inserted[("a", frozenset({1}))] = None; noted = outside({"s": one}); noted
+{'s': {'inserted': [['a', {'$': 'kZLHCQJmcm96ZW5zZXSRAQ=='}]]}}
+>>> give_again({"s": other}, noted); other.inserted
+{('a', frozenset({1})): None}
+
+Rows are lists of columns: None, booleans, numbers and text stand for themselves, a list for a tuple, and whatever else
+an element can be (:mod:`syndicate.flow.encoding`) for its bytes, in base 64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Final, TypeAlias
 
-from syndicate.bloom.row import Row, fitted_all, row_type
-from syndicate.bloom.site import raised_at, site_of
-from syndicate.bloom.state.contents import Contents
-from syndicate.bloom.state.merged import Merged
-from syndicate.errors import RuleFailed
-from syndicate.flow.element import Key, key_of, natural
+from syndicate.bloom.declaration import Row, fitted_all, raised_at, row_type, site_of
+from syndicate.bloom.state.state import CellState, Contents, Delta, Merged, ScratchState, SentState, State
+from syndicate.errors import RuleFailed, ScheduleError, short
+from syndicate.flow.element import Element, Key, key_of, natural
+from syndicate.flow.encoding import decoded, encoded
 from syndicate.values.value import Value
+
+# ----------------------------------------------------------------------------------------------- the inbox of a program
+
 
 Filter: TypeAlias = "Callable[[str, list[Row]], tuple[Iterable[Sequence[Value]], Iterable[Sequence[Value]]]]"
 """Given a collection's name and its rows, those that are accepted and those that are postponed."""
@@ -114,3 +146,156 @@ def _firsts(held: Contents, queues: dict[Key, dict[Key, None]]) -> dict[Key, Non
         if not queue:
             del queues[key]
     return firsts
+
+
+# ------------------------------------------------------------------------------------------------------------ following
+
+
+class FollowingState(ScratchState):
+    """Of an input that follows assertions."""
+
+    def __init__(self, contents: Contents) -> None:
+        """Empty."""
+        super().__init__(contents)
+        self.held: dict[Key, None] = {}
+        self.wanted: dict[Key, bool] = {}
+
+    def still(self) -> bool:
+        """Whether it has nothing to tell the circuit, and nothing to forget."""
+        return not self.wanted and super().still()
+
+    def prepare(self) -> Delta:
+        """What to tell the circuit."""
+        delta = super().prepare()
+        for row in {**self.wanted, **self.given, **self.inserted}:
+            before, after = row in self.held, self.wanted.get(row, row in self.held)
+            was_given, inserted = row in self.given, row in self.inserted
+            # a row that is held and given as well is there once
+            more = int(after or inserted) - int(before or was_given) - (int(inserted) - int(was_given))
+            if more:
+                delta[row] = delta.get(row, 0) + more
+        return {row: weight for row, weight in delta.items() if weight}
+
+    def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
+        """Take in a tick."""
+        super().commit(fed, out, deferred)
+        for row, wanted in self.wanted.items():
+            if wanted:
+                self.held[row] = None
+            else:
+                self.held.pop(row, None)
+        self.wanted = {}
+
+    def standing(self) -> Delta:
+        """All that the circuit has been given."""
+        found = super().standing()
+        found.update({row: found.get(row, 0) + 1 for row in self.held if row not in self.given})
+        return found
+
+    def present(self) -> list[Key]:
+        """The rows that no rule derives, in the tick that begins."""
+        held = [row for row in self.held if self.wanted.get(row, True)]
+        return [*super().present(), *held, *(row for row, wanted in self.wanted.items() if wanted)]
+
+    def waits(self) -> bool:
+        """Whether another tick would give it rows, or take held ones away."""
+        return bool(self.wanted) or super().waits()
+
+
+# ------------------------------------------------------------------------- what comes from outside with a tick, as data
+
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, str] | None"
+Noted: TypeAlias = dict[str, dict[str, list[Json]]]
+"""By collection, and by what is done with them, rows."""
+
+_PENDING: Final = ("inserted", "deleted", "upserted", "posted", "restored")
+HELD: Final = "held"
+"""Rows that are there from now on, in each tick; *released* are there no more."""
+RELEASED: Final = "released"
+MERGED: Final = "merged"
+"""What a lattice grows by."""
+_BYTES: Final = "$"
+
+
+def outside(states: Mapping[str, State]) -> Noted:
+    """What waits for the next tick; raises :class:`~syndicate.errors.UnwritableElement`."""
+    noted: Noted = {}
+    for name, state in states.items():
+        if isinstance(state, CellState):
+            waiting = {MERGED: rows_as_json(state.inserted)}
+        else:
+            waiting = {pending: rows_as_json(map(natural, getattr(state, pending, ()))) for pending in _PENDING}
+            if isinstance(state, FollowingState):
+                for what, there in ((HELD, True), (RELEASED, False)):
+                    waiting[what] = rows_as_json(natural(row) for row, after in state.wanted.items() if after is there)
+        some = {pending: rows for pending, rows in waiting.items() if rows}
+        if some:
+            noted[name] = some
+    return noted
+
+
+def give_again(states: Mapping[str, State], noted: Mapping[str, Mapping[str, list[Json]]]) -> None:
+    """Let exactly this be what waits for the next tick; raises :class:`ScheduleError` for what these states lack."""
+    unknown = next((name for name in noted if name not in states), None)
+    if unknown is not None:
+        raise ScheduleError(f"the program has no collection {unknown}: is this the event log of another one?")
+    for name, state in states.items():
+        given = dict(noted.get(name, {}))
+        if isinstance(state, CellState):
+            state.inserted = [value_of(value) for value in given.pop(MERGED, ())]
+        else:
+            for pending in _PENDING:
+                if hasattr(state, pending):
+                    setattr(state, pending, keys_of(given.pop(pending, ())))
+            if isinstance(state, FollowingState):
+                held, released = (keys_of(given.pop(what, ())) for what in (HELD, RELEASED))
+                state.wanted = {**dict.fromkeys(held, True), **dict.fromkeys(released, False)}
+        if given:
+            raise ScheduleError(f"{name} takes no rows that are {', '.join(given)}: is this the event log of another?")
+
+
+def is_followed(noted: Mapping[str, Mapping[str, list[Json]]]) -> set[str]:
+    """The collections that follow assertions, as far as this says."""
+    return {name for name, given in noted.items() if HELD in given or RELEASED in given}
+
+
+def sent_of(states: Mapping[str, State]) -> dict[str, list[Json]]:
+    """What a tick that has happened sends, by channel, loopback and terminal."""
+    every = {
+        name: {**state.posted, **state.sending.rows} for name, state in states.items() if isinstance(state, SentState)
+    }
+    return {name: rows_as_json(map(natural, rows)) for name, rows in every.items() if rows}
+
+
+def rows_as_json(rows: Iterable[Element]) -> list[Json]:
+    """Rows, or other elements, as JSON."""
+    return [as_json(row) for row in rows]
+
+
+def as_json(value: Element) -> Json:
+    """An element as JSON; raises :class:`~syndicate.errors.UnwritableElement`."""
+    kind = type(value)
+    if kind in (str, int, bool) or value is None or (kind is float and isfinite(value)):
+        return value  # type: ignore[no-any-return]  # as its type says
+    if kind is tuple:
+        return [as_json(part) for part in value]
+    return {_BYTES: b64encode(encoded([value])).decode()}
+
+
+def value_of(json: Json) -> Element:
+    """The element that JSON stands for; raises :class:`ScheduleError`."""
+    if isinstance(json, list):
+        return tuple([value_of(part) for part in json])
+    if not isinstance(json, dict):
+        return json
+    try:
+        (element,) = decoded(b64decode(json[_BYTES], validate=True))
+    except (KeyError, TypeError, ValueError) as error:  # a snapshot's errors are among them
+        raise ScheduleError(f"{short(json)} stands for no value: {error}") from None
+    return element
+
+
+def keys_of(rows: Iterable[Json]) -> dict[Key, None]:
+    """Rows as a state has them."""
+    return dict.fromkeys(key_of(value_of(row)) for row in rows)

@@ -17,16 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.embedded import LatticeFound
+from syndicate.bloom.declaration import Rule, placed
+from syndicate.bloom.rules.function import LatticeFound
 from syndicate.bloom.rules.term import Term, place_of
-from syndicate.bloom.site import placed
 from syndicate.bloom.state.keyed_rows import KeyedRows
-from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import CellState, ScratchState, State, TableState
-from syndicate.bloom.tick.lattice_join import BodyEvaluation
-from syndicate.bloom.tick.lattice_term import TermEvaluation
-from syndicate.bloom.tick.partition import LatticeRule, Partition
+from syndicate.bloom.state.state import CellState, Merged, ScratchState, State, TableState
+from syndicate.bloom.tick.lattice_term import BodyEvaluation, TermEvaluation
+from syndicate.bloom.tick.wiring import LatticeRule, Partition
 from syndicate.collector import Pause
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.flow.circuit import MAX_ITERATIONS

@@ -5,22 +5,225 @@ its whole receiver, which the node below then keeps; so does one of which severa
 is evaluated whole, when all that it reads is complete.
 
 Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Semi-naive evaluation".
+
+Joins over lattices: the body of a rule whose head merges, evaluated directly and semi-naively.
+
+A circuit would tell rows apart by their lattice values, and take each back when it grows.  Rules whose heads merge need
+none of that: what is new of one of the relations joined goes along all others by index, and what comes out is merged.
+Rows that grew come again, whole.
+
+A body here is a join of relations, with projections, selections and functions behind it.  Any other part of a body, a
+negation or a group, is a relation of the circuit's (:mod:`syndicate.bloom.tick.wiring`).
+
+Contract: what goes is not followed: the heads keep what they have, or are made again.
+
+Source: Conway et al. 2012, on evaluation; ``docs/design/lattice.md``, "Semi-naive evaluation".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Final, Protocol
 
-from syndicate.bloom.rules.capture import Mentioned, held_value, hold
-from syndicate.bloom.rules.cell import Cell, CompletedTerm, completed_term
+from attrs import field, frozen
+
+from syndicate import plan
+from syndicate.bloom.declaration import Names, placed
+from syndicate.bloom.rules.abstract_value import Mentioned, held_value, hold
 from syndicate.bloom.rules.function import failure
-from syndicate.bloom.rules.term import Call, CalledMethod, Term, is_nonmonotone, method_of
-from syndicate.bloom.site import placed
+from syndicate.bloom.rules.term import (
+    Call,
+    CalledMethod,
+    Cell,
+    CompletedTerm,
+    Term,
+    TermExpression,
+    completed_term,
+    is_nonmonotone,
+    method_of,
+)
+from syndicate.bloom.state.keyed_rows import Index, KeyedRows, Row, Rows, columns_of
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.lattice.delta import Grown, increment
 from syndicate.lattice.lattice import Kind, Lattice, join
+from syndicate.plan.scalar import RowFunctions
 from syndicate.values.value import Value
+
+# -------------------------------------------------------------------------------------------------- joins over lattices
+
+
+NO_ROWS: Final[Rows] = {}
+FUNCTIONS: Final = RowFunctions()
+
+
+@frozen
+class Input:
+    """A relation that is joined: its name, and which of its columns has which attribute."""
+
+    name: str
+    places: Mapping[str, int]
+
+
+@frozen
+class Body:
+    """A body: a join of *inputs* over *heading*, then *stages*, each from rows to rows."""
+
+    inputs: tuple[Input, ...]
+    heading: Names
+    stages: tuple[Callable[[list[Value]], list[Value]], ...] = field(factory=tuple)
+
+
+def body_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> Body:
+    """The body of a rule; *named* gives the name of a relation for an expression that can be no part of it."""
+    stages: list[Callable[[list[Value]], list[Value]]] = []
+    while True:
+        match body:
+            case plan.FlatMap():
+                stages.append(_flat(body.function))
+            case plan.Projection():
+                stages.append(_mapped(FUNCTIONS.row([scalar for _, scalar in body.columns], _places(body.source))))
+            case plan.Selection():
+                stages.append(_filtered(FUNCTIONS.test(body.conditions, _places(body.source))))
+            case plan.Rename():
+                pass
+            case _:
+                break
+        body = body.source
+    inputs = [_input(part, named) for part in _joined(body)]
+    return Body(tuple(inputs), body.heading, tuple(reversed(stages)))
+
+
+def _places(source: plan.Expression) -> dict[str, str]:
+    return {name: f"r[{at}]" for at, name in enumerate(source.heading)}
+
+
+def _flat(function: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
+    return lambda rows: list(chain.from_iterable(map(function, rows)))
+
+
+def _mapped(function: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
+    return lambda rows: list(map(function, rows))
+
+
+def _filtered(function: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
+    return lambda rows: list(filter(function, rows))
+
+
+def _joined(body: plan.Expression) -> list[plan.Expression]:
+    if isinstance(body, plan.NaturalJoin):
+        return [part for source in body.sources for part in _joined(source)]
+    return [body]
+
+
+def _input(part: plan.Expression, named: Callable[[plan.Expression], str]) -> Input:
+    whole, renamed = part, {name: name for name in part.heading}
+    while True:
+        match part:
+            case plan.Rename():
+                old = {new: old for old, new in part.renaming}
+                renamed = {attribute: old.get(name, name) for attribute, name in renamed.items()}
+            case plan.Projection() if all(isinstance(scalar, plan.Attr) for _, scalar in part.columns):
+                columns = {name: str(scalar) for name, scalar in part.columns}
+                renamed = {attribute: columns[name] for attribute, name in renamed.items()}
+            case plan.Relation():
+                return Input(part.name, {a: part.heading.index(name) for a, name in renamed.items()})
+            case plan.NonMonotone():  # at its level, all that is read is complete
+                pass
+            case TermExpression():
+                return Input(named(part), {a: part.heading.index(name) for a, name in renamed.items()})
+            case _:
+                return Input(named(whole), {name: at for at, name in enumerate(whole.heading)})
+        part = part.source
+
+
+class Step:
+    """One more relation joined to the rows so far."""
+
+    __slots__ = ("combine", "index", "keys")
+
+    def __init__(self, places: tuple[int, ...], index: Index, combine: Callable[[Value, Value], Value]) -> None:
+        self.keys, self.index, self.combine = columns_of(places), index, combine
+
+    def __call__(self, rows: list[Value]) -> list[Value]:
+        """The rows with those that match."""
+        get, combine = self.index.buckets.get, self.combine
+        return [
+            combine(row, other)
+            for key, row in zip(self.keys(rows), rows, strict=True)
+            for other in get(key, NO_ROWS).values()
+        ]
+
+
+class BodyEvaluation:
+    """A body in a program that runs."""
+
+    def __init__(self, body: Body, held: Mapping[str, KeyedRows]) -> None:
+        """*held* gives, by name, the rows of a relation."""
+        self.body = body
+        self.held = [held[one.name] for one in body.inputs]
+        self.new = [one.reader() for one in self.held]
+        ways = [(*self._way(at), *body.stages) for at in range(len(body.inputs))]
+        self.both = list(zip(self.new, ways, strict=True))
+
+    def _way(self, first: int) -> list[Callable[[list[Value]], list[Value]]]:
+        """From what is new of one input to joined rows over the heading."""
+        body = self.body
+        known = dict(body.inputs[first].places)
+        width = max(known.values(), default=-1) + 1
+        order: list[Callable[[list[Value]], list[Value]]] = []
+        waiting = [at for at in range(len(body.inputs)) if at != first]
+        at_row = known
+        while waiting:
+            following = max(waiting, key=lambda at: len(at_row.keys() & body.inputs[at].places.keys()))
+            waiting.remove(following)
+            places = body.inputs[following].places
+            shared = sorted(at_row.keys() & places.keys())
+            theirs = tuple(places[name] for name in shared)
+            index = self.held[following].index(theirs)
+            texts = [f"l[{at}]" for at in at_row.values()]
+            combined = {name: place for place, name in enumerate(at_row)}
+            for name, place in places.items():
+                if name not in combined:
+                    combined[name] = len(texts)
+                    texts.append(f"r[{place}]")
+            function = FUNCTIONS.rearranging("l, r", f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
+            order.append(Step(tuple(at_row[name] for name in shared), index, function))
+            at_row, width = combined, len(texts)
+        wanted = [at_row[name] for name in body.heading]
+        if wanted != list(range(width)) or (len(body.inputs) == 1 and len(body.heading) != self._width(first)):
+            items = ", ".join(f"r[{at}]" for at in wanted)
+            order.append(_mapped(FUNCTIONS.rearranging("r", f"({items}{',' if len(wanted) == 1 else ''})")))
+        return order
+
+    def _width(self, at: int) -> int:
+        rows = self.held[at].rows
+        return len(next(iter(rows.values()))) if rows else -1
+
+    def moved(self) -> bool:
+        """Whether there is anything new."""
+        return any(self.new)
+
+    def restart(self) -> None:
+        """Take all for new; to see what can be joined, it is enough to go through one of the relations."""
+        least = min(range(len(self.held)), key=lambda at: len(self.held[at].rows))
+        self.new[least].update(self.held[least].rows)
+
+    def pull(self) -> list[Row]:
+        """The rows of the body that are new, some of them more than once."""
+        rows_: list[Value] = []
+        for new, way in self.both:
+            if new:
+                rows: list[Value] = list(new.values())
+                new.clear()
+                for step in way:
+                    rows = step(rows)
+                rows_ = rows if not rows_ else rows_ + rows
+        return rows_
+
+
+# ---------------------------------------------------------------------------- terms of lattices, evaluated semi-naively
+
 
 NOTHING: Final = object()
 

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from syndicate.bloom.rules.embedded import LatticeFound, made_lattices
+from syndicate.bloom.rules.function import LatticeFound, made_lattices
 from syndicate.bloom.state.keyed_rows import Changes
-from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import NOTHING, CellState, Delta, SentState, State, TableState
+from syndicate.bloom.state.state import NOTHING, CellState, Delta, Merged, SentState, State, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.lattice_fixpoint import LatticeFixpoint
 from syndicate.bloom.tick.wiring import Wiring

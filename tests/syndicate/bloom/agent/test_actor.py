@@ -50,9 +50,9 @@ from syndicate.bloom import (
     scratch,
     table,
 )
-from syndicate.bloom.agent.packet import Packet
-from syndicate.bloom.instance import runtime_of
-from syndicate.bloom.state.following import FollowingState
+from syndicate.bloom.agent.ports import Packet
+from syndicate.bloom.state.inbox import FollowingState
+from syndicate.bloom.tick.runtime import runtime_of
 from syndicate.errors import BloomDeclaration, IllegalRule, NotInTurn, ProgramStopped, RuleFailed, SyndicateError
 from syndicate.lattice import Set
 from syndicate.testing import Seen, settled, watch

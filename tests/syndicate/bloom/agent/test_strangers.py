@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from syndicate import Record, assert_, capture, dataspace, on_asserted, on_message, react, record, send, spawn, stop
 from syndicate.bloom import Bloom, agg, bloom, channel, coll_expr, lmax, scratch, stdio, table
-from syndicate.bloom.agent.packet import Packet
+from syndicate.bloom.agent.ports import Packet
 from syndicate.errors import KeyConflict, RuleFailed
 from syndicate.lattice import Lattice
 from syndicate.testing import settled

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from syndicate.bloom import Bloom
-from syndicate.bloom.instance import runtime_of
 from syndicate.bloom.repl.workbench import carry
-from syndicate.bloom.rules.cell import Cell
+from syndicate.bloom.rules.term import Cell
+from syndicate.bloom.tick.runtime import runtime_of
 
 
 def contents(program: Bloom) -> dict[str, Any]:

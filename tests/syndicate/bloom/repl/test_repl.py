@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.bloom import Bloom, bloom, bootstrap, const, durable, lmax, scratch, table
-from syndicate.bloom.instance import instance_of
 from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench
+from syndicate.bloom.tick.runtime import instance_of
 from syndicate.errors import IllegalRule, KeyConflict, RuleFailed, Unstratifiable
 
 
