@@ -107,6 +107,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py
+	@$(PYTHON_BIN) -m tests.relay.soak --seconds 28800 --every 600 --share 0.5
 	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine
 	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
 
@@ -125,6 +126,10 @@ kills: .venv/stamps/dev ## a hundred kills of live agents in Dedalus at random: 
 .PHONY: hostile
 hostile: .venv/stamps/dev ## attacks on a server that runs: what each spends, what the server holds, what others wait
 	@$(PYTHON_BIN) -m tests.relay.hostile --seconds 5
+
+.PHONY: soak
+soak: .venv/stamps/dev ## a server under a mixed load for two hours: memory, descriptors and round trips each ten minutes
+	@$(PYTHON_BIN) -m tests.relay.soak --seconds 7200 --every 600 --share 0.5
 
 .PHONY: mutation
 mutation: .venv/stamps/dev .peers/cosmic-ray/stamp ## mutants of the core: which changes of the code do its tests not notice? (hours)

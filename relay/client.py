@@ -29,8 +29,9 @@ from typing import ClassVar, Final, Literal, TypedDict, TypeVar
 import trio
 from attrs import frozen
 
+from relay.capabilities.certificate import Capability, parse_capability
 from relay.capabilities.gatekeeper import answered, resolve
-from relay.capabilities.sturdy import DEFAULT, SturdyRef, parse_ref
+from relay.capabilities.sturdy import DEFAULT
 from relay.protocol.codec import Codec, Msgpack
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
@@ -75,7 +76,7 @@ class ConnectOptions(TypedDict, total=False):
 
 def connect(
     address: str,
-    cap: str | SturdyRef | None = DEFAULT,
+    cap: str | Capability | None = DEFAULT,
     *,
     attempts: int | None = None,
     reconnect: bool = True,
@@ -117,7 +118,7 @@ def connect(
         raise AddressError(
             f"{address!r} names no command to start: write stdio:COMMAND, as in stdio:python -m my_service"
         )
-    what = parse_ref(cap) if isinstance(cap, str) else cap
+    what = parse_capability(cap) if isinstance(cap, str) else cap
     encodings = FOUND_OUT if encoding is None else (encoding,)
     for each in encodings:
         _codec(each, limits)
@@ -169,7 +170,7 @@ class _Wanted:
     """What was asked for; *arrival* is notified when it is there."""
 
     address: Address
-    cap: SturdyRef | None
+    cap: Capability | None
     encodings: Sequence[Encoding]
     tls: ssl.SSLContext | None
     limits: Limits

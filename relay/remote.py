@@ -18,7 +18,8 @@ from typing import ClassVar, Unpack
 
 from attrs import frozen
 
-from relay.capabilities.sturdy import DEFAULT, SturdyRef
+from relay.capabilities.certificate import Capability
+from relay.capabilities.sturdy import DEFAULT
 from relay.client import ConnectionState, ConnectOptions, connect
 from syndicate.actors.field import Field, field
 from syndicate.actors.turn import Entity, Handle, current
@@ -96,7 +97,7 @@ class _Standing(Entity):
 
 def open_remote(
     address: str,
-    cap: str | SturdyRef | None = None,
+    cap: str | Capability | None = None,
     *,
     report: Ref | None = None,
     **options: Unpack[ConnectOptions],

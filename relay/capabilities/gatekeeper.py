@@ -41,8 +41,9 @@ from weakref import WeakValueDictionary
 from attrs import define
 
 from relay.capabilities.caveats import attenuated
+from relay.capabilities.certificate import CERTIFICATE, Capability
 from relay.capabilities.passage import Passage
-from relay.capabilities.sturdy import OID, REF, Claim, SturdyRef, claim, mint, revocation
+from relay.capabilities.sturdy import OID, REF, Claim, claim, mint, revocation
 from relay.protocol.limits import DEFAULT, Limits
 from syndicate.actors.actor import Timer
 from syndicate.actors.facet import Facet
@@ -67,6 +68,7 @@ _BIND: Final = Symbol("bind")
 _KEY: Final = Symbol("key")
 _FAILED: Final = (Symbol("sturdyref-failed-validation"),)
 _INVALID: Final = Symbol("invalid")
+_NOBODY: Final = Symbol("no-client-certificate")
 _UNSUPPORTED: Final = Symbol("unsupported")
 _REVOKED: Final = Symbol("revoked")
 _EXPIRED: Final = Symbol("expired")
@@ -76,7 +78,7 @@ _DAY: Final = 86400.0
 _TOO_MANY: Final = Symbol("too-many-resolves")
 
 
-def resolve(ref: SturdyRef, observer: Ref) -> Record:
+def resolve(ref: Capability, observer: Ref) -> Record:
     """The question to a gatekeeper: what does *ref* stand for?"""
     return Record(_RESOLVE, [ref, observer])
 
@@ -363,9 +365,10 @@ class Gatekeeper(Entity):
     """Resolves what is in *bindings*: a :class:`BindSpace` of the same actor, or by name a key and a reference.
 
     *replies* are the words of its answers, *limits* those of one session.  *admit* is asked, with the facet of a
-    session and the lineage of a valid reference, why it may not be given; nothing if it may.  *meter* is given the same
-    facet, a name and the reference for it, and says what is given in its place, or why nothing is.  *wrong* is told
-    of a question whose reference does not hold, and says after how many seconds that is answered.
+    session, a name and the lineage of a valid reference to it, why it may not be given; nothing if it may.  *meter* is
+    given the same facet, a name and the reference for it, and says what is given in its place, or why nothing is.
+    *wrong* is told of a question whose reference does not hold, and says after how many seconds that is answered.
+    *certified* is asked with a session and a name for which reference the peer's certificate stands, or why for none.
     """
 
     raw: ClassVar[bool] = True
@@ -378,12 +381,14 @@ class Gatekeeper(Entity):
         *,
         replies: Replies = "accepted",
         limits: Limits = DEFAULT,
-        admit: Callable[[Facet | None, Sequence[bytes]], str] = lambda session, lineage: "",
+        admit: Callable[[Facet | None, Frozen, Sequence[bytes]], str] = lambda session, oid, lineage: "",
         meter: Callable[[Facet | None, Frozen, Ref], Ref | str] = lambda session, oid, given: given,
         wrong: Callable[[Facet | None], float] = lambda session: 0.0,
+        certified: Callable[[Facet | None, Frozen], Frozen] = lambda session, name: _NOBODY,
     ) -> None:
         self._admit = admit
         self._meter = meter
+        self._certified = certified
         self._wrong = wrong
         self.space = bindings if isinstance(bindings, BindSpace) else BindSpace(bindings)
         self._words = _WORDS[replies]
@@ -397,7 +402,7 @@ class Gatekeeper(Entity):
         if type(form) is not tuple or len(form) != 3 or form[0] is not _RESOLVE or type(form[2]) is not Ref:
             return
         turn, session = current("resolve"), _session(handle)
-        asked = self._asked(form[1]) if self._askers[session] < self._limits.resolves else _TOO_MANY
+        asked = self._asked(session, form[1]) if self._askers[session] < self._limits.resolves else _TOO_MANY
         if type(asked) is not Claim:
             self._refusals[handle] = turn.assert_form(turn.facet, form[2], (self._words[1], asked))
             return
@@ -406,7 +411,7 @@ class Gatekeeper(Entity):
             form[2],
             asked,
             self._words,
-            partial(self._admit, session),
+            partial(self._admit, session, asked.oid),
             partial(self._meter, session),
             partial(self._wrong, session),
         )
@@ -415,7 +420,11 @@ class Gatekeeper(Entity):
         self.space.wait(question)
         question.answer(turn, self.space)
 
-    def _asked(self, step: Frozen) -> Claim | Symbol:
+    def _asked(self, session: Facet | None, step: Frozen) -> Claim | Symbol:
+        if type(step) is tuple and len(step) == 2 and step[0] is CERTIFICATE:
+            step = self._certified(session, step[1])
+            if type(step) is Symbol:
+                return step
         if type(step) is not tuple or len(step) != 2 or step[0] is not REF:
             return _UNSUPPORTED
         try:

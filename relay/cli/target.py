@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TextIO, TypeVar
 
 import click
 from attrs import frozen
 from click.core import ParameterSource
 
+from relay.capabilities.certificate import Capability, parse_capability
 from relay.capabilities.sturdy import DEFAULT as DEFAULT_CAP
-from relay.capabilities.sturdy import SturdyRef, parse_ref
 from relay.transport import Address
 from relay.transport.tls import Tls
 from syndicate.errors import AddressError, TextError
@@ -33,7 +32,7 @@ class Target:
     """A place, what is asked for there, and whom to trust about it."""
 
     address: Address
-    cap: SturdyRef
+    cap: Capability
     tls: Tls | None
 
     @property
@@ -43,7 +42,9 @@ class Target:
 
 
 def target_options(command: F) -> F:
-    """The options ``--cap``, ``--cap-file`` and ``--ca``; the command gets them as *cap*, *cap_file* and *ca*."""
+    """The options ``--cap``, ``--cap-file`` and ``--ca``; the command gets them as *cap*, *cap_file* and *ca*; besides
+    ``--cert`` and ``--cert-key``, which :func:`find_target` finds by itself.
+    """
     options = [
         click.option(
             "--cap",
@@ -56,10 +57,37 @@ def target_options(command: F) -> F:
         click.option(
             "--ca", metavar="FILE", help="For tls:// and wss://: the CA to trust (PEM); default: the system's."
         ),
+        click.option(
+            "--cert",
+            metavar="FILE",
+            expose_value=False,
+            callback=_remember,
+            help="For tls:// and wss://: a certificate that says who we are (PEM); --cap '<certificate \"NAME\">' asks "
+            "for what it stands for.",
+        ),
+        click.option(
+            "--cert-key",
+            metavar="FILE",
+            expose_value=False,
+            callback=_remember,
+            help="The certificate's key (PEM).",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _remember(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    """Keep an option for :func:`find_target`."""
+    context.meta[f"{__name__}.{option.name}"] = value
+
+
+def _files(ca: str | None) -> dict[str, str]:
+    """The files of TLS that were named, by their names in :class:`~relay.transport.tls.Tls`."""
+    meta = click.get_current_context().meta
+    named = {"ca": ca, "certificate": meta.get(f"{__name__}.cert"), "key": meta.get(f"{__name__}.cert_key")}
+    return {name: file for name, file in named.items() if file is not None}
 
 
 def find_target(address: str, cap: str | None, cap_file: TextIO | None, ca: str | None) -> Target:
@@ -71,16 +99,17 @@ def find_target(address: str, cap: str | None, cap_file: TextIO | None, ca: str 
     where = Address.parse(address)
     if where.scheme == "stdio" and not where.path:
         raise AddressError("stdio: alone is our own input and output, which show events: write stdio:COMMAND")
-    tls = None
-    if ca is not None:
+    tls, files = None, _files(ca)
+    if files:
         if not where.secure:
-            raise AddressError(f"--ca is for tls:// and wss://, and {where} is neither: leave it out")
-        tls = Tls(ca=Path(ca))
+            option = {"ca": "--ca", "certificate": "--cert", "key": "--cert-key"}[next(iter(files))]
+            raise AddressError(f"{option} is for tls:// and wss://, and {where} is neither: leave it out")
+        tls = Tls(**files)
         tls.client_context()
     return Target(where, _find_cap(cap, cap_file), tls)
 
 
-def _find_cap(cap: str | None, cap_file: TextIO | None) -> SturdyRef:
+def _find_cap(cap: str | None, cap_file: TextIO | None) -> Capability:
     origin = click.get_current_context().get_parameter_source("cap")
     if cap_file is not None:
         if origin is ParameterSource.COMMANDLINE:
@@ -94,7 +123,7 @@ def _find_cap(cap: str | None, cap_file: TextIO | None) -> SturdyRef:
     else:
         source, read = "--cap", lambda *_: DEFAULT_CAP
     try:
-        return parse_ref(read().strip())
+        return parse_capability(read().strip())
     except (TextError, UnicodeDecodeError) as e:
         why = e if isinstance(e, TextError) else "it is no text"
         raise TextError(f"{source}: {why}") from None

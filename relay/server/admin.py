@@ -8,7 +8,9 @@
 * ``/relay``: the WebSocket that they talk over, where nothing else can be had, unless the configuration lets it write;
 * ``/``: what there is.
 
-Each answers 200, or 503 and a line that says why.  Nothing can be changed here.  A page that has let its own name
+Each answers 200, or 503 and a line that says why.  Nothing can be changed here.  Where there is a token, which there
+must be for other machines to ask, who asks shows it (``Authorization: Bearer``), but for the files of the console and
+the socket, which ask for a capability instead; others are answered 401.  A page that has let its own name
 resolve to this machine (DNS rebinding) reads nothing: where only this machine can reach the port, who calls it by
 another name than its own or a loopback one is answered 421.
 
@@ -19,6 +21,7 @@ Source: ``docs/design/commands.md``, "A broker that can be watched".
 
 from __future__ import annotations
 
+import hmac
 import logging
 import os
 import socket
@@ -54,6 +57,9 @@ if TYPE_CHECKING:
 TURN: Final = 2.0
 """Seconds in which a turn must be taken."""
 
+_OPEN: Final = ("/console/", "/syndicate.js")
+"""What holds nothing of this server: the files of the package."""
+
 _INDEX: Final = """syndicate-server
 
 /livez         whether it runs
@@ -79,6 +85,7 @@ class AdminPort:
         self._wrong = wrong
         self._registry: CollectorRegistry = registry(broker.census, journal)
         self._here = Address("ws", admin.host, admin.port)
+        self._token = admin.token
         self._app = self._routes()
         try:
             family = socket.AF_INET6 if ":" in admin.host else socket.AF_INET
@@ -117,7 +124,7 @@ class AdminPort:
             await self._relay(scope, receive, send)
             return
         if scope["type"] != "lifespan":
-            await (self._misnamed(scope) or self._app)(scope, receive, send)
+            await (self._misnamed(scope) or self._unproved(scope) or self._app)(scope, receive, send)
             return
         # starlette would report our end, which comes by cancellation, as a failure.
         await receive()
@@ -148,6 +155,18 @@ class AdminPort:
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         why = refusal(None, hosts[0] if len(hosts) == 1 else "", self._here)
         return PlainTextResponse(f"{why}\n", 421, HEADERS) if why else None
+
+    def _unproved(self, scope: Scope) -> Response | None:
+        """What to answer who shows no token where one is needed; None if it is not, or is shown."""
+        from starlette.responses import PlainTextResponse
+
+        if not self._token or scope["path"].startswith(_OPEN):
+            return None
+        shown = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(shown) == 1 and hmac.compare_digest(shown[0], b"Bearer " + self._token):
+            return None
+        why = "show the token that is in token_file: curl -H 'Authorization: Bearer TOKEN'\n"
+        return PlainTextResponse(why, 401, {**HEADERS, "WWW-Authenticate": "Bearer"})
 
     def _config(self) -> Config:
         from hypercorn.config import Config

@@ -27,7 +27,9 @@ from typing import Final, get_args
 import trio
 from attrs import asdict, define, evolve, field
 
+from relay.capabilities.caveats import NOT_AFTER
 from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies, bind
+from relay.capabilities.sturdy import SturdyRef, mint, revocation
 from relay.capabilities.turnstile import Turnstile
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
@@ -41,6 +43,7 @@ from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer,
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
 from relay.transport.lobby import Lobby
+from relay.transport.tls import Identity
 from syndicate.actors.dataspace import Dataspace, dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
@@ -49,7 +52,11 @@ from syndicate.errors import AddressError, CertificateError, ListenError
 from syndicate.introspect import introspection
 from syndicate.log import logger
 from syndicate.outside import outside
-from syndicate.values.value import Frozen, Ref, Value
+from syndicate.values.text import unparse_form
+from syndicate.values.value import Frozen, Record, Ref, Symbol, Value, freeze
+
+_NOBODY: Final = Symbol("no-client-certificate")
+_NOTHING: Final = Symbol("nothing-for-this-certificate")
 
 POLL: Final = 0.02
 """Seconds between two looks at what still waits for peers, in a drain."""
@@ -191,6 +198,7 @@ class Broker:
                 admit=self._admit,
                 meter=self._meter,
                 wrong=self._guess,
+                certified=self._certified,
             )
             self._gatekeepers[replies] = ref(keeper)
 
@@ -225,6 +233,32 @@ class Broker:
             peer.spaces[str(oid)] = space
         return Ref(given.facet, Metered(given, space.account, peer.cut), True)
 
+    def _certified(self, session: Facet | None, name: Frozen) -> Frozen:
+        """Which reference the certificate stands for that a peer has shown, to the dataspace *name*; or why none."""
+        peer = self._sessions.get(session)
+        if peer is None or peer.tap.identity is None:
+            return _NOBODY
+        identity = peer.tap.identity
+        ref = self._stands_for(identity, name)
+        if ref is None:
+            logger(peer=peer.name).warning(
+                "nothing for a certificate", names=identity.names, dataspace=unparse_form(name, str)
+            )
+            return _NOTHING
+        peer.certified[name] = ref
+        return freeze(ref)
+
+    def _stands_for(self, identity: Identity | None, name: Frozen) -> SturdyRef | None:
+        """The reference for a certificate: narrowed as the configuration says, and valid as long as it is."""
+        keys = {space.name: space.key for space in self.config.spaces}
+        keys |= dict.fromkeys(("syndicate", "durable"), self.config.key)
+        keys |= dict.fromkeys(("admin", "introspect"), self.admin_key)
+        for client in self.config.clients:
+            if identity and client.dataspace == name and client.certificate in identity.names:
+                ends = Record(NOT_AFTER, [identity.ends])
+                return mint(client.dataspace, keys[client.dataspace]).attenuate(*client.caveats, ends)
+        return None
+
     def _guess(self, session: Facet | None) -> float:
         """A reference did not hold: the seconds until that is answered."""
         peer = self._sessions.get(session)
@@ -235,10 +269,12 @@ class Broker:
             peer.cut("guesses", f"more than {self.config.limits.guesses} references that do not hold")
         return self.census.guesses.wrong(_origin(peer))
 
-    def _admit(self, session: Facet | None, lineage: Sequence[bytes]) -> str:
+    def _admit(self, session: Facet | None, oid: Frozen, lineage: Sequence[bytes]) -> str:
         """Why a session may not have what it has shown a valid reference to; nothing if it may."""
         peer = self._sessions.get(session)
         why = "" if peer is None else self.turnstile.enter(session, _origin(peer), lineage)
+        if peer is not None and not why:
+            peer.capabilities[revocation(lineage[-1])] = oid
         if peer is not None and why:
             self.census.hit(peer, why, why)
             logger(peer=peer.name).warning("not let in", reason=why)
@@ -272,7 +308,7 @@ class Broker:
     async def _open(self, listening: Listening, where: Address) -> Door:
         """Open a door at *where*, the actual place of what *listening* names."""
         proof = _proof(listening)
-        tls = Tls(listening.cert, listening.key) if listening.cert else None
+        tls = Tls(listening.cert, listening.key, listening.client_ca or None) if listening.cert else None
         listener = await open_listener(
             where, tls=tls, limits=self.config.limits, origins=listening.origins, lobby=self.lobby
         )
@@ -405,6 +441,9 @@ class Broker:
         self.turnstile.capability = most.capability
         self.lobby.places, self.lobby.room = config.limits.strangers, config.overload.strangers
         self._facet.enter(self._publish)
+        for peer in self.census.peers.values():
+            if any(self._stands_for(peer.tap.identity, name) != ref for name, ref in peer.certified.items()):
+                peer.cut("certificate", "what the certificate stands for is another thing now: connect again")
         wanted = [listening for listening in config.listen if self._may_open(listening)]
         unchanged = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]
         before = [door for door in self._doors if door not in unchanged]
@@ -496,5 +535,7 @@ def _cut(peer: Peer, why: str) -> None:
 def _proof(listening: Listening) -> bytes:
     """What is in the files of a certificate now; nothing if they cannot be read, which is found out elsewhere."""
     with suppress(OSError):
-        return b"".join(Path(name).read_bytes() for name in (listening.cert, listening.key) if name)
+        return b"".join(
+            Path(name).read_bytes() for name in (listening.cert, listening.key, listening.client_ca) if name
+        )
     return b""

@@ -56,6 +56,7 @@ class Tap:
     def __init__(self, stream: Stream, traffic: Traffic | None = None) -> None:
         self.name = stream.name
         self.connection = stream.connection
+        self.identity = stream.identity
         self.received = 0
         self.closed = trio.Event()
         self.ended: Callable[[], object] = int

@@ -27,6 +27,7 @@ import trio
 from attrs import define, field, fields
 
 from relay.capabilities.guesses import Guesses
+from relay.capabilities.sturdy import SturdyRef
 from relay.server.flow_gate import Tap, Traffic
 from relay.server.quotas import Account
 from relay.session.backlog import ENTRY
@@ -43,7 +44,7 @@ from syndicate.index.interest import INTEREST
 from syndicate.outside import outside
 from syndicate.values.pattern import ANY, capture
 from syndicate.values.record import record
-from syndicate.values.value import Record, Ref, Symbol, Value
+from syndicate.values.value import Frozen, Record, Ref, Symbol, Value
 
 REFRESH: Final = 1.0
 """Seconds between two looks at the sessions' counts, while somebody observes them."""
@@ -121,7 +122,8 @@ class SpaceThere:
 @define(eq=False)
 class Peer:
     """One connection.  *session* is there once its actor has begun; *counted* is what the census has counted of what it
-    holds; *spaces* are the dataspaces with a quota that it has been given.
+    holds; *spaces* are the dataspaces with a quota that it has been given; *capabilities* the names of what it has
+    shown, as they are revoked by, and what each is of; *certified* what it was given for its certificate.
     """
 
     tap: Tap
@@ -130,6 +132,8 @@ class Peer:
     counted: int = 0
     spaces: dict[str, SpaceThere] = field(factory=dict)
     guesses: int = 0
+    capabilities: dict[str, Frozen] = field(factory=dict)
+    certified: dict[Frozen, SturdyRef] = field(factory=dict)
     since: datetime = field(factory=lambda: outside().wall())
 
     @property

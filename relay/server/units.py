@@ -122,6 +122,7 @@ listen = ["{DEFAULT_ADDRESS}"]
 #   "unix:///run/syndicate/socket",
 #   {{ address = "tls://0.0.0.0:8443", cert = "server.pem", key = "server.key" }},
 #   {{ address = "wss://0.0.0.0:8444", cert = "server.pem", key = "server.key", origins = ["https://example.org"] }},
+#   {{ address = "tls://0.0.0.0:8445", cert = "server.pem", key = "server.key", client_ca = "clients.pem" }},
 #   {{ address = "tcp://127.0.0.1:9000", replies = "ok" }},   # for programs of the published protocol
 # ]
 
@@ -135,6 +136,9 @@ listen = ["{DEFAULT_ADDRESS}"]
 # cert = "/etc/syndicate/server.pem"
 # key = "/etc/syndicate/server.key"
 
+# The CAs that sign the certificates which a client must show, where a listener has none of its own; see [[client]].
+# client_ca = "/etc/syndicate/clients.pem"
+
 # Where what is asserted in the durable dataspace is kept.
 # state = "/var/lib/syndicate"
 
@@ -144,11 +148,13 @@ listen = ["{DEFAULT_ADDRESS}"]
 # Seconds that a stop may take.
 drain = {Config().drain}
 
-# Health, metrics and the console over HTTP: /livez /readyz /metrics /console/.  `remote = true` lets other
-# machines ask; `write = true` lets the console assert and send.
+# Health, metrics and the console over HTTP: /livez /readyz /metrics /console/.  `remote = true` lets other machines
+# ask, for which they must show what is in token_file: Authorization: Bearer TOKEN.  `write = true` lets the console
+# assert and send.
 # [admin]
 # listen = "127.0.0.1:8002"
 # remote = false
+# token_file = "/etc/syndicate/token"
 # write = false
 
 [log]
@@ -184,6 +190,15 @@ capability = {connections.capability}
 # key_file = "/etc/syndicate/orders.key"       # without: that of the server
 # old_key_files = []
 # quota = {{ assertions = 1000, connections = 10 }}
+
+# Who is known by a certificate (a listener with client_ca asks for one), by its common name, or by another name in it
+# with its kind in front: "dns:a.example.org", "uri:spiffe://example.org/a", "email:a@example.org".  It asks with
+# --cap '<certificate "orders">', and is given that dataspace, narrowed by the caveats, as long as the certificate is
+# valid and stands here.  Also "admin", "introspect" and, with a state, "durable".
+# [[client]]
+# certificate = "alice"
+# dataspace = "orders"        # without: "syndicate"
+# caveats = ['<rewrite <bind <rec Observe [<_> <_>]>> <ref 0>>']   # may only observe
 
 # What one peer may do: bytes, counts and seconds; see relay/protocol/limits.py.
 [limits]

@@ -28,7 +28,7 @@ from typing import Final
 
 from attrs import define, field
 
-from relay.capabilities.sturdy import SturdyRef
+from relay.capabilities.certificate import Capability
 from relay.client import Encoding, connect
 from relay.transport.tls import Tls
 from syndicate.actors.facet import Facet
@@ -270,7 +270,7 @@ class Load:
     def __init__(
         self,
         address: str,
-        cap: SturdyRef,
+        cap: Capability,
         *,
         clients: int = 10,
         kinds: Sequence[str] = ("messages", "assertions"),

@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Protocol, Unpack
 
-from relay.capabilities.sturdy import SturdyRef
+from relay.capabilities.certificate import Capability
 from relay.client import ConnectOptions, connect
 from relay.session.proxy import Proxy
 from relay.tools.printer import Printer
@@ -108,7 +108,7 @@ class _Listener(Entity):
 
 def console(
     address: str,
-    cap: str | SturdyRef,
+    cap: str | Capability,
     printer: Printer,
     *,
     sinks: Sequence[EventSink] = (),

@@ -184,13 +184,16 @@ def _greeting(address: Address, tls: Tls | None, limits: Limits, origins: Sequen
         return None
 
     async def greet(stream: trio.abc.HalfCloseableStream, name: str) -> Stream:
-        carrier = stream
+        carrier, identity = stream, None
         if context is not None:
             carrier = secured = SecureStream(stream, context)
             await secured.handshake()
+            identity = secured.identity
         if not address.web:
-            return ByteStream(carrier, name, connection=name)
-        return await answer(carrier, partial(_allow, address, origins), name, limits.frame)
+            return ByteStream(carrier, name, connection=name, identity=identity)
+        socket = await answer(carrier, partial(_allow, address, origins), name, limits.frame)
+        socket.identity = identity
+        return socket
 
     return greet
 

@@ -18,15 +18,19 @@ from typing import Final
 import trio
 
 from relay.transport.stream import CHUNK
+from relay.transport.tls import Identity
 
 _RECORD: Final = 1 << 14
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
+_NO_CERTIFICATE: Final = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"})
 _ALERT: Final = bytes.fromhex("15 0303 0002 02 46")
 """*Fatal, protocol version*: OpenSSL itself leaves who does not speak TLS without an answer."""
 
 
 class SecureStream(trio.abc.HalfCloseableStream):
-    """TLS over *stream*.  :meth:`handshake` comes first; then one task may send while another receives."""
+    """TLS over *stream*.  :meth:`handshake` comes first; then one task may send while another receives.  A server's
+    ``identity`` is what the client has shown of itself.
+    """
 
     def __init__(
         self, stream: trio.abc.HalfCloseableStream, context: ssl.SSLContext, *, hostname: str | None = None
@@ -36,6 +40,7 @@ class SecureStream(trio.abc.HalfCloseableStream):
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_side=hostname is None, server_hostname=hostname
         )
+        self.identity: Identity | None = None
         self._sending = trio.StrictFIFOLock()
         self._early = bytearray()
         self._ended = False
@@ -58,6 +63,7 @@ class SecureStream(trio.abc.HalfCloseableStream):
                     pass  # what went wrong first is what counts
                 raise
             else:
+                self.identity = Identity.of(self._tls) if self._tls.server_side else None
                 await self._flush()
                 return
 
@@ -147,4 +153,10 @@ def cut_off(error: ssl.SSLError) -> bool:
 def _why(error: ssl.SSLError) -> str:
     if cut_off(error):
         return "it was cut off, without the end that TLS demands"
-    return f"TLS failed ({error.reason or error})"
+    what = error.reason or str(error)
+    if what in _NO_CERTIFICATE:
+        return "the server wants a client certificate: give one, as in tls=Tls(certificate='me.pem', key='me.key')"
+    if what.startswith(("TLSV1_ALERT", "SSLV3_ALERT", "TLSV13_ALERT")):
+        said = what.partition("_ALERT_")[2].replace("_", " ").lower()
+        return f"the other side refuses the certificate that it was shown, or the handshake ({said})"
+    return f"TLS failed ({what})"

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, Protocol
 import trio
 
 from relay.transport.poller import closing
+from relay.transport.tls import Identity
 
 CHUNK: Final = 1 << 16
 """Bytes that are read, or written, at once."""
@@ -32,6 +33,10 @@ class Stream(Protocol):
     @property
     def connection(self) -> str:
         """What both sides call it: the address of who has dialled; nothing where it has none that we know."""
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who the other side is by a certificate that it has shown, if it has."""
 
     @property
     def direct(self) -> bool:
@@ -74,6 +79,7 @@ class Connection(Stream, Protocol):
 class Indirect:
     """A stream that is no socket itself: whatever it does may have to wait."""
 
+    identity: Identity | None = None
     direct: ClassVar[bool] = False
     descriptor: ClassVar[int] = -1
 
@@ -92,9 +98,16 @@ class Indirect:
 class ByteStream:
     """Packets one after the other, as bytes."""
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream, name: str, connection: str = "") -> None:
+    def __init__(
+        self,
+        stream: trio.abc.HalfCloseableStream,
+        name: str,
+        connection: str = "",
+        identity: Identity | None = None,
+    ) -> None:
         self.name = name
         self.connection = connection
+        self.identity = identity
         self.ending = ""
         self._stream = stream
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) and os.name == "posix" else None

@@ -28,6 +28,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from attrs import asdict, field, frozen
 
+from relay.capabilities.sturdy import mint
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
 from relay.server.config.places import Path as Way
@@ -36,19 +37,22 @@ from relay.server.quotas import NONE, Quota
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from relay.transport import Address
 from relay.transport.tls import Tls
-from syndicate.errors import AddressError, CertificateError, ConfigError
+from syndicate.errors import AddressError, CaveatError, CertificateError, ConfigError, NotAValue, TextError
 from syndicate.values.value import MAX_DEPTH
 
 T = TypeVar("T")
 
+_MAKE_KEY: Final = "make one with: syndicate-server cap mint syndicate --new-key FILE"
+_MAKE_TOKEN: Final = "make one with: python3 -c 'import secrets; print(secrets.token_urlsafe())' >FILE"  # noqa: S105 - how
 _SHORTEST_KEY: Final = 16
 """Bytes: a shorter secret could be guessed."""
 
 
 @frozen
 class Listening:
-    """One listener: where, with which certificate (*cert* and its *key*, files in PEM), how it answers a ``resolve``
-    (*replies*: ``accepted`` as we do, ``ok`` as published), and the pages that a browser may come from (None: its own).
+    """One listener: where, with which certificate (*cert* and its *key*, files in PEM), whose certificates a client
+    must show (*client_ca*, a file of CAs; none need be shown without), how it answers a ``resolve`` (*replies*:
+    ``accepted`` as we do, ``ok`` as published), and the pages that a browser may come from (None: its own).
     """
 
     address: Address
@@ -56,18 +60,20 @@ class Listening:
     key: str = ""
     replies: Literal["accepted", "ok"] = "accepted"
     origins: tuple[str, ...] | None = None
+    client_ca: str = ""
 
 
 @frozen
 class Admin:
-    """Where health, metrics and the console are served over HTTP; *remote* allows other machines to ask, *write* lets
-    the console's pages use the dataspace by its key.
+    """Where health, metrics and the console are served over HTTP; *remote* allows other machines to ask, *token* is
+    what who asks must show, *write* lets the console's pages use the dataspace by its key.
     """
 
     host: str
     port: int
     remote: bool = False
     write: bool = False
+    token: bytes = field(default=b"", repr=False)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -110,6 +116,17 @@ class Space:
 
 
 @frozen
+class Client:
+    """What a client gets for its *certificate*, by a name in it, when it asks for *dataspace*: the capability, narrowed
+    by *caveats*.
+    """
+
+    certificate: str
+    dataspace: str = "syndicate"
+    caveats: tuple[str, ...] = ()
+
+
+@frozen
 class Log:
     """What is logged: *format* ``auto`` or ``json``, *level* as in Python."""
 
@@ -120,7 +137,8 @@ class Log:
 @frozen
 class Config:
     """All that a server is configured by.  *key* is the secret itself: it is not shown.  *older* are keys by which
-    references to its first dataspace were made, which *quota* is for; *spaces* are further dataspaces.
+    references to its first dataspace were made, which *quota* is for; *spaces* are further dataspaces; *clients* are
+    those who are known by a certificate.
     """
 
     listen: tuple[Listening, ...] = (Listening(Address.parse(DEFAULT_ADDRESS)),)
@@ -136,6 +154,7 @@ class Config:
     older: tuple[bytes, ...] = field(default=(), repr=False)
     quota: Quota = NONE
     spaces: tuple[Space, ...] = ()
+    clients: tuple[Client, ...] = ()
     log: Log = Log()
 
     @property
@@ -204,6 +223,7 @@ class _Reader:
         self._lines = lines
         self._problems: list[tuple[int, str]] = []
         self._listeners: list[tuple[Way, Listening]] = []
+        self._named: Sequence[Space] = ()
 
     def read(self) -> Config:
         """The whole of it."""
@@ -223,8 +243,11 @@ class _Reader:
             older=self._older((), root.get("old_key_files", ())),
             quota=Quota(**self._table(("quota",), root.get("quota", {}), _QUOTA)),
             spaces=self._spaces(root.get("dataspace", ()), key),
+            clients=self._clients(root.get("client", ()), "state" in root),
             log=Log(**self._table(("log",), root.get("log", {}), _LOG)),
         )
+        if config.clients and not any(listening.client_ca for listening in config.listen):
+            self._wrong(("client",), "no listener asks for certificates: give one on tls:// or wss:// a client_ca")
         if not (key or "key_file" in root):
             for way, listening in self._listeners:
                 if not listening.address.local:
@@ -305,18 +328,42 @@ class _Reader:
             own = self._key_file(table["key_file"], (*way, "key_file")) if "key_file" in table else key
             quota = Quota(**self._table((*way, "quota"), table.get("quota", {}), _QUOTA))
             spaces.append(Space(name, own, self._older(way, table.get("old_key_files", ())), quota))
+        self._named = spaces
         return tuple(spaces)
 
-    def _key_file(self, name: str | None, way: Way = ("key_file",)) -> bytes:
+    def _clients(self, items: Sequence[object], durable: bool) -> tuple[Client, ...]:
+        clients: list[Client] = []
+        there = [name for name in _TAKEN if durable or name != "durable"]
+        names = [*there, *[space.name for space in self._named]]
+        for number, item in enumerate(items):
+            way: Way = ("client", number)
+            table = self._table(way, item, _CLIENT)
+            if not isinstance(item, Mapping):
+                continue
+            if "certificate" not in item:
+                self._wrong(way, 'needs the name in a certificate: write certificate = "alice"')
+            client = Client(**{"certificate": "", **table})
+            if client.dataspace not in names:
+                self._wrong(
+                    (*way, "dataspace"), f'there is no dataspace "{client.dataspace}": there are {", ".join(names)}'
+                )
+            if any((one.certificate, one.dataspace) == (client.certificate, client.dataspace) for one in clients):
+                self._wrong(
+                    way, f'"{client.certificate}" is here twice for "{client.dataspace}": leave one of them out'
+                )
+            clients.append(client)
+        return tuple(clients)
+
+    def _key_file(self, name: str | None, way: Way = ("key_file",), make: str = _MAKE_KEY) -> bytes:
         if name is None:
             return b""
         try:
             key = self._file(way, name).read_bytes().strip()
         except OSError as e:
-            self._wrong(way, f"{name} cannot be read: {e.strerror}: {_MAKE_KEY}")
+            self._wrong(way, f"{name} cannot be read: {e.strerror}: {make}")
             return b""
         if len(key) < _SHORTEST_KEY:
-            self._wrong(way, f"{name} holds {len(key)} bytes, and a key needs {_SHORTEST_KEY}: {_MAKE_KEY}")
+            self._wrong(way, f"{name} holds {len(key)} bytes, and a key needs {_SHORTEST_KEY}: {make}")
         return key
 
     def _state(self, name: str | None) -> Path | None:
@@ -348,27 +395,29 @@ class _Reader:
         """One listener, whose certificate is its own or that of the whole."""
         address: Address = table["address"]
         if not address.secure:
-            for name in ("cert", "key"):
+            for name in _PEM:
                 if name in table:
                     self._wrong(
                         (*way, name), f"{address} takes no certificate: leave it out, or listen on tls:// or wss://"
                     )
-            return Listening(**{name: value for name, value in table.items() if name not in ("cert", "key")})
-        for name in ("cert", "key"):
+            return Listening(**{name: value for name, value in table.items() if name not in _PEM})
+        for name in _PEM:
             place: Way = (*way, name) if name in table else (name,)
             named = table.get(name, root.get(name))
+            if named is None and name == "client_ca":
+                continue
             if not isinstance(named, str):
                 self._wrong(way, f"{address} needs a certificate: give cert and key (--cert, --key), files in PEM")
                 return Listening(**table)
             table[name] = str(self._file(place, named))
         place = (*way, "cert") if ("listen", way[1], "cert") in self._lines else ("cert",)
-        self._certificate(place, table["cert"], table["key"])
+        self._certificate(place, table["cert"], table["key"], table.get("client_ca"))
         return Listening(**table)
 
-    def _certificate(self, way: Way, cert: str, key: str) -> None:
+    def _certificate(self, way: Way, cert: str, key: str, ca: str | None) -> None:
         """Try it, so that it is the configuration that is refused, not the first peer."""
         try:
-            Tls(cert, key).server_context()
+            Tls(cert, key, ca).server_context()
         except CertificateError as e:
             self._wrong(way, str(e))
 
@@ -385,12 +434,16 @@ class _Reader:
         address: Address | None = table.get("listen")
         if address is None:
             return None
-        admin = Admin(address.host, address.port, table.get("remote", False), table.get("write", False))
-        if not (address.local or admin.remote):
+        way: Way = ("admin", "token_file")
+        token = self._key_file(table.get("token_file"), way, _MAKE_TOKEN)
+        if not all(0x20 < byte < 0x7F for byte in token):
+            self._wrong(way, f"{table['token_file']} holds more than letters, digits and signs: {_MAKE_TOKEN}")
+        admin = Admin(address.host, address.port, table.get("remote", False), table.get("write", False), token)
+        if not address.local and not (admin.remote and "token_file" in table):
             self._wrong(
                 ("admin",),
-                f"{admin} can be reached from other machines, and everybody may ask there: take 127.0.0.1, or write "
-                "remote = true in the table [admin] of a configuration file",
+                f"{admin} can be reached from other machines: take 127.0.0.1, or write remote = true and a token_file, "
+                "which who asks must show, in the table [admin] of a configuration file",
             )
         return admin
 
@@ -399,8 +452,6 @@ class _Reader:
 
 _Kind = Callable[[object], T]
 """Checks a value; raises ValueError with what is wrong and the remedy."""
-
-_MAKE_KEY: Final = "make one with: syndicate-server cap mint syndicate --new-key FILE"
 
 
 def _named(way: Way) -> str:
@@ -482,7 +533,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _tables(value: object) -> Sequence[object]:
     if not isinstance(value, list | tuple):
-        raise ValueError(f"must be tables, not {_shown(value)}: write [[dataspace]]")
+        raise ValueError(f"must be tables, not {_shown(value)}: write each in double brackets, as in [[dataspace]]")
     return value
 
 
@@ -504,10 +555,20 @@ def _admin_value(value: object) -> str | Mapping[str, object]:
     return value
 
 
+def _caveats(value: object) -> tuple[str, ...]:
+    texts = _texts(value)
+    try:
+        mint("", b"").attenuate(*texts, "<not-after 0>")
+    except (CaveatError, TextError, NotAValue) as e:
+        raise ValueError(f"holds no caveat, as in '<rewrite <bind <_>> <ref 0>>': {e}") from None
+    return texts
+
+
 _KEYS: Final[Mapping[str, _Kind[object]]] = {
     "listen": _listeners,
     "cert": _text,
     "key": _text,
+    "client_ca": _text,
     "key_file": _text,
     "state": _text,
     "salvage": _truth,
@@ -520,16 +581,25 @@ _KEYS: Final[Mapping[str, _Kind[object]]] = {
     "old_key_files": _texts,
     "quota": _anything,
     "dataspace": _tables,
+    "client": _tables,
     "log": _anything,
 }
 _LISTEN: Final[Mapping[str, _Kind[object]]] = {
     "address": _address,
     "cert": _text,
     "key": _text,
+    "client_ca": _text,
     "replies": _one_of("accepted", "ok"),
     "origins": _texts,
 }
-_ADMIN: Final[Mapping[str, _Kind[object]]] = {"listen": _host_and_port, "remote": _truth, "write": _truth}
+_ADMIN: Final[Mapping[str, _Kind[object]]] = {
+    "listen": _host_and_port,
+    "remote": _truth,
+    "write": _truth,
+    "token_file": _text,
+}
+_CLIENT: Final[Mapping[str, _Kind[object]]] = {"certificate": _text, "dataspace": _text, "caveats": _caveats}
+_PEM: Final = ("cert", "key", "client_ca")
 _LIMITS: Final[Mapping[str, _Kind[object]]] = {
     **{name: _positive(default) for name, default in asdict(DEFAULT_LIMITS).items()},
     "depth": _depth,

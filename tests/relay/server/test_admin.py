@@ -218,22 +218,26 @@ async def test_the_admin_dataspace_has_its_own_key() -> None:
 
 
 @asynccontextmanager
-async def port(broker: Broker, system: System, **options: Any) -> AsyncIterator[AdminPort]:
+async def port(broker: Broker, system: System, token: bytes = b"", **options: Any) -> AsyncIterator[AdminPort]:
     """An admin port that is open."""
-    made = AdminPort(Admin("127.0.0.1", 0), broker, **options)
+    made = AdminPort(Admin("127.0.0.1", 0, token=token), broker, **options)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.serve)
         yield made
         nursery.cancel_scope.cancel()
 
 
-async def get(made: AdminPort, path: str, called: str | None = None) -> tuple[int, str]:
-    """Status and body of a request over a plain socket, which calls the port as *called* says, else by its address."""
+async def get(made: AdminPort, path: str, called: str | None = None, proof: str = "") -> tuple[int, str]:
+    """Status and body of a request over a plain socket, which calls the port as *called* says, else by its address;
+    *proof* is an Authorization.
+    """
+    lines = [f"GET {path} HTTP/1.1", f"Host: {called or made.url.removeprefix('http://').rstrip('/')}"]
+    lines += [f"Authorization: {proof}"] * bool(proof) + ["Connection: close", "", ""]
     address = made.url.removeprefix("http://").rstrip("/")
     host, number = address.split(":")
     answer = b""
     async with await trio.open_tcp_stream(host, int(number)) as stream:
-        await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: {called or address}\r\nConnection: close\r\n\r\n".encode())
+        await stream.send_all("\r\n".join(lines).encode())
         with trio.fail_after(PATIENCE):
             async for data in stream:
                 answer += data
@@ -270,6 +274,23 @@ async def test_who_rebinds_a_name_reads_nothing(path: str) -> None:
             assert len(body) < 200
         for name in ("localhost", "localhost:1", "[::1]", "127.0.0.1"):
             assert (await get(made, path, name))[0] in (200, 404), name
+
+
+async def test_who_has_no_token_reads_nothing() -> None:
+    """Where there is one, each page wants it, but for the files that everybody has."""
+    token = b"0123456789abcdef"
+    async with serving() as (system, broker), port(broker, system, token=token) as made:
+        for path in ("/", "/livez", "/readyz", "/metrics", "/nothing"):
+            for shown in ("", "Bearer 0123456789abcdeF", "Basic x", "Bearer ", "Bearer 0123456789abcdef2"):
+                status, body = await get(made, path, proof=shown)
+                assert (status, "token_file" in body) == (401, True), (path, shown)
+        for path in ("/console/../metrics", "/console/%2e%2e/metrics"):
+            assert (await get(made, path))[0] == 404
+        for path in ("/", "/livez", "/readyz", "/metrics"):
+            assert (await get(made, path, proof="Bearer 0123456789abcdef"))[0] == 200
+        for path in ("/console/", "/syndicate.js"):
+            assert (await get(made, path))[0] == 200
+        assert (await get(made, "/livez", "evil.example", proof="Bearer 0123456789abcdef"))[0] == 421
 
 
 async def test_the_client_for_browsers() -> None:

@@ -111,9 +111,19 @@ def test_options_come_first(tmp_path: Path) -> None:
     assert problem.startswith("--listen: 'tcp://h' needs a host and a port")
 
 
-def test_an_admin_port_for_other_machines() -> None:
-    """It has to be asked for."""
-    assert configure({"admin": {"listen": "0.0.0.0:1", "remote": True}}).admin == Admin("0.0.0.0", 1, True)
+def test_an_admin_port_for_other_machines(tmp_path: Path) -> None:
+    """It has to be asked for, and who asks there needs a token."""
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef\n")
+    settings = {"listen": "0.0.0.0:1", "remote": True, "token_file": str(token)}
+    assert configure({"admin": settings}).admin == Admin("0.0.0.0", 1, True, token=b"0123456789abcdef")
+    for name in ("remote", "token_file"):
+        with pytest.raises(ConfigError, match="remote = true and a token_file"):
+            configure({"admin": {each: value for each, value in settings.items() if each != name}})
+    for text, why in (("short", "holds 5 bytes"), ("0123456789 abcdef", "more than letters, digits and signs")):
+        token.write_text(text)
+        with pytest.raises(ConfigError, match=f"{why}.*secrets.token_urlsafe"):
+            configure({"admin": settings})
 
 
 def test_the_admin_key(tmp_path: Path) -> None:

@@ -1,0 +1,389 @@
+"""A soak: a server under a mixed load for hours, ``python -m tests.relay.soak --seconds 7200 --every 600 --share 0.5``.
+
+Neighbours talk over TCP, a Unix socket and WebSocket, in both encodings; facts come and go; something is kept on the
+disk; clients come and go, some broken off in the middle of a packet; one does not read most of the time.  First it is
+measured how much of a processor a message takes; then so much is said in a second that the server is busy for a *share*
+of it.  There is a row for each interval: memory, descriptors, processor, and the round trips of that interval.
+
+The exit code is 1 if a message was lost, came twice or out of its order; if the memory grows by more than 1 % in ten
+minutes from the second row on; or if descriptors, assertions or sessions do not come back to what they were at first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+from attrs import define, field
+
+from relay import connect
+from relay.capabilities.sturdy import mint
+from relay.tools.bench import Route, Tally, percentile
+from syndicate import (
+    Facet,
+    Record,
+    Ref,
+    assert_,
+    capture,
+    current_facet,
+    every,
+    linked_task,
+    on_asserted,
+    on_message,
+    on_stop,
+    open_system,
+    react,
+    send,
+    stop,
+    sync,
+)
+from syndicate.actors.keep import forget, keep
+from tests.relay.hostile import Peer, processor, resident
+from tests.work import PATIENCE
+
+MIB: Final = 1 << 20
+NEIGHBOURS: Final = 12
+"""Connections that talk, each to the next."""
+
+TRIAL: Final = 200.0
+"""Messages in a second while it is measured what one takes."""
+
+GROWTH: Final = 0.01
+"""Share of the memory by which it may grow in ten minutes."""
+
+SLACK: Final = 2 * MIB
+"""What it may grow besides: a heap is not exact."""
+
+DURABLE: Final = mint("durable", b"")
+
+
+@define(eq=False)
+class Place:
+    """A server that runs: its process, its addresses, and where it says how it is."""
+
+    process: subprocess.Popen[str]
+    addresses: list[str]
+    health: str
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        with urllib.request.urlopen(f"{self.health}metrics", timeout=PATIENCE) as answer:
+            text = answer.read().decode()
+        return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
+
+    @property
+    def state(self) -> tuple[int, int, int]:
+        """Descriptors, assertions, sessions."""
+        descriptors = sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
+        return descriptors, int(self.metric("syndicate_assertions")), int(self.metric("syndicate_peers"))
+
+
+@contextmanager
+def server() -> Iterator[Place]:
+    """A server of its own, with durable state and everything else that one has."""
+    with tempfile.TemporaryDirectory() as folder:
+        doors = ["tcp://127.0.0.1:0", f"unix://{folder}/s", "ws://127.0.0.1:0"]
+        words = [word for door in doors for word in ("--listen", door)]
+        words += ["--state", f"{folder}/state", "--admin", "127.0.0.1:0"]
+        program = "from relay.cli import server_main; server_main()"
+        with subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                said: dict[str, list[str]] = {}
+                while "runs as" not in said:
+                    line = process.stdout.readline()
+                    assert line, "the server has ended"
+                    said.setdefault(line[:14].strip(), []).append(line[14:].strip())
+                yield Place(process, said["listening on"], said["health"][0])
+            finally:
+                process.terminate()
+
+
+# ---------------------------------------------------------------------------------------------------- the load
+
+
+@define(eq=False)
+class Talk:
+    """What the neighbours say: *rate* messages in a second together; ``tally`` is what became of those of an interval,
+    ``wrong`` how many before it did not come once and in their order.
+    """
+
+    rate: float = TRIAL
+    tally: Tally = field(factory=partial(Tally, "messages"))
+    routes: list[Route] = field(factory=list)
+    ready: list[int] = field(factory=list)
+    sent: int = 0
+    wrong: int = 0
+
+    def next(self) -> Tally:
+        """Begin another interval; returns the one that has ended."""
+        done = self.tally
+        self.wrong += done.disordered + done.repeated
+        self.tally = Tally("messages")
+        for route in self.routes:
+            route.tally = self.tally
+        return done
+
+    @property
+    def on_their_way(self) -> int:
+        """How many have not come."""
+        return sum(len(route.since) for route in self.routes)
+
+
+def neighbour(talk: Talk, number: int, address: str, encoding: Any) -> None:
+    """One that talks to the next, and asserts what that observes."""
+    route = Route(talk.tally)
+    talk.routes.append(route)
+    numbers = iter(range(1 << 62))
+
+    @connect(address, encoding=encoding, reconnect=False)
+    def connected(ds: Ref) -> None:
+        on_message(ds, Record("soak", [(number - 1) % NEIGHBOURS, capture(int), capture(str)]))(
+            lambda which, load: talk.routes[(number - 1) % NEIGHBOURS].came(which)
+        )
+        on_asserted(ds, Record("fact", [(number - 1) % NEIGHBOURS, capture()]))(lambda fact: None)
+        fact = [assert_(ds, Record("fact", [number, 0]))]
+        due = [time.perf_counter()]
+        sync(ds, lambda: talk.ready.append(number))
+
+        def speak() -> None:
+            now = time.perf_counter()
+            if len(talk.ready) < NEIGHBOURS:
+                return
+            if now - due[0] > 1.0:  # what the machine has not let us say is not said at once
+                due[0] = now
+            while due[0] <= now:
+                due[0] += NEIGHBOURS / talk.rate
+                which = next(numbers)
+                route.sent(which)
+                talk.sent += 1
+                send(ds, Record("soak", [number, which, "x" * random.choice((10, 100, 1000))]))
+                if which % 5 == 0:
+                    fact[0] = fact[0].replace(Record("fact", [number, which])) or fact[0]
+
+        every(0.01, speak)
+
+
+def keeper(address: str) -> None:
+    """Keeps a thing on the disk, and forgets the one before."""
+
+    @connect(address, DURABLE, reconnect=False)
+    def connected(ds: Ref) -> None:
+        kept = [0]
+
+        def another() -> None:
+            kept[0] += 1
+            keep(ds, Record("kept", kept[:]))
+            forget(ds, Record("kept", [kept[0] - 1]))
+
+        every(0.2, another)
+        on_stop(lambda: forget(ds, Record("kept", kept[:])))
+
+
+def visitors(addresses: list[str]) -> None:
+    """Clients that come, say something, and go."""
+    place = cycle(addresses)
+    visit: list[Facet] = []
+
+    def come() -> None:
+        while visit:
+            stop(visit.pop())
+        visit.append(react(partial(guest, next(place))))
+
+    def guest(address: str) -> None:
+        @connect(address)
+        def connected(ds: Ref) -> None:
+            assert_(ds, Record("visitor", [random.random()]))
+            on_asserted(ds, Record("fact", [capture(), capture()]))(lambda who, fact: None)
+
+    every(0.5, come)
+
+
+async def broken(path: str) -> None:
+    """Clients that are cut off in the middle of a packet, or before they have said anything."""
+    while True:
+        with suppress(OSError, ConnectionError):
+            await trio.to_thread.run_sync(partial(break_off, path))
+        await trio.sleep(0.7)
+
+
+def break_off(path: str) -> None:
+    """Be one of them."""
+    peer = Peer(path, resolve=random.random() < 0.7)
+    peer.raw(random.randbytes(3) if random.random() < 0.2 else b"\x93\x01"[: random.randrange(3)])
+    peer.socket.close()
+
+
+async def lazy(path: str) -> None:
+    """Observes what all assert, and reads a second in ten."""
+    while True:
+        with suppress(OSError, ConnectionError):
+            peer = await trio.to_thread.run_sync(Peer, path)
+            with closing(peer.socket):
+                peer.send(peer.ds, peer.observe(Record("fact", [capture(), capture()]), 7))
+                peer.socket.setblocking(False)
+                for _ in range(6):
+                    await trio.sleep(9)
+                    for _ in range(20):
+                        with suppress(BlockingIOError):
+                            while peer.socket.recv(1 << 16):
+                                pass
+                        await trio.sleep(0.05)
+        await trio.sleep(1)
+
+
+# ---------------------------------------------------------------------------------------------------- what is seen
+
+
+@define(eq=False)
+class Row:
+    """What was seen at the end of an interval."""
+
+    minutes: float
+    memory: int
+    state: tuple[int, int, int]
+    share: float
+    tally: Tally
+    load: float = field(factory=lambda: os.getloadavg()[0])
+
+    def __str__(self) -> str:
+        p50, p99 = (percentile(sorted(self.tally.late), share) or 0.0 for share in (0.5, 0.99))
+        descriptors, assertions, sessions = self.state
+        return (
+            f"| {self.minutes:.0f} | {self.memory / MIB:.1f} | {descriptors} | {assertions} | {sessions} |"
+            f" {self.share:.0%} | {self.tally.arrived} | {p50 * 1000:.1f} | {p99 * 1000:.1f} | {self.load:.1f} |"
+        )
+
+
+HEAD: Final = """\
+| minutes | memory MiB | descriptors | assertions | sessions | processor | messages | p50 ms | p99 ms | machine |
+|---|---|---|---|---|---|---|---|---|---|"""
+
+
+def growth(rows: list[Row]) -> float:
+    """Bytes of memory in a minute, by least squares over *rows*.
+
+    >>> [growth([Row(n, n * grown, (0, 0, 0), 0, Tally("")) for n in range(4)]) for grown in (0, 7)]
+    [0.0, 7.0]
+    """
+    when = [row.minutes for row in rows]
+    middle, mean = sum(when) / len(rows), sum(row.memory for row in rows) / len(rows)
+    spread = sum((at - middle) ** 2 for at in when)
+    return sum((at - middle) * (row.memory - mean) for at, row in zip(when, rows, strict=True)) / spread
+
+
+def complaints(rows: list[Row], talk: Talk, before: tuple[int, int, int], after: tuple[int, int, int]) -> list[str]:
+    """What is not as it should be."""
+    found = []
+    if talk.wrong or talk.on_their_way:
+        found.append(f"{talk.on_their_way} messages were lost; {talk.wrong} messages came twice or out of their order")
+    steady = rows[1:]
+    if len(steady) > 1:
+        minutes = steady[-1].minutes - steady[0].minutes
+        grown = growth(steady) * minutes
+        if grown > SLACK + GROWTH * steady[0].memory * minutes / 10:
+            found.append(f"the memory has grown by {grown / MIB:.1f} MiB in {minutes:.0f} minutes")
+    for what, first, last in zip(("descriptors", "assertions", "sessions"), before, after, strict=True):
+        if last > first:
+            found.append(f"{last} {what} are left, and there were {first} at first")
+    return found
+
+
+async def soak(seconds: float, every_: float, share: float, trial: float = 10.0) -> bool:
+    """Run it, and print the table; whether all was well.  A *trial* of so many seconds says what a message takes."""
+    with server() as place:
+        pid, path = place.process.pid, place.addresses[1].removeprefix("unix://")
+        await trio.to_thread.run_sync(warm, path)
+        before = await settled(place, (0, 0, 0))
+        talk, rows = Talk(), list[Row]()
+        over = trio.Event()
+
+        async def watch(end: Callable[[], None]) -> None:
+            await trio.sleep(2)
+            talk.next()
+            spent, said = processor(pid), talk.sent
+            await trio.sleep(trial)
+            cost = (processor(pid) - spent) / (talk.sent - said)
+            talk.rate = share / cost
+            print(f"{cost * 1e6:.0f} us of the server's processor for a message: {talk.rate:.0f} a second\n\n{HEAD}")
+            talk.next()
+            began = time.monotonic()
+            while (now := time.monotonic() - began) < seconds:
+                spent, since = processor(pid), now
+                await trio.sleep(min(every_, seconds - now))
+                now = time.monotonic() - began
+                used = (processor(pid) - spent) / (now - since)
+                state = await trio.to_thread.run_sync(lambda: place.state)
+                rows.append(Row(now / 60, resident(pid), state, used, talk.next()))
+                print(rows[-1], flush=True)
+            talk.rate = 1e-9
+            with trio.move_on_after(60):
+                while talk.on_their_way:  # noqa: ASYNC110 - it is other actors that change it
+                    await trio.sleep(0.1)
+            talk.next()
+            over.set()
+            end()
+
+        def boot() -> None:
+            here = current_facet()
+            where = zip(cycle(place.addresses), cycle(["msgpack", "preserves"]), range(NEIGHBOURS))
+            for number, (address, encoding) in enumerate((a, e) for a, e, _ in where):
+                neighbour(talk, number, address, encoding)
+            keeper(place.addresses[0])
+            visitors(place.addresses)
+            linked_task(broken, path)
+            linked_task(lazy, path)
+            linked_task(watch, partial(here.enter, lambda: stop(here)))
+
+        async with open_system(boot):
+            await over.wait()
+        after = await settled(place, before)
+    found = complaints(rows, talk, before, after)
+    print("\n" + ("\n".join(found) or f"all {talk.sent} messages came once and in order; what was there at first is"))
+    return not found
+
+
+def warm(path: str) -> None:
+    """Have the server do each thing once, so that what is loaded late is loaded."""
+    for _ in range(3):
+        Peer(path).socket.close()
+
+
+async def settled(place: Place, least: tuple[int, int, int]) -> tuple[int, int, int]:
+    """How the server is, once nobody is there and it is not above *least*, or does not change any more."""
+    state = (-1, -1, -1)
+    for _ in range(60):
+        now = await trio.to_thread.run_sync(lambda: place.state)
+        if now == state and (not any(least) or all(one <= other for one, other in zip(now, least, strict=True))):
+            break
+        state = now
+        await trio.sleep(1)
+    return state
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=7200, help="how long it lasts")
+    parser.add_argument("--every", type=float, default=600, help="seconds of a row")
+    parser.add_argument("--share", type=float, default=0.5, help="of a processor, for the server")
+    options = parser.parse_args()
+    sys.exit(0 if trio.run(soak, options.seconds, options.every, options.share) else 1)
+
+
+if __name__ == "__main__":
+    main()
