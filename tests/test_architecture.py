@@ -59,7 +59,7 @@ INSIDE = {
         network process view trail faults sessions laws world scenario campaign tape_file shown lineage testing
     """,
     "relay.transport": """
-        address lobby poller stream tls greeting origin secure sockets network stdio frames websocket dial listener
+        address lobby poller tls stream greeting origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
         journal loop signals trace block facet lane turn actor system chronicle field verbs during timer query bulk
