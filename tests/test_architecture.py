@@ -46,7 +46,7 @@ INSIDE = {
         exit_codes keyboard target bench cap check values console rules replay server aimed simulated simulate why
     """,
     "relay.cli.rules": """
-        program running verb check explore live plot repl run trace verify why
+        program bloom_program running verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
         quotas remarks config disk flow_gate journal durable state units governor operators broker metrics admin console

@@ -51,9 +51,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from attrs import evolve, field, fields, frozen
+from attrs import evolve, field, fields, fields_dict, frozen
 
 from syndicate.errors import PlanError
 from syndicate.flow.aggregates import Aggregate, aggregate_of
@@ -132,11 +132,7 @@ class Expression:
 
     def parts(self) -> tuple[Expression, ...]:
         """The expressions that this one is made of."""
-        return tuple(
-            part
-            for name in ("source", "left", "right", "body")
-            if isinstance(part := getattr(self, name, None), Expression)
-        )
+        return tuple(part for name in _shape(type(self))[1] if isinstance(part := getattr(self, name), Expression))
 
     def detail(self) -> str:
         """What it does, without its parts."""
@@ -144,8 +140,11 @@ class Expression:
 
     def _has(self, heading: Iterable[str]) -> None:
         """Set the heading, and the hash while those of the parts are at hand: so no depth is walked later."""
-        object.__setattr__(self, "heading", heading_of(self.title(), heading))
-        identity = (type(self), *(getattr(self, part.name) for part in fields(type(self)) if part.init))
+        names = tuple(heading)
+        if not all(type(name) is str and name for name in names) or len(set(names)) < len(names):
+            names = heading_of(self.title(), names)  # says what is wrong
+        object.__setattr__(self, "heading", names)
+        identity = (type(self), *[getattr(self, name) for name in _shape(type(self))[0]])
         object.__setattr__(self, "_identity", identity)
         object.__setattr__(self, "_hash", hash(identity))
 
@@ -179,6 +178,17 @@ class Expression:
     def __repr__(self) -> str:
         inner = [repr(part) for part in self.parts()]
         return f"{type(self).__name__}({', '.join(filter(None, [self.detail(), *inner]))})"
+
+
+_SHAPES: Final[dict[object, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+
+
+def _shape(kind: type[Expression]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of what an expression of a kind is made of, and of those that may be parts."""
+    if kind not in _SHAPES:
+        names = tuple(one.name for one in fields(kind) if one.init)
+        _SHAPES[kind] = names, tuple(name for name in ("source", "left", "right", "body") if name in fields_dict(kind))
+    return _SHAPES[kind]
 
 
 def _short(expression: Expression) -> str:

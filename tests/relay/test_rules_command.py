@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+import relay.cli.rules
 from relay.cli import syndicate_main
 from relay.cli.rules import bloom, dedalus, rules
 from relay.cli.rules.verb import Verb
@@ -31,7 +35,16 @@ number = 3
 """
 LAMP = 'persist[on, 1]; on(X) :- press(X); told(Y, X)@async :- on(X), near(X, Y); press("l")@2; near("l", "m")@2;'
 ROWS = '{"into": "link", "rows": [[1, 2], [2, 3]]}\n{"into": "link", "rows": [[3, 4]], "tick": 1}\n'
-VERBS = [one for one in rules.commands.values() if isinstance(one, Verb)]
+
+
+def commands(group: click.Group) -> dict[str, click.Command]:
+    """All that a family has, imported."""
+    ctx = click.Context(group)
+    found = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+VERBS = [one for one in commands(rules).values() if isinstance(one, Verb)]
 
 
 @pytest.fixture(autouse=True)
@@ -99,14 +112,30 @@ def test_each_verb_for_each_language(verb: Verb, language: str) -> None:
     done = syndicate("rules", name, BLOOM[0] if language == "bloom" else "lamp.ded")
     assert done.exit_code == 2
     assert f"for which there is no {name}: {verb.instead[language]}" in done.stderr
-    assert name not in (bloom if language == "bloom" else dedalus).commands
+    assert name not in commands(bloom if language == "bloom" else dedalus)
+
+
+def test_each_verb_is_where_it_is_said_to_be() -> None:
+    """The table by which verbs are imported says which languages have each; no module has one that is not there."""
+    assert {str(verb.name): set(verb.languages) for verb in VERBS} == {
+        name: {str(group.name) for group in (bloom, dedalus) if name in commands(group)} for name in commands(rules)
+    }
+    folder = Path(relay.cli.rules.__file__).parent
+    modules = [import_module(f"relay.cli.rules.{path.stem}") for path in folder.glob("*.py")]
+    assert {one for module in modules for one in vars(module).values() if isinstance(one, Verb)} == set(VERBS)
+
+
+def test_a_program_in_dedalus_loads_nothing_of_bloom() -> None:
+    """What it takes to begin is half of what a small question takes."""
+    asked = "import sys, relay.cli.rules.verify; print([name for name in sys.modules if 'syndicate.bloom' in name])"
+    assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_the_names_of_one_language_are_the_family() -> None:
     """Each has the same options, in the same order, and examples under its own name."""
     for group in (bloom, dedalus):
-        for name, alias in group.commands.items():
-            verb = rules.commands[name]
+        for name, alias in commands(group).items():
+            verb = commands(rules)[name]
             assert isinstance(verb, Verb)
             shared = verb.languages[str(group.name)]
             assert alias.params == shared.params

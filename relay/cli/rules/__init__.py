@@ -4,18 +4,21 @@ other names, for one language each.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final
 
 import click
 
 from relay.cli.exit_codes import SETTINGS
-from relay.cli.rules import check, explore, live, plot, repl, run, trace, verify, why
-from relay.cli.rules.verb import FAMILY, Verb
+from relay.cli.rules.verb import FAMILY, LANGUAGES, Verb
 
-_VERBS: Final[tuple[Verb, ...]] = (
-    check.check, run.run, plot.plot, trace.trace, why.why, explore.explore, verify.verify, live.live, live.together,
-    repl.repl,
-)  # fmt: skip
+_VERBS: Final = {
+    "check": ("check", tuple(LANGUAGES)), "explore": ("explore", ("dedalus",)), "live": ("live", ("dedalus",)),
+    "plot": ("plot", tuple(LANGUAGES)), "repl": ("repl", ("bloom",)), "run": ("run", tuple(LANGUAGES)),
+    "together": ("live", tuple(LANGUAGES)), "trace": ("trace", tuple(LANGUAGES)), "verify": ("verify", ("dedalus",)),
+    "why": ("why", tuple(LANGUAGES)),
+}  # fmt: skip
+"""Where each verb is, and for which languages.  It is imported when it is called, and nothing of other languages is."""
 
 _BLOOM: Final = """\b
 Examples:
@@ -46,20 +49,26 @@ A program is a file in Dedalus, lamp.ded, or MODULE:NAME, where NAME is a class 
 made in Python, and MODULE is a module or a file: shop.carts:Cart, carts.py:Cart.
 """
 
-rules = click.Group(
-    FAMILY,
-    list(_VERBS),
-    help="Programs of rules, in Bloom or Dedalus: checked, run, drawn, explained and put to the test.",
-    epilog=_RULES,
-    context_settings=SETTINGS,
+
+class _Family(click.Group):
+    """The verbs for programs in all languages, or, as an alias, in one of them."""
+
+    def __init__(self, name: str, does: str, examples: str, language: str | None = None) -> None:
+        super().__init__(name, help=does, epilog=examples, context_settings=SETTINGS)
+        self.language = language
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb for verb, (_, languages) in _VERBS.items() if self.language in (None, *languages)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        verb: Verb = getattr(import_module(f"relay.cli.rules.{_VERBS[cmd_name][0]}"), cmd_name)
+        return verb if self.language is None else verb.commands[self.language][self.language]
+
+
+rules = _Family(
+    FAMILY, "Programs of rules, in Bloom or Dedalus: checked, run, drawn, explained and put to the test.", _RULES
 )
-
-
-def _alias(language: str, does: str, examples: str) -> click.Group:
-    """The family for one language, by the name of that."""
-    commands = [one.commands[language][language] for one in _VERBS if language in one.languages]
-    return click.Group(language, commands, help=does, epilog=examples, context_settings=SETTINGS)
-
-
-bloom = _alias("bloom", "Programs in Bloom: rules over collections, in ticks.", _BLOOM)
-dedalus = _alias("dedalus", "Programs in Dedalus: logic in time, with messages.", _DEDALUS)
+bloom = _Family("bloom", "Programs in Bloom: rules over collections, in ticks.", _BLOOM, "bloom")
+dedalus = _Family("dedalus", "Programs in Dedalus: logic in time, with messages.", _DEDALUS, "dedalus")

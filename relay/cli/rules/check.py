@@ -8,7 +8,8 @@ from typing import Final
 
 import click
 
-from relay.cli.rules.program import class_of, find_bloom, find_dedalus, make, read_logged
+from relay.cli.rules.bloom_program import class_of, find_bloom, make, read_logged
+from relay.cli.rules.program import find_dedalus
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.event_log import messages_of
 from syndicate.bloom.insight.calm import Calm, Output, Point

@@ -13,7 +13,8 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import class_of, find_bloom, find_dedalus, make, write
+from relay.cli.rules.bloom_program import class_of, find_bloom, make
+from relay.cli.rules.program import find_dedalus, write
 from relay.cli.rules.running import as_json_line, as_text, derived, show_changes
 from relay.cli.rules.verb import FAMILY, Verb
 from relay.cli.target import Target, find_target, target_options

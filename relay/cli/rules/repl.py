@@ -27,7 +27,7 @@ except ImportError:  # Windows
 else:
     _HISTORIC = True
 
-from relay.cli.rules.program import find_bloom, make
+from relay.cli.rules.bloom_program import find_bloom, make
 from relay.cli.rules.verb import Verb
 from syndicate.bloom import Bloom
 from syndicate.bloom.repl.session import HELP, Session

@@ -6,7 +6,8 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import find_dedalus, repeated, write
+from relay.cli.rules.bloom_program import repeated
+from relay.cli.rules.program import find_dedalus, write
 from relay.cli.rules.running import RunOptions, running, show_changes
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.insight.history import FORMS, History, record

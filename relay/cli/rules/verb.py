@@ -6,14 +6,13 @@ Under the first, the program that is named says which language it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from itertools import repeat
 from typing import Final
 
 import click
 
 from relay.cli.exit_codes import SETTINGS, Command, ending, fail, interruptible
-from relay.cli.rules.program import language_of
 from syndicate.errors import SyndicateError
 
 FAMILY: Final = "rules"
@@ -73,7 +72,7 @@ class Verb(Command):
                     return only[0].make_context(info_name, args, parent, **extra)
                 return super().make_context(info_name, args, parent, **extra)
             try:
-                language = language_of(word, ctx.meta)
+                language = _language(word, ctx.meta)
             except SyndicateError as error:
                 if "--debug" in args:
                     raise
@@ -140,3 +139,12 @@ class Verb(Command):
         for language, instead in self.instead.items():
             formatter.write_paragraph()
             formatter.write_text(f"{LANGUAGES[language]} has no {self.name}: {instead}.")
+
+
+def _language(program: str, meta: MutableMapping[str, object]) -> str:
+    """The language of a program; a file in Dedalus says it by its name, and needs nothing of Bloom."""
+    if program.endswith(".ded"):
+        return "dedalus"
+    from relay.cli.rules.bloom_program import language_of
+
+    return language_of(program, meta)

@@ -7,7 +7,8 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import find_dedalus, repeated
+from relay.cli.rules.bloom_program import repeated
+from relay.cli.rules.program import find_dedalus
 from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.insight.memory import remember

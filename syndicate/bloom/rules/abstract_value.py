@@ -38,8 +38,10 @@ programs".
 
 from __future__ import annotations
 
+import dis
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -225,6 +227,8 @@ class Plain:
     """No lattice value.  If it is *of* something, it is one of the elements of what grows, whichever."""
 
     of: Of = NOBODY
+    foreign: bool = False
+    """Whether it may be an object of the user's, with operators of its own and methods that change it."""
 
 
 @frozen
@@ -379,6 +383,26 @@ def of(abstract: Abstract) -> Of:
             return of_all([abstract.callee, *abstract.given, *abstract.named.values()])
         case KnownObject(value):
             return _within(value)
+
+
+@lru_cache(maxsize=1024)
+def instructions_of(code: CodeType) -> tuple[dis.Instruction, ...]:
+    """The byte code of a function, which all instances of a program have in common."""
+    return tuple(dis.get_instructions(code))
+
+
+def is_changeable(abstract: Abstract) -> bool:
+    """Whether it is, or knows of, a list, a set or a dictionary that the function has made."""
+    match abstract:
+        case Items(kind=kind):
+            return kind is not tuple or any(map(is_changeable, abstract.items))
+        case BoundMethod():
+            return is_changeable(abstract.receiver)
+        case Closure():
+            return any(map(is_changeable, (*abstract.free.values(), *abstract.defaults, *abstract.named.values())))
+        case Partial():
+            return any(map(is_changeable, (abstract.callee, *abstract.given, *abstract.named.values())))
+    return False
 
 
 def chosen(abstracts: Iterable[Abstract]) -> Of:

@@ -51,7 +51,7 @@ from types import CellType, FunctionType
 from typing import Final, NoReturn, TypeAlias
 
 from syndicate.bloom.declaration import Names, fitted, fitted_all, is_row, plain, row_type
-from syndicate.bloom.rules.abstract_value import Mentioned, bound
+from syndicate.bloom.rules.abstract_value import Mentioned, bound, instructions_of
 from syndicate.bloom.rules.reading import Origin
 from syndicate.bloom.rules.symbols import Head, Side, is_merging, key_count
 from syndicate.errors import (
@@ -320,7 +320,7 @@ def _reads_columns(function: object) -> bool:
     if not isinstance(function, FunctionType) or not function.__code__.co_varnames:  # of a method, the first is self
         return False
     code = function.__code__
-    first, steps = code.co_varnames[0], [(one.opname, one.argval) for one in dis.get_instructions(code)]
+    first, steps = code.co_varnames[0], [(one.opname, one.argval) for one in instructions_of(code)]
     read = [
         taken
         for (before, what), (after, taken) in pairwise(steps)
@@ -341,7 +341,7 @@ def picks(function: Function, sides: Sequence[Side], site: str) -> list[tuple[st
         return None
     if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR):
         return None
-    steps = [*dis.get_instructions(code)]
+    steps = instructions_of(code)
     if not all(one.opname in _PLAIN for one in steps):
         return None
     if any(one.opname == "BINARY_OP" and one.argrepr != "+" for one in steps):
@@ -383,7 +383,7 @@ def made_columns(function: Function, sides: Sequence[Side]) -> Names | None:
         rows = {name: side.columns for name, side in zip(code.co_varnames, sides, strict=False)}
     found: set[Names] = set()
     before = None
-    steps = [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "NOP")]
+    steps = [one for one in instructions_of(code) if one.opname not in ("CACHE", "NOP")]
     ends = {one.offset for one in steps if one.opname == "RETURN_VALUE"}
     rows = {name: columns for name, columns in rows.items() if not any(_changes(one, name) for one in steps)}
     for one in steps:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from collections import deque, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Final
@@ -35,6 +36,7 @@ from syndicate.bloom.rules.abstract_value import (
     Way,
     annotated_lattice,
     chosen,
+    is_changeable,
     is_growing,
     kinds,
     lattice_of,
@@ -58,8 +60,32 @@ PLAIN_MODULES: Final = frozenset(
 )
 """Whose objects know of nothing but what they were made of, or are given."""
 
+READING: Final = frozenset(
+    {
+        *("copy", "count", "difference", "get", "index", "intersection", "isdisjoint", "issubset", "issuperset"),
+        *("items", "keys", "symmetric_difference", "union", "values"),
+    }
+)
+"""Methods of lists, sets and dictionaries that leave them as they are."""
+
+CHANGING: Final = frozenset({one for kind in (list, set, dict, bytearray, deque) for one in dir(kind)}) - frozenset(
+    {one for kind in (tuple, frozenset, str, bytes) for one in dir(kind)} | READING
+)
+"""Methods that things have which can be changed, and no others."""
+
+LOOKING: Final = (
+    *(abs, all, any, bytes, callable, dict, enumerate, filter, float, format, frozenset, hash, id, int, isinstance),
+    *(len, list, map, max, min, range, repr, reversed, round, set, sorted, str, sum, tuple, type, zip),
+)
+"""What changes nothing that it is given."""
+
+WATCHING: Final = (eval, exec, locals)
+WATCHING_MODULES: Final = frozenset({"sys", "inspect"})
+"""What sees names that nobody gives it."""
+
 SIGNS: Final = {"+": "__add__", "-": "__sub__"}
 DOWN: Final = frozenset({"<=", "<"})
+IN_PLACE: Final = frozenset(f"{one}=" for one in ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>"))
 
 
 class Meaning:
@@ -148,8 +174,10 @@ class Meaning:
         self, callee: Abstract, given: Sequence[Abstract], named: Mapping[str, Abstract], way: Way
     ) -> list[Outcome]:
         parts = [callee, *given, *named.values()]
+        if _changes(callee, parts[1:]):
+            raise Unreadable
         self.unseen(parts, callee)
-        return [(way, Plain(chosen(parts)))]
+        return [(way, Plain(chosen(parts), foreign=any(map(is_foreign, parts))))]
 
     def _call_object(
         self, value: Value, arguments: list[Abstract], named: dict[str, Abstract], way: Way, depth: int
@@ -172,6 +200,12 @@ class Meaning:
                 if (value.__module__ or "").partition(".")[0] not in sys.stdlib_module_names:
                     raise
                 return self._opaque(KnownObject(value), arguments, named, way)
+        if (
+            any(value is one for one in WATCHING)
+            or (value is vars and not arguments)
+            or getattr(value, "__module__", None) in WATCHING_MODULES
+        ):
+            raise Unreadable
         if value is bool and len(arguments) == 1:
             truth = self.reader.truth(arguments[0])
             return [(way, truth if isinstance(truth, Test) else Plain(chosen(arguments)))]
@@ -211,10 +245,15 @@ class Meaning:
             return LatticeElement(of_all(parts) if whole else NOBODY, cls)
         if cls in (tuple, list) and len(parts) == 1 and (items := self.spread(parts[0])) is not None:
             return Items(tuple(items), cls, loose=getattr(parts[0], "loose", False))
-        if issubclass(cls, tuple) and hasattr(cls, "_fields") and not named:
-            return Items(tuple(parts), tuple, tuple(cls._fields)) if len(parts) == len(cls._fields) else Plain()
+        if cls in (list, set, dict) and not parts:
+            return Items((), cls)
+        if issubclass(cls, tuple) and not named and _only_names(cls):
+            names: tuple[str, ...] = getattr(cls, "_fields", ())
+            return Items(tuple(parts), tuple, names) if len(parts) == len(names) else Plain()
+        if _changes(KnownObject(cls), parts):
+            raise Unreadable
         self.unseen(parts, KnownObject(cls))
-        return Plain(chosen(parts))
+        return Plain(chosen(parts), foreign=cls.__module__ not in PLAIN_MODULES)
 
     def _shown(self, parts: Sequence[Abstract]) -> None:
         """Contents that go into a lattice value, or a method: they may go back there."""
@@ -277,6 +316,10 @@ class Meaning:
         """What an operator gives."""
         some = [settled(one) for one in operands]
         left, right = some[0], some[-1]
+        name = _in_place(name, left, right)
+        if any(map(is_foreign, some)):
+            self.unseen(some, name)
+            return [(way, Plain(chosen(some), foreign=True))]
         match name, left, right:
             case ("+", Items(), Items()) if left.kind is right.kind and left.kind in (tuple, list):
                 loose = left.loose or right.loose
@@ -327,6 +370,8 @@ class Meaning:
                 return KnownObject(False)
             case LatticeContent():
                 self.reader.offend(abstract.of, "reveal()")
+            case BoundMethod():
+                self.reader.truth(abstract)
         return Plain(chosen([abstract]))
 
     @staticmethod
@@ -389,6 +434,53 @@ def is_strange(abstract: Abstract) -> bool:
     if type(abstract.value) in (tuple, list, set, frozenset, dict):
         return any(is_strange(KnownObject(one)) for one in abstract.value)
     return type(abstract.value).__module__ not in PLAIN_MODULES and not isinstance(abstract.value, Mentioned)
+
+
+def is_foreign(abstract: Abstract) -> bool:
+    """Whether it may be an object of the user's."""
+    return abstract.foreign if isinstance(abstract, Plain) else is_strange(abstract)
+
+
+def _changes(callee: Abstract, given: Sequence[Abstract]) -> bool:
+    """Whether a call may change something that the function has made, under whatever name."""
+    if isinstance(callee, BoundMethod):
+        receiver = callee.receiver
+        if isinstance(receiver, Items) and receiver.kind is not tuple:
+            return callee.name not in READING
+        if not isinstance(receiver, KnownObject) and (is_foreign(receiver) or callee.name in CHANGING):
+            return True
+        return any(map(is_changeable, given)) and not _is_plain(receiver)
+    changeable = [one for one in given if is_changeable(one)]
+    looks = isinstance(callee, KnownObject) and any(callee.value is one for one in LOOKING)
+    return bool(changeable) and not (looks and all(isinstance(one, Items) for one in changeable))
+
+
+def _in_place(name: str, left: Abstract, right: Abstract) -> str:
+    """The operator without its ``=``; raises :class:`Unreadable` where what it changes may have other names."""
+    if name not in IN_PLACE:
+        return name
+    if is_changeable(left) or (isinstance(left, Plain) and not _is_number(right)):
+        raise Unreadable
+    return name[:-1]
+
+
+def _is_plain(abstract: Abstract) -> bool:
+    """Whether it is a text or the like, whose methods change nothing."""
+    return isinstance(abstract, KnownObject) and type(abstract.value) in (str, bytes, tuple, frozenset)
+
+
+def _is_number(abstract: Abstract) -> bool:
+    return isinstance(abstract, KnownObject) and type(abstract.value) in (int, float, bool)
+
+
+@functools.cache
+def _only_names(cls: type) -> bool:
+    """Whether a class of tuples gives names to its items, and nothing else of its own."""
+    fields = getattr(cls, "_fields", None)
+    if fields is None:
+        return False
+    usual = {*vars(namedtuple("usual", "")), "__annotations__", "__orig_bases__"}  # noqa: PYI024  # to be looked at
+    return cls.__bases__ == (tuple,) and vars(cls).keys() <= usual.union(fields)
 
 
 def closure_of(function: FunctionType) -> Closure:

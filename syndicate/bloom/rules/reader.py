@@ -12,7 +12,6 @@ Source: Cousot and Cousot 1977; ``docs/design/bloom.md``, "Functions that read l
 
 from __future__ import annotations
 
-import dis
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +39,11 @@ from syndicate.bloom.rules.abstract_value import (
     Unseen,
     Way,
     chosen,
+    instructions_of,
     is_growing,
     may_show,
     of,
+    of_growing,
 )
 from syndicate.values.value import Value
 
@@ -106,8 +107,8 @@ class Reader:
                 return bool(abstract.items or abstract.keys)
             case KnownObject(value) if value is None or type(value) in _WITH_TRUTH:
                 return bool(value)
-            case KnownObject() | Closure() | BoundMethod():
-                return None
+            case BoundMethod() if is_growing(abstract):  # an attribute of what grows
+                self.offend(of_growing(abstract), Unseen(abstract.name))
         return None
 
 
@@ -118,7 +119,7 @@ class Frame:
         """Of a function; *depth* says how many call each other."""
         self.reader, self.function, self.depth = reader, function, depth
         self.code = function.code
-        self.steps = list(dis.get_instructions(self.code))
+        self.steps = instructions_of(self.code)
         self.index = {one.offset: at for at, one in enumerate(self.steps)}
         self.generates = bool(self.code.co_flags & (inspect.CO_GENERATOR))
         if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -292,6 +293,8 @@ def _keep(state: State, name: str, abstract: Value) -> None:
 
 @_on("STORE_FAST", "STORE_DEREF")
 def _store(frame: Frame, state: State, step: Instruction) -> None:
+    if step.argval in frame.code.co_freevars:  # of the function around
+        raise Unreadable
     _keep(state, step.argval, state.stack.pop())
 
 

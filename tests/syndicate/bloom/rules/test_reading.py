@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import functools
+import operator
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -209,6 +210,147 @@ SEEN: dict[str, tuple[Callable[..., Any], Purpose, dict[str, str]]] = {
 }
 
 
+class Overriding:
+    """Has operators of its own, which decide what one of a lattice means beside it."""
+
+    def __add__(self, other: Any) -> Any:
+        return other.reveal() % 2
+
+    __radd__ = __add__
+
+    def __le__(self, other: Any) -> bool:
+        return bool(Max(other).lt_eq(3).content)
+
+    __ge__ = __eq__ = __le__
+
+    def __hash__(self) -> int:
+        return 1
+
+
+class Wrapped(NamedTuple):
+    """A tuple that looks into what it holds."""
+
+    of: Any
+
+    @property
+    def is_low(self) -> bool:
+        """Not monotone."""
+        return bool(self.of.lt_eq(3).content)
+
+
+overriding = Overriding()
+
+
+def appended(r: Any) -> Any:
+    """A list of its own, which is another one once a test has passed."""
+    found: list[int] = []
+    found.append(1) if r.v.gt_eq(3).content else None
+    return (r.k,) if not found else None
+
+
+def appended_as_a_function(r: Any) -> Any:
+    """The same, by the class's function."""
+    found: list[int] = []
+    if r.v.gt_eq(3).content:
+        list.append(found, 1)
+    return (r.k,) if not found else None
+
+
+def added_in_place(r: Any) -> Any:
+    """The same, by an operator, under another name."""
+    found: list[int] = []
+    other = found
+    if r.v.gt_eq(3).content:
+        found += [1]
+    return (r.k,) if not other else None
+
+
+def added_by_a_function(r: Any) -> Any:
+    """The same, by what is no method."""
+    found: list[int] = []
+    if r.v.gt_eq(3).content:
+        operator.setitem(found, slice(0, 0), [1])
+    return (r.k,) if not found else None
+
+
+def taken_out_within(r: Any) -> Any:
+    """The same, within a function that a lattice calls."""
+    found = [1]
+
+    def clear() -> None:
+        found.clear()
+
+    r.v.gt_eq(3).when_true(clear)
+    return (r.k,) if found else None
+
+
+def updated(r: Any) -> Any:
+    """The same, of a dictionary within a tuple."""
+    found: Any = ({},)
+    if r.v.gt_eq(3).content:
+        found[0].update(a=1)
+    return (r.k,) if not found[0] else None
+
+
+def counted(r: Any) -> Any:
+    """A list of its own, with all that was seen."""
+    seen: list[Any] = []
+    [seen.insert(0, x) for x in r.s.reveal()]  # type: ignore[func-returns-value]
+    return None if seen else (r.k,)
+
+
+def outside(r: Any) -> Any:
+    """A name of the function around."""
+    number = 0
+
+    def change() -> None:
+        nonlocal number
+        number = 1
+
+    r.v.gt_eq(3).when_true(change)
+    return (r.k,) if number == 0 else None
+
+
+def numbered(r: Any) -> Any:
+    """Numbers elements as they come."""
+    number = 0
+    return [(number := number + 1, x) for x in r.s.reveal()]
+
+
+def flagged(r: Any) -> Iterator[Any]:
+    """The first element alone."""
+    done = False
+    for x in r.s.reveal():
+        if not done:
+            yield (x,)
+        done = True
+
+
+HIDDEN: list[tuple[Callable[..., Any], Purpose]] = [
+    *((one, ONE) for one in (appended, appended_as_a_function, added_in_place, added_by_a_function, updated)),
+    *((one, ONE) for one in (taken_out_within, counted, outside)),
+    *((numbered, MANY), (flagged, MANY)),
+    (lambda r: (r.k, overriding + r.v), ONE),
+    (lambda r: (r.k, r.v + overriding), ONE),
+    (lambda r: overriding <= r.v, TEST),
+    (lambda r: r.v.reveal() >= overriding, TEST),
+    (lambda r: overriding in r.s.reveal(), TEST),
+    (lambda r: Overriding() <= r.v, TEST),
+    (lambda r: Wrapped(r.v).is_low, TEST),
+    (lambda r: (r.k,) if Wrapped(r.v).is_low is True else None, ONE),
+    (lambda r: (r.k,) if not r.v.reveal().numerator else None, ONE),
+    (lambda r: locals()["r"].v.lt_eq(3), TEST),
+    (lambda r: eval("r.v.lt_eq(3)"), TEST),
+    (lambda r: (r.k,) if vars()["r"].v.lt_eq(3).content else None, ONE),
+]
+
+
+@pytest.mark.parametrize(("function", "purpose"), HIDDEN)
+def test_what_hides_is_found(function: Callable[..., Any], purpose: Purpose) -> None:
+    """What is not monotone by what a function does to things of its own, or by what others have overridden."""
+    assert {"v", "s"} & reading(function, [ROW], purpose).offences.keys()
+
+
 @pytest.mark.parametrize("name", SEEN)
 def test_what_is_seen(name: str) -> None:
     """Each form in which a function may come by a lattice value, and what it may do with it."""
@@ -343,19 +485,28 @@ def test_functions_without_offence_are_monotone(part: int) -> None:
 
 def random_statements(rng: random.Random) -> str:
     """The text of a function with assignments, branches, loops and early returns."""
-    lines = ["def f(r):", "    x = r.v", "    y = r.w", "    n = 0"]
+    lines = ["def f(r):", "    x = r.v", "    y = r.w", "    n = 0", "    box = []", "    other = box"]
 
     def value() -> str:
         return rng.choice(["r.v", "r.w", "(r.v + 1)", "x", "y", "r.s.size()"])
 
     def test() -> str:
         method, limit = rng.choice(["gt_eq", "gt_eq", "gt", "lt_eq"]), rng.randrange(4)
-        forms = [f"{value()}.{method}({limit}).content", f"not {value()}.{method}({limit}).content", "x >= y", "n > 1"]
+        forms = [
+            f"{value()}.{method}({limit}).content",
+            f"not {value()}.{method}({limit}).content",
+            "x >= y",
+            "n > 1",
+            "not other",
+            "box",
+        ]
         return rng.choice([*forms, f"r.k > {limit}", f"{limit} in r.s.reveal()", f"{value()}.reveal() >= {limit}"])
 
     def block(depth: int, indent: str) -> None:
         for _ in range(rng.randrange(1, 3)):
             simple = [f"n = {rng.randrange(3)}", f"x = {value()}", f"y = x.merge({value()})", "n += 1"]
+            if rng.random() < 0.2:
+                simple += ["box.append(1)", "box += [1]", "box.clear()", "[n := q for q in r.s.reveal()]"]
             simple += [f"n = [q for q in r.s.reveal() if {test()}] and 1 or 0", f"return {row()}"]
             loops = [f"for i in range({rng.randrange(3)}):", "for i in (1, 2):", "for i in r.s.reveal():"]
             if depth and rng.random() < 0.5:

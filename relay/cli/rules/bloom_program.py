@@ -1,0 +1,178 @@
+"""Programs in Bloom, as commands name, make and run them.
+
+A program in Bloom is named ``MODULE:CLASS``, where the module is one that Python would import here, or a file,
+``carts.py:Cart``.  Where a module has one program, its name is enough.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TextIO, TypeAlias
+
+import click
+
+from relay.cli.rules.program import LOADED
+from relay.named import load_module
+from syndicate.bloom import Bloom, Kind
+from syndicate.bloom.event_log import EventLog, replay
+from syndicate.bloom.rules.symbols import kind_of
+from syndicate.bloom.state.store import IN_MEMORY
+from syndicate.dedalus import Program
+from syndicate.errors import ProgramNotFound, ScheduleError, SyndicateError, TextError
+from syndicate.plan.algebra import listed, meant
+from syndicate.values.value import Value
+
+Begin: TypeAlias = Callable[[Bloom], object]
+
+
+def language_of(text: str, meta: MutableMapping[str, object]) -> str:
+    """The language of a program, which is kept in *meta* if it had to be loaded; raises :class:`ProgramNotFound`."""
+    if Path(text).is_file() and not text.endswith(".py"):
+        raise ProgramNotFound(f"{text} is no program: name a file in Dedalus, NAME.ded, or MODULE:NAME")
+    meta[LOADED] = program = _find(text, "is, and so is what is made as a dedalus.Program", dedalus=True)
+    return "dedalus" if isinstance(program, Program) else "bloom"
+
+
+def find_bloom(text: str) -> type[Bloom]:
+    """The class that MODULE:CLASS names; raises :class:`ProgramNotFound`."""
+    loaded = click.get_current_context().meta.get(LOADED)
+    program = loaded if loaded is not None else _find(text, "is", dedalus=False)
+    assert isinstance(program, type)
+    return program
+
+
+def _find(text: str, which: str, *, dedalus: bool) -> type[Bloom] | Program:
+    where, _, name = text.partition(":") if not text.endswith(".py") else (text, "", "")
+    module = load_module(where)
+    programs: dict[str, type[Bloom] | Program] = {
+        key: value
+        for key, value in vars(module).items()
+        if (isinstance(value, type) and issubclass(value, Bloom) and value is not Bloom)
+        or (dedalus and isinstance(value, Program))
+    }
+    if not name:
+        own = [key for key, value in programs.items() if getattr(value, "__module__", "") == module.__name__]
+        own += [key for key, value in programs.items() if isinstance(value, Program)]
+        if len(own) != 1:
+            there = f"there are {listed(own)}" if own else f"there is none{_within(module)}"
+            raise ProgramNotFound(f"which program of {where}? Write {where}:CLASS; {there}")
+        name = own[0]
+    if name in programs:
+        return programs[name]
+    if hasattr(module, name):
+        raise ProgramNotFound(f"{name} of {where} is no program: a class that inherits from Bloom {which}")
+    there = f"there are {listed(programs)}" if programs else f"there is no program in it{_within(module)}"
+    raise ProgramNotFound(f"there is no {name} in {where}{meant(name, programs)}; {there}")
+
+
+def _within(module: ModuleType) -> str:
+    """The modules of a package."""
+    names = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []), f"{module.__name__}.")]
+    return f", but in its modules {listed(names)} there may be" if names else ""
+
+
+def make(kind: type[Bloom], **options: Any) -> Bloom:
+    """A program of a class, its durable tables in memory unless *state* is given; raises what making it raises."""
+    try:
+        return kind(**{"state": IN_MEMORY, **options})
+    except TypeError as error:
+        if isinstance(error, SyndicateError):
+            raise
+        raise ProgramNotFound(f"{kind.__name__} cannot be made from here: {error}") from error
+
+
+def repeated(program: str, lines: TextIO | None, ticks: int, run: str | None, at: str | None, begin: Begin) -> Bloom:
+    """A program that has run: by *lines* until it rests, or as the file of a *run* says of the one *at* an address.
+
+    *begin* is given the program before.  Raises :class:`ProgramNotFound`, :class:`ScheduleError` and
+    :class:`click.UsageError`.
+    """
+    kind = find_bloom(program)
+    if run is None:
+        if at is not None:
+            raise click.UsageError("--at says which program of a --schedule is meant")
+        instance = make(kind)
+        begin(instance)
+        run_ticks(instance, lines, ticks)
+        return instance
+    if lines is not None:
+        raise click.UsageError("--schedule says what came: leave out --input")
+    log = read_logged(run, at)
+    instance = make(class_of(kind, log), address=log.address)
+    begin(instance)
+    replay(instance, log)
+    return instance
+
+
+def read_logged(path: str, at: str | None) -> EventLog:
+    """What `together --output` wrote of the program at an address; raises :class:`ScheduleError`."""
+    try:
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        logs = {str(log.address): log for log in map(EventLog.of, fields["programs"])}
+    except OSError as error:
+        raise ScheduleError(f"cannot read the schedule {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ScheduleError(f"{path}: this is no run of programs in Bloom, as `together --output` writes it") from error
+    if at is None and len(logs) == 1:
+        at = next(iter(logs))
+    if at not in logs:
+        raise ScheduleError(f"{path}: which program? Say --at ADDRESS; there are {listed(logs)}")
+    return logs[at]
+
+
+def class_of(kind: type[Bloom], log: EventLog) -> type[Bloom]:
+    """The class that a log is of: *kind*, or one beside it; raises :class:`ProgramNotFound`."""
+    if kind.__name__ == log.program:
+        return kind
+    beside = vars(sys.modules[kind.__module__]).get(log.program)
+    if not (isinstance(beside, type) and issubclass(beside, Bloom)):
+        raise ProgramNotFound(
+            f"the log of {log.address} is of {log.program}, and no such program is beside {kind.__name__} in "
+            f"{kind.__module__}"
+        )
+    return beside
+
+
+def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
+    """Let a program tick until it rests, with the rows that *lines* bring; a note if it takes more than *ticks*."""
+    coming: dict[int, list[tuple[str, list[Value]]]] = {}
+    for tick, into, rows in _rows(lines):
+        coming.setdefault(tick, []).append((into, rows))
+    for tick in range(ticks):
+        for into, rows in coming.pop(tick, ()):
+            if kind_of(program.collection(into)) is Kind.CHANNEL:
+                program.deliver(into, rows)
+            else:
+                program.collection(into) <= rows  # noqa: B015  # rows for the next tick
+        if program.halted or not (coming or program.waits()):
+            return
+        program.tick()
+    if program.waits() or coming:
+        click.echo(f"note: more to come after {ticks} ticks; give a greater --ticks", err=True)
+
+
+def _rows(lines: TextIO | None) -> Iterator[tuple[int, str, list[Value]]]:
+    """In which tick, into which collection, and which rows."""
+    for number, line in enumerate(lines or (), 1):
+        if not line.strip():
+            continue
+        match _object(line):
+            case {"into": str(into), "rows": list(rows), "tick": int(tick)} if tick >= 0 and type(tick) is int:
+                yield tick, into, rows
+            case _:
+                raise TextError(
+                    f"line {number} of the input says no rows: {line.strip()[:60]!r}. Write JSON objects, one a line, "
+                    'such as {"into": "link", "rows": [[1, 2]], "tick": 3}'
+                )
+
+
+def _object(line: str) -> Mapping[str, object] | None:
+    try:
+        return {"tick": 0, **json.loads(line)}
+    except (ValueError, TypeError):
+        return None
