@@ -53,6 +53,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from time import perf_counter
 from typing import ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import attrs
@@ -61,6 +63,7 @@ from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, Turn, current, expect_ref, here
 from syndicate.actors.verbs import on_stop
+from syndicate.drawing import Drawing, Load
 from syndicate.errors import ArgumentError, NotAValue, SyndicateError, WrongActor
 from syndicate.index.analysis import analyse
 from syndicate.log import logger
@@ -263,6 +266,15 @@ def host(
     return program.__host__(ds, inputs=inputs or {}, outputs=outputs or {}, messages=messages or {}, **options)
 
 
+class Measured:
+    """Steps since measuring began, and the seconds of the last and of all; *users* look at it."""
+
+    users = 0
+    steps = 0
+    last = 0.0
+    seconds = 0.0
+
+
 class Host(ABC):
     """Rules in a facet: a subclass says what a step is, and whether a further one is due."""
 
@@ -276,6 +288,7 @@ class Host(ABC):
         self.refusals = 0
         self.failing: set[Output] = set()
         self.due = self.stepping = self.paused = False
+        self.measured: Measured | None = None
         self.facet: Facet
 
     def settle(self) -> None:
@@ -293,6 +306,33 @@ class Host(ABC):
     def waits(self) -> bool:
         """Whether a further step has something to do."""
 
+    # ------------------------------------------------------------------------------------------------ looking in
+
+    @abstractmethod
+    def drawings(self) -> dict[str, Drawing]:
+        """What the rules are made of, in one or more views."""
+
+    @abstractmethod
+    def loads(self, view: str) -> dict[str, Load]:
+        """What each box of a view holds and costs now; boxes with nothing to say may be missing."""
+
+    def measure(self) -> Callable[[], None]:
+        """Measure steps from now on; call the result, once, to end that, unless others still look."""
+        if self.measured is None:
+            self.measured = Measured()
+            self.watch(on=True)
+        self.measured.users += 1
+        return partial(self._measured, self.measured)
+
+    def _measured(self, measured: Measured) -> None:
+        measured.users -= 1
+        if not measured.users:
+            self.measured = None
+            self.watch(on=False)
+
+    def watch(self, *, on: bool) -> None:  # noqa: B027 - not all have parts that can be measured
+        """Measure what a step consists of, too, or stop."""
+
     # ------------------------------------------------------------------------------------------------ steps
 
     def wake(self) -> None:
@@ -309,10 +349,15 @@ class Host(ABC):
         """Make a step now, and one more in a turn of its own if there is anything left to do."""
         self.due = False
         self.stepping = True
+        begun = 0.0 if self.measured is None else perf_counter()
         try:
             self.advance()
         finally:
             self.stepping = False
+        if self.measured is not None and begun:
+            self.measured.steps += 1
+            self.measured.last = perf_counter() - begun
+            self.measured.seconds += self.measured.last
         if not self.paused and self.waits():
             self.facet.enter(self.wake)
 

@@ -27,6 +27,7 @@ LONGEST = 700
 PLAN = """
     syndicate.alone
     syndicate.errors syndicate.native syndicate.outside syndicate.log syndicate.collector syndicate.graph
+    syndicate.drawing
     syndicate.values syndicate.index syndicate.actors syndicate.hosting
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
@@ -62,8 +63,8 @@ INSIDE = {
         address lobby poller tls stream greeting origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        journal loop signals trace block facet lane turn actor system chronicle field verbs during timer query bulk
-        dataspace supervise attempt portal keep
+        journal loop signals trace meter block facet lane turn actor system chronicle field verbs during timer query
+        bulk dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection
@@ -81,7 +82,7 @@ INSIDE = {
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding
-        crash timeline why model causality run solving explore verify hazards placement live program plot
+        crash timeline why model causality run solving explore verify hazards placement plot live program
     """,
     "syndicate.dedalus.explore": """
         influence space outcome replay extreme stability bounds state arrivals symbolic explorer asking
@@ -91,13 +92,16 @@ INSIDE = {
     """,
     "syndicate.flow": """
         element node time comparison properties undo zset aggregates predicate trace encoding stream vectorised
-        operators structure measure scope columnar loop columns local contents view profile snapshot graph
+        operators structure measure scope columnar loop columns local contents profile snapshot graph view
         circuit incremental
     """,
     "syndicate.flow.operators": """
         arrangement ranking context bilinear distinct groups linear error_location nested traces
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
+    "syndicate.introspect": """
+        leads story why why_not survey owners memory rules_at_work tail questions
+    """,
     "syndicate.lattice": """
         lattice table delta extremum product sets fold map clock laws
     """,

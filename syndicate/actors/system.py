@@ -34,6 +34,7 @@ import trio
 from syndicate.actors.actor import Actor, Task, Timer, actions, take_turns
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.loop import asyncio_runs, token
+from syndicate.actors.meter import Meter
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
 from syndicate.actors.turn import Batch, Turn, expect_function, here
@@ -122,6 +123,8 @@ class System:
         self._tracers: list[Tracer] = []
         self.chronicle: Follower | None = None
         """What follows each turn, step by step, if somebody wants to know."""
+        self.meter: Meter | None = None
+        """What counts turns and their time, if somebody wants to know."""
         self._turns = 0
         self._causes: dict[int, int] = {}
         self.first: Actor | None = None
@@ -354,10 +357,15 @@ class System:
         start = clock()
         end, enough = start + seconds, start + (seconds if seconds > SLICE else min(seconds, PIECES))
         most, unless = self._most()
+        rounds = 0
         outer, here.turn = here.turn, turn
         try:
             while clock() < end:
-                if most > 0 and self.chronicle is not None:  # which has come in the last turns
+                if self.meter is not None:
+                    self.meter.look(rounds)
+                    rounds += 1
+                    most, unless = self._most()
+                elif most > 0 and self.chronicle is not None:  # which has come in the last turns
                     most, unless = self._most()
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
@@ -375,7 +383,8 @@ class System:
                         actor.take(turn, events)
                         left -= len(events)
                         continue
-                    left -= self._take_aside(actor, events)
+                    take, meter = self._take_aside, self.meter
+                    left -= meter.count(take, actor, events) if meter and meter.weight else take(actor, events)
                     most, unless = self._most()
                 self.taken += 16 - left
         finally:
@@ -387,7 +396,7 @@ class System:
         """The most events of a batch that the pump hands over itself: none while there is something to look at; but all
         the same if they are *unless* these batches, by their identities.
         """
-        if self.lanes or self._outdated:
+        if self.lanes or self._outdated or (self.meter is not None and self.meter.weight):
             return -1, None
         if self.chronicle is not None:
             return -1, self.chronicle.batches if self.chronicle.every > 1 else None

@@ -28,7 +28,7 @@ left out.  What depends on no point of order is confluent; whether the rest is, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from attrs import frozen
 
@@ -37,7 +37,6 @@ from syndicate.bloom.insight.plot import FORMS, Edge, Node, Plot, draw
 from syndicate.dedalus.ast import Atom, Rule
 from syndicate.dedalus.explore.influence import Influence
 from syndicate.dedalus.lower import arities, levels
-from syndicate.dedalus.program import Program
 from syndicate.graph import components
 
 _SENT: Final = ("async", "later")
@@ -49,12 +48,20 @@ class _Origin:
     site: str
 
 
-def plot(program: Program, form: str = FORMS[0], *, name: str = "", collapse: bool = False) -> str:
+class Ruled(Protocol):
+    """What has rules, as :class:`~syndicate.dedalus.Program` has."""
+
+    def core(self) -> Sequence[Rule]:
+        """All rules, with nothing left of what is only written shorter."""
+
+
+def plot(program: Ruled, form: str = FORMS[0], *, name: str = "", collapse: bool = False) -> str:
     """A drawing, as ``mermaid``, ``dot`` or ``json``; with *collapse*, each cycle is one node."""
-    return draw(_graph(program.core(), name, collapse), form)
+    return draw(graph_of(program.core(), name, collapse=collapse), form)
 
 
-def _graph(rules: Sequence[Rule], name: str, collapse: bool) -> Plot:
+def graph_of(rules: Sequence[Rule], name: str, *, collapse: bool = False) -> Plot:
+    """The graph of rules."""
     influence = Influence(rules)
     stays = influence.persistent()
     sent = {rule.head.relation for rule in rules if rule.kind in _SENT}

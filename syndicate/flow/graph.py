@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
+from syndicate.drawing import Box, Drawing, Line, Load
 from syndicate.errors import CircuitError
 from syndicate.flow.measure import ports_of
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
@@ -88,7 +89,7 @@ Readings = dict["GlobalId", Reading]
 
 def _lines(node: Node, readings: Readings) -> list[str]:
     """The text in a node."""
-    params = [described(value) for key, value in node.params.items() if value is not None and key not in _UNSHOWN]
+    params = _parameters(node)
     lines = [labelled(node), *([", ".join(params)] if params else []), identity(node)]
     reading = readings.get(node.global_id)
     if reading is None:
@@ -98,6 +99,10 @@ def _lines(node: Node, readings: Readings) -> list[str]:
     if reading.last_runs:
         lines.append(f"{1e3 * reading.last_seconds:.3f} ms, {_counted(reading.last_runs, 'run', 'runs')}")
     return lines
+
+
+def _parameters(node: Node) -> list[str]:
+    return [described(value) for key, value in node.params.items() if value is not None and key not in _UNSHOWN]
 
 
 _UNSHOWN: Final = frozenset({"limit", "part", "zset"})
@@ -110,6 +115,37 @@ def _rows(edge: Edge, readings: Readings) -> int | None:
 
 def _counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
+
+
+def drawing(circuit: Netlist) -> Drawing:
+    """The circuit as boxes and lines."""
+    boxes = tuple(
+        Box(
+            identity(node),
+            labelled(node),
+            "loop" if node.child is not None else node.kind.value,
+            ".".join(map(str, node.circuit.path)),
+            ", ".join(
+                described(value) for key, value in node.params.items() if value is not None and key not in _UNSHOWN
+            ),
+        )
+        for node in circuit.walk()
+    )
+    lines = tuple(
+        Line(identity(edge.drawn_from), identity(edge.head), "later" if edge.kind == "feedback" else "now")
+        for edge in edges(circuit)
+    )
+    return Drawing("circuit", boxes, lines)
+
+
+def loads(engine: LocalEngine) -> dict[str, Load]:
+    """What each node of a running circuit keeps, and, while it is watched, has cost."""
+    return {
+        ".".join(map(str, path)): Load(
+            reading.entries, reading.last_seconds, reading.measure.seconds, sum(reading.rows_out)
+        )
+        for path, reading in readings(engine).items()
+    }
 
 
 # ------------------------------------------------------------------------------------------------------------- mermaid
@@ -276,8 +312,14 @@ def _explained(circuit: Netlist, properties: StaticProperties, indent: str) -> I
     for node in circuit.order():
         reads = ", ".join(map(shown, dict.fromkeys(ports_of(node) or node.inputs)))
         gives = ", ".join(dict.fromkeys(_GIVES[kind] for kind in node.carries))
-        params = [described(value) for key, value in node.params.items() if value is not None and key not in _UNSHOWN]
-        yield [indent + identity(node), labelled(node), reads, gives, _changes(node, properties), ", ".join(params)]
+        yield [
+            indent + identity(node),
+            labelled(node),
+            reads,
+            gives,
+            _changes(node, properties),
+            ", ".join(_parameters(node)),
+        ]
         if node.child is not None:
             yield from _explained(node.child, StaticProperties(node.child, properties), indent + "  ")
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeAlias
 
+from syndicate.drawing import Drawing, Load
 from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream, short
 from syndicate.flow.element import Element, Key, collect, key_of, natural
+from syndicate.flow.graph import drawing, loads
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.zset import ZSet
@@ -254,6 +256,18 @@ class View(Host):
     def waits(self) -> bool:
         """Whether messages of the last step are to go."""
         return any(port.changes for port in self.ports)
+
+    def drawings(self) -> dict[str, Drawing]:
+        """The circuit."""
+        return {"circuit": drawing(self.engine.circuit)}
+
+    def loads(self, view: str) -> dict[str, Load]:
+        """Of each node."""
+        return loads(self.engine)
+
+    def watch(self, *, on: bool) -> None:
+        """Measure each node."""
+        self.engine.watch(on=on)
 
     def probe(self) -> Exception | None:
         """Make a step with the deltas, and assert what is new."""

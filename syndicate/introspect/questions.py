@@ -6,12 +6,25 @@ else, until the question is retracted:
 
 ================================= ==================================================================================
 ``<labels filter from count o>``  ``[label values interests]`` of each label; ``""`` stands for what is no record
-``<rows label filter from ..>``   ``[text copies]`` of each assertion of a label
-``<interests filter from ..>``    ``[pattern observers matches [actor ..]]``: who observes what; at most 20 are named
-``<actors filter from count o>``  ``[id name facets handles tasks waiting daemon]``; *waiting* are events
-``<facets id from count o>``      ``[id parent handles tasks blocks]`` of an actor's; the parent of the root is -1
+``<rows label filter from ..>``   ``[text copies [[actor name times] ..] observers]`` of each assertion of a label
+``<interests filter from ..>``    ``[pattern observers matches [[actor name] ..] alike example]``: who observes what;
+                                  how many values have its label, and, if it matches none, one of them
+``<actors filter from count o>``  ``[id name facets handles tasks waiting daemon turns events ms]``; *waiting* are
+                                  events; the last three are counted from the first such question on
+``<facets id from count o>``      ``[id parent handles tasks blocks bytes [text ..]]`` of an actor's; the parent of the
+                                  root is -1, the texts are of its first assertions
+``<hosts filter from count o>``   ``[id actor name what [view ..]]``: circuits and programs of rules at work
+``<drawing id view from ..>``     ``["box" name title kind inside note order]``, ``["line" tail head kind why]``
+``<loads id view from count o>``  ``[name entries last-ms total-ms given]`` of each box; first, under ``""``, of the
+                                  whole, whose entries are steps; measured while it stands
 ``<health o>``                    ``[name number]``
 ``<tail filter credit o>``        ``[time mark text]`` of what happens from now on: ``+``, ``-`` or ``!``
+``<happened filter credit o>``    ``[number turn time actor kind text place [cause ..] [[verb actor text] ..]]``: steps
+                                  of handlers, from now on
+``<followed o>``                  ``[name number]``: how much is kept of what happens; it is kept while this stands
+``<why text o>``                  ``[title because place [premise ..] [condition ..]]``, the first row for what *text*
+                                  writes, premises are numbers of rows; of what happened while it was followed
+``<why-not pattern o>``           the same of why nothing matches
 ================================= ==================================================================================
 
 and what else its maker has tables of.  A time is in seconds since 1970.  Pages of a tail are events since the last one,
@@ -19,11 +32,12 @@ not all anew; *total* is how many there were, *matched* how many of them were le
 between two pages: there are ten a second at most, and the next only when the last was taken.
 
 *filter* is a part of the text, *from* and *count* are the window: at most 500 rows.  *total* is how many there are,
-*matched* how many of them the filter lets through.  A
+*matched* how many of them the filter lets through.  After *count* there may be the number of a column, from 1 on, by
+which small tables are sorted, negative for the largest first.  At most 20 actors are named, and all are counted.  A
 longer text than 4000 characters ends in ``<cut n>``.  What is no question is answered ``<error text>``.
 
 Contract: an answer holds texts and numbers, never a live reference, so that whoever may ask can reach nobody.  Nothing
-is counted for it elsewhere: a program that nobody asks anything does not work for it.  A search looks at 500 values a
+is counted or followed but while a question stands that needs it.  A search looks at 500 values a
 turn; the next page is sent when the last was taken.
 
 >>> from syndicate import assert_, dataspace, record, ref, run, stop_actor
@@ -41,7 +55,7 @@ turn; the next page is sent when the last was taken.
 ...     assert_(ds, Lit("attic"))
 ...     assert_(introspection(ds), Record("rows", ["Lit", "att", 0, 100, ref(Asker())]))
 >>> run(boot)
-<page 2 1 [["<Lit \"attic\">" 1]]>
+<page 2 1 [["<Lit \"attic\">" 1 [[0 "boot" 1]] 0]]>
 
 Source: ``docs/design/introspect.md``, "Questions to a running program".
 """
@@ -49,217 +63,44 @@ Source: ``docs/design/introspect.md``, "Questions to a running program".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import trio
 
 from syndicate.actors.actor import Actor
+from syndicate.actors.chronicle import Step
 from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.facet import Facet
+from syndicate.actors.meter import Meter
 from syndicate.actors.system import System
-from syndicate.actors.timer import every
 from syndicate.actors.turn import Entity, current
-from syndicate.actors.verbs import current_facet, react, ref, send, stop, sync
-from syndicate.errors import ArgumentError
+from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, send, stop, trio_task
+from syndicate.errors import ArgumentError, PatternError, TextError
+from syndicate.hosting import Host
 from syndicate.index.analysis import Constants, Skeleton, synthesise
-from syndicate.index.interest import INTEREST, OBSERVE, interest
+from syndicate.index.bag import Bag
+from syndicate.index.interest import INTEREST, OBSERVE
 from syndicate.index.skeleton import Index
 from syndicate.index.trie import Handler
-from syndicate.outside import outside
-from syndicate.values.pattern import capture, pattern_of
-from syndicate.values.text import unparse_form, unparse_pattern
-from syndicate.values.value import Assertion, Frozen, Record, Ref, Symbol, Tag, Value
-
-PERIOD: Final = 1.0
-"""Seconds between two looks for a question that stands."""
-
-WINDOW: Final = 500
-"""Rows of one answer."""
-
-STRIDE: Final = 500
-"""Values that are looked at in one turn."""
-
-TEXT: Final = 4000
-"""Characters of a value's text that are shown."""
+from syndicate.introspect.memory import held
+from syndicate.introspect.owners import owners
+from syndicate.introspect.rules_at_work import drawn, hosts, loaded
+from syndicate.introspect.story import Story, Writer
+from syndicate.introspect.survey import STRIDE, TEXT, WINDOW, Page, Row, Standing, Survey, Table, cut
+from syndicate.introspect.tail import OURS, Followed, Happenings, Tail
+from syndicate.introspect.why import Why
+from syndicate.introspect.why_not import why_not
+from syndicate.values.pattern import Pattern, pattern_of
+from syndicate.values.text import parse, parse_pattern, unparse_form, unparse_pattern
+from syndicate.values.value import Assertion, Frozen, HomeActor, Record, Ref, Symbol, Tag, Value, thaw
 
 NAMES: Final = 20
-"""Actors of one interest that are named; all are counted."""
+"""Actors of one interest, or of one assertion, that are named; all are counted."""
 
-PAUSE: Final = 0.1
-"""Seconds between two pages of a tail."""
-
-CREDIT: Final = 10_000
-"""Events of one page of a tail."""
-
-_OBSERVING: Final = (INTEREST, OBSERVE)
-"""What interests begin with: compact, or written out."""
-
-Row: TypeAlias = list[Value]
-Table: TypeAlias = Callable[[], Iterable[Row]]
-"""What makes the rows of one more question, all at once: small ones."""
-Survey: TypeAlias = "Generator[None, None, Page]"
-"""A look at what there is, a slice at a time; at its end the answer."""
-
-
-class Page:
-    """The window of what a filter lets through, filled by and by."""
-
-    def __init__(self, part: str, start: int, count: int) -> None:
-        self.total = 0
-        self.matched = 0
-        self._part = part
-        self._start = start
-        self._end = start + min(count, WINDOW)
-        self._rows: list[Row] = []
-
-    def fill(self, rows: Iterable[Row], text: int = 0) -> Survey:
-        """Take those of *rows* that are in the window, a slice at a time; the filter looks at the field *text*."""
-        for row in rows:
-            self.total += 1
-            if self._part in str(row[text]):
-                if self._start <= self.matched < self._end:
-                    self._rows.append(row)
-                self.matched += 1
-            if self.total % STRIDE == 0:
-                yield
-        return self
-
-    def choose(self, entries: list[tuple[Frozen, int]]) -> Survey:
-        """Take those of assertions, with their copies, that are in the window; without a filter only their texts are
-        made.
-        """
-        if self._part:
-            return self.fill([unparse_form(form), copies] for form, copies in entries)
-        self.total = self.matched = len(entries)
-        return self._only([unparse_form(form), copies] for form, copies in entries[self._start : self._end])
-
-    def _only(self, rows: Iterable[Row]) -> Survey:
-        self._rows.extend(rows)
-        yield
-        return self
-
-    def value(self) -> Record:
-        """As it is sent."""
-        return Record("page", [self.total, self.matched, [[_cut(item) for item in row] for row in self._rows]])
-
-
-def _cut(item: Value) -> Value:
-    """A text as it is shown: its beginning, and how much more there is."""
-    if isinstance(item, str) and len(item) > TEXT:
-        return f"{item[:TEXT]}<cut {len(item) - TEXT}>"
-    return item
-
-
-class _Standing:
-    """One question that stands, in a facet of its own."""
-
-    def __init__(self, observer: Ref, survey: Callable[[], Survey]) -> None:
-        self._observer = observer
-        self._survey = survey
-        self._busy = False
-        self._last: Record | None = None
-
-    def begin(self) -> None:
-        """Look now, and each period."""
-        self._facet = current_facet()
-        every(PERIOD, self._look)
-        self._look()
-
-    def _look(self) -> None:
-        if not self._busy:
-            self._busy = True
-            self._step(self._survey())
-
-    def _step(self, survey: Survey) -> None:
-        try:
-            next(survey)
-        except StopIteration as end:
-            self._tell(end.value.value())
-        else:
-            self._facet.enter(lambda: self._step(survey))
-
-    def _tell(self, page: Record) -> None:
-        if page == self._last:
-            self._busy = False
-            return
-        self._last = page
-        send(self._observer, page)
-        sync(self._observer, self._taken, self._taken)
-
-    def _taken(self) -> None:
-        self._busy = False
-
-
-class _Tail(Entity):
-    """What happens in a dataspace, as texts in pages: an observer of everything, but of who observes."""
-
-    raw = True
-
-    def __init__(self, observer: Ref, part: str, credit: int) -> None:
-        self._observer = observer
-        self._part = part
-        self._credit = min(credit, CREDIT)
-        self._events: list[tuple[float, str, Frozen]] = []
-        self._forms: dict[Assertion, Frozen] = {}
-        self._total = 0
-        self._missed = 0
-        self._busy = False
-
-    def begin(self, ds: Ref) -> None:
-        """Observe."""
-        self._facet = current_facet()
-        self._now = self._facet.actor.system.now
-        self._begun = outside().wall().timestamp() - self._now()
-        me = ref(self)
-        current("introspection").assert_form(self._facet, ds, interest(pattern_of(capture()), me))
-        every(PAUSE, self._tell)
-        sync(ds, self._current)
-
-    def _current(self) -> None:
-        """What stood already is no event."""
-        self._events.clear()
-        self._total = self._missed = 0
-        send(self._observer, Record("page", [0, 0, []]))
-
-    def assert_(self, form: Frozen, handle: Assertion) -> None:
-        """Something has come."""
-        self._forms[handle] = form
-        self._note("+", form)
-
-    def retract(self, handle: Assertion) -> None:
-        """Something has gone."""
-        self._note("-", self._forms.pop(handle))
-
-    def message(self, form: Frozen) -> None:
-        """Something was said."""
-        self._note("!", form)
-
-    def _note(self, mark: str, captures: Frozen) -> None:
-        assert isinstance(captures, tuple)
-        form = captures[-1]
-        if type(form) is tuple and form and form[0] in _OBSERVING:
-            return
-        self._total += 1
-        if len(self._events) < self._credit:
-            self._events.append((self._begun + self._now(), mark, form))
-        else:
-            self._missed += 1
-
-    def _tell(self) -> None:
-        if self._busy or not self._total:
-            return
-        self._busy = True
-        rows: list[Value] = []
-        for seconds, mark, form in self._events:
-            text = unparse_form(form)
-            if self._part in text:
-                rows.append([seconds, mark, _cut(text)])
-        send(self._observer, Record("page", [self._total, self._missed, rows]))
-        self._events.clear()
-        self._total = self._missed = 0
-        sync(self._observer, self._taken, self._taken)
-
-    def _taken(self) -> None:
-        self._busy = False
+SAMPLE: Final = 20
+"""Assertions of one facet that are shown."""
 
 
 class Introspection(Entity):
@@ -273,24 +114,21 @@ class Introspection(Entity):
         self._index = index
         self._tables = tables
         self._facets: dict[Assertion, Facet] = {}
-        self._numbers: dict[Actor, int] = {}
+        self._numbers: dict[HomeActor | Host, int] = {}
         self._next = 0
+        self._tails = 0
+        self._followed = Followed(system)
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Answer a question, for as long as it stands."""
         observer = form[-1] if type(form) is tuple and type(form[0]) is Symbol else None
         if type(observer) is not Ref:
             return  # nobody could be told
-        match form[1:-1]:
-            case (str(part), int(credit)) if form[0].name == "tail" and credit > 0:
-                tail = _Tail(observer, part, credit)
-                self._facets[handle] = react(lambda: tail.begin(self._ds))
-                return
-        survey = self._survey(form[0].name, list(form[1:-1]))
-        if survey is None:
+        begin = self._begin(form[0].name, [thaw(each) for each in form[1:-1]], observer)
+        if begin is None:
             send(observer, Record("error", [f"no question: {unparse_form(form)[:TEXT]}"]))
             return
-        self._facets[handle] = react(_Standing(observer, survey).begin)
+        self._facets[handle] = react(begin)
 
     def retract(self, handle: Assertion) -> None:
         """Answer it no more."""
@@ -298,24 +136,78 @@ class Introspection(Entity):
         if facet is not None:
             stop(facet)
 
-    def _survey(self, name: str, given: list[Frozen]) -> Callable[[], Survey] | None:
+    def _begin(self, name: str, given: list[Value], observer: Ref) -> Callable[[], None] | None:
+        """What begins to answer a question with these fields, in a facet; None if there is no such question."""
+        match name, given:
+            case "tail", [str(part), int(credit)] if credit > 0:
+                return partial(self._tail, Tail(observer, part, credit))
+            case "happened", [str(part), int(credit)] if credit > 0:
+                return partial(Happenings(observer, part, credit).begin, self._followed)
+            case "why", [str(text)]:
+                return partial(self._explain, observer, text, negative=False)
+            case "why-not", [str(text)]:
+                return partial(self._explain, observer, text, negative=True)
+        survey = self._survey(name, given)
+        if survey is None:
+            return None
+        standing = Standing(observer, survey)
+        match name, given:
+            case "actors", _:
+                return partial(_meanwhile, lambda: Meter.begin(self._system), standing)
+            case "followed", _:
+                return partial(_meanwhile, self._followed.begin, standing)
+            case "loads", [int(number), *_] if (host := self._host(number)) is not None:
+                return partial(_meanwhile, host.measure, standing)
+        return standing.begin
+
+    def _tail(self, tail: Tail) -> None:
+        self._tails += 1
+        on_stop_or_crash(self._untail)
+        tail.begin(self._ds)
+
+    def _untail(self) -> None:
+        self._tails -= 1
+
+    def _survey(self, name: str, given: list[Value]) -> Callable[[], Survey] | None:
         """What answers a question with these fields; None if there is no such question."""
         match name, given:
             case "health", []:
                 return lambda: Page("", 0, WINDOW).fill(self._health())
-            case "rows", [str(label), str(part), int(start), int(count)] if start >= 0 and count >= 0:
-                return lambda: Page(part, start, count).choose(self._entries(label))
-            case "facets", [int(number), int(start), int(count)] if start >= 0 and count >= 0:
-                return lambda: Page("", start, count).fill(self._below(number))
-            case "labels", [str(part), int(start), int(count)] if start >= 0 and count >= 0:
-                return lambda: Page(part, start, count).fill(self._labels())
-            case "interests", [str(part), int(start), int(count)] if start >= 0 and count >= 0:
-                return lambda: Page(part, start, count).fill(self._interests(list(self._index.interests())))
-            case "actors", [str(part), int(start), int(count)] if start >= 0 and count >= 0:
-                return lambda: Page(part, start, count).fill(self._actors(), text=1)
-            case _, [str(part), int(start), int(count)] if name in self._tables and start >= 0 and count >= 0:
-                return lambda: Page(part, start, count).fill(self._tables[name]())
+            case "followed", []:
+                return lambda: Page("", 0, WINDOW).fill(self._kept())
+        for whole in (given, [*given, 0]):  # the column to sort by may be left out
+            match whole:
+                case [*fields, int(start), int(count), int(order)] if start >= 0 and count >= 0:
+                    survey = self._windowed(name, fields, start, count, order)
+                    if survey is not None:
+                        return survey
         return None
+
+    def _windowed(
+        self, name: str, fields: list[Value], start: int, count: int, order: int
+    ) -> Callable[[], Survey] | None:
+        match name, fields:
+            case "rows", [str(label), str(part)]:
+                return lambda: self._rows(label, Page(part, start, count))
+            case "facets", [int(number)]:
+                return lambda: self._below(number, Page("", start, count))
+            case "drawing", [int(number), str(view)]:
+                return lambda: Page("", start, count).fill(self._drawing(number, view))
+            case "loads", [int(number), str(view)]:
+                return lambda: Page("", start, count, order).fill(self._loads(number, view))
+            case "labels", [str(part)]:
+                return lambda: Page(part, start, count, order).fill(self._labels())
+            case "interests", [str(part)]:
+                return lambda: Page(part, start, count, order).fill(self._interests(list(self._index.interests())))
+            case "actors", [str(part)]:
+                return lambda: Page(part, start, count, order).fill(self._actors(), text=1)
+            case "hosts", [str(part)]:
+                return lambda: Page(part, start, count, order).fill(self._hosts(), text=2)
+            case _, [str(part)] if name in self._tables:
+                return lambda: Page(part, start, count, order).fill(self._tables[name]())
+        return None
+
+    # ------------------------------------------------------------------------------------------------ the dataspace
 
     def _labels(self) -> list[Row]:
         values: Counter[str] = Counter()
@@ -324,7 +216,7 @@ class Introspection(Entity):
         for head, count in self._index.bulks.waiting().items():
             values[_label(head)] += count
         observed: Counter[str] = Counter()
-        everywhere = 0
+        everywhere = -self._tails
         for skeleton, _, handler in self._index.interests():
             if skeleton.shape:
                 observed[_label(skeleton.shape[0][1])] += handler.audience
@@ -340,53 +232,182 @@ class Introspection(Entity):
         bags = self._index.bags.items()
         return [entry for head, bag in bags if _label(head) == label for entry in bag.items()]
 
-    def _interests(self, interests: list[tuple[Skeleton, Constants, Handler]]) -> Iterable[Row]:
+    def _rows(self, label: str, page: Page) -> Survey:
+        """Take the assertions of a label that are in the window; without a filter only their texts are made."""
+        entries = self._entries(label)
+        page.total = len(entries)
+        window = entries[page.start : page.end]
+        page.matched = page.total
+        if page.part:
+            window, page.matched = [], 0
+            for at, entry in enumerate(entries, 1):
+                if page.part in unparse_form(entry[0]):
+                    if page.start <= page.matched < page.end:
+                        window.append(entry)
+                    page.matched += 1
+                if at % STRIDE == 0:
+                    yield
+        found = yield from owners([form for form, _ in window], self._ds, self._system.actors)
+        for form, copies in window:
+            who = [[self._number(actor), actor.name, times] for actor, times in found[form].items()]
+            page.rows.append([unparse_form(form), copies, who[:NAMES], self._index.audience(form) - self._tails])
+        return page
+
+    def _interests(self, interests: list[tuple[Skeleton, Constants, Handler]]) -> Iterator[Row]:
         for skeleton, constants, handler in interests:
             observers = handler.observers
             refs = [observers] if isinstance(observers, Ref) else list(observers or ())
-            names = sorted({ref.facet.actor.name for ref in refs})[:NAMES]
+            actors = {ref.facet.actor for ref in refs}
+            ours = sum(1 for ref in refs if ref.facet.actor.name == OURS)
+            if ours and ours == len(refs):
+                continue
+            who = [[self._number(actor), actor.name] for actor in sorted(actors, key=lambda one: one.name)[:NAMES]]
+            matches, alike, example = len(handler.notices or ()), 0, ""
+            if skeleton.shape:
+                bag = self._index.bags.get(skeleton.shape[0][1]) or Bag()
+                alike = len(bag)
+                example = unparse_form(next(iter(bag))) if bag and not matches else ""
             pattern = unparse_pattern(synthesise(skeleton, constants))
-            yield [pattern, handler.audience, len(handler.notices or ()), list[Value](names)]
-
-    def _actors(self) -> list[Row]:
-        waiting: Counter[Actor] = Counter()
-        for actor, events in self._system.queue:
-            waiting[actor] += len(events)
-        rows: list[Row] = []
-        for actor, number in self._numbered().items():
-            facets = actor.root.below()
-            handles, tasks = sum(len(each.handles) for each in facets), sum(len(each.tasks) for each in facets)
-            rows.append([number, actor.name, len(facets), handles, tasks, waiting[actor], actor.daemon])
-        return rows
-
-    def _numbered(self) -> dict[Actor, int]:
-        """The actors that there are, by numbers which are never given twice."""
-        actors = self._system.actors
-        for actor in actors:
-            if actor not in self._numbers:
-                self._numbers[actor] = self._next
-                self._next += 1
-        self._numbers = {actor: number for actor, number in self._numbers.items() if actor in actors}
-        return self._numbers
-
-    def _below(self, number: int) -> list[Row]:
-        roots = [actor.root for actor, each in self._numbered().items() if each == number]
-        facets = [facet for root in roots for facet in root.below()[::-1]]
-        place = {facet: i for i, facet in enumerate(facets)}
-        return [
-            [i, place[each.parent] if each.parent else -1, len(each.handles), len(each.tasks), len(each.blocks)]
-            for each, i in place.items()
-        ]
+            yield [pattern, handler.audience - ours, matches, who, alike, example]
 
     def _health(self) -> list[Row]:
         size = self._index.statistics()
         return [
             ["values", size.values],
-            ["interests", size.handlers],
+            ["interests", size.handlers - self._tails],
             ["actors", len(self._system.actors)],
             ["events handled", self._system.taken],
             ["turns waiting", len(self._system.queue)],
         ]
+
+    # ------------------------------------------------------------------------------------------------ actors
+
+    def _actors(self) -> list[Row]:
+        waiting: Counter[Actor] = Counter()
+        for actor, events in self._system.queue:
+            waiting[actor] += len(events)
+        meter = self._system.meter
+        if meter is not None:
+            meter.keep(self._system.actors)
+        rows: list[Row] = []
+        for actor in list(self._system.actors):
+            facets = actor.root.below()
+            handles, tasks = sum(len(each.handles) for each in facets), sum(len(each.tasks) for each in facets)
+            count = None if meter is None else meter.counts.get(actor)
+            counts: Row = [0, 0, 0.0] if count is None else [count.turns, count.events, 1e3 * count.seconds]
+            number = self._number(actor)
+            rows.append([number, actor.name, len(facets), handles, tasks, waiting[actor], actor.daemon, *counts])
+        return rows
+
+    def _number(self, one: HomeActor | Host) -> int:
+        """The number of an actor or a host, which is never given twice."""
+        number = self._numbers.get(one)
+        if number is None:
+            if len(self._numbers) > 1000 + 2 * len(self._system.actors):
+                self._numbers = {each: number for each, number in self._numbers.items() if self._there(each)}
+            number = self._numbers[one] = self._next
+            self._next += 1
+        return number
+
+    def _there(self, one: HomeActor | Host) -> bool:
+        return one.facet.alive if isinstance(one, Host) else one in self._system.actors
+
+    def _below(self, number: int, page: Page) -> Survey:
+        actors = [actor for actor in self._system.actors if self._numbers.get(actor) == number]
+        facets = [facet for actor in actors for facet in actor.root.below()[::-1]]
+        place = {facet: i for i, facet in enumerate(facets)}
+        page.total = page.matched = len(facets)
+        seen: set[int] = set()
+        for each, i in place.items():
+            size = yield from held(each, seen)
+            if page.start <= i < page.end:
+                forms = [handle.form for handle, _ in zip(each.handles, range(SAMPLE), strict=False)]
+                parent = place[each.parent] if each.parent else -1
+                numbers = [len(each.handles), len(each.tasks), len(each.blocks), size]
+                page.rows.append([i, parent, *numbers, [cut(unparse_form(form)) for form in forms]])
+        return page
+
+    # ------------------------------------------------------------------------------------------------ rules
+
+    def _hosts(self) -> list[Row]:
+        return [
+            [self._number(host), self._number(actor), actor.name, host.what, list[Value](host.drawings())]
+            for actor, host in hosts(list(self._system.actors))
+        ]
+
+    def _host(self, number: int) -> Host | None:
+        return next(
+            (
+                one
+                for one, each in self._numbers.items()
+                if each == number and isinstance(one, Host) and self._there(one)
+            ),
+            None,
+        )
+
+    def _drawing(self, number: int, view: str) -> list[Row]:
+        host = self._host(number)
+        drawing = None if host is None else host.drawings().get(view)
+        return [] if drawing is None else drawn(drawing)
+
+    def _loads(self, number: int, view: str) -> list[Row]:
+        host = self._host(number)
+        return [] if host is None else loaded(host, view)
+
+    # ------------------------------------------------------------------------------------------------ what happened
+
+    def _kept(self) -> list[Row]:
+        chronicle = self._followed.chronicle
+        if chronicle is None:
+            return []
+        return [["turns", chronicle.turns], ["steps kept", len(chronicle.steps())], ["left out", chronicle.left_out]]
+
+    def _explain(self, observer: Ref, text: str, *, negative: bool) -> None:
+        """Say why what *text* writes was asserted or sent, or why nothing matches it."""
+        chronicle = self._followed.chronicle
+        try:
+            pattern = parse_pattern(text) if negative else pattern_of(parse(text))
+        except (TextError, PatternError) as error:
+            send(
+                observer, Record("error", [f"{error}: live references, and texts that were cut, cannot be looked for"])
+            )
+            return
+        if chronicle is None:
+            send(observer, Record("error", ["nothing is followed"]))
+            return
+        facet, name, steps = current_facet(), chronicle.name, chronicle.steps()
+
+        async def look() -> None:
+            rows = await trio.to_thread.run_sync(_explained, steps, name, pattern, negative)
+            facet.enter(lambda: send(observer, Record("page", [len(rows), len(rows), rows[:WINDOW]])))
+
+        trio_task(look)
+
+
+def _meanwhile(begin: Callable[[], Callable[[], None]], standing: Standing) -> None:
+    """Let something go on for as long as a question stands: *begin* returns what ends it."""
+    on_stop_or_crash(begin())
+    standing.begin()
+
+
+def _explained(steps: list[Step], process: str, pattern: Pattern, negative: bool) -> list[Row]:
+    """The rows of an explanation; in a thread, for it takes some time."""
+    writer = Writer(process)
+    story = Why(Story([writer.happening(step) for step in steps]))
+    cause = why_not(story, pattern) if negative else story.why(pattern)
+    if cause is None:
+        return []
+    numbers = {id(one): number for number, one in enumerate(cause.walk())}
+    return [
+        [
+            cut(one.title()),
+            one.because(),
+            one.place(),
+            [numbers[id(premise)] for premise in one.premises],
+            [cut(str(each)) for each in one.conditions],
+        ]
+        for one in cause.walk()
+    ]
 
 
 def _label(head: Frozen) -> str:
@@ -411,7 +432,7 @@ def introspection(ds: Ref, tables: Mapping[str, Table] | None = None) -> Ref:
     entity = ds.entity
     if not isinstance(entity, Dataspace) or entity.turn.system is not system:
         raise ArgumentError(f"introspection() needs a dataspace of this system, and not {ds!r}")
-    actor = Actor(system, "introspection", daemon=True)
+    actor = Actor(system, OURS, daemon=True)
     facet = Facet(actor, actor.root)
     facet.preventers = 1
     actor.boot(turn, lambda: None)

@@ -540,5 +540,5 @@ def test_only_programs_are_hosted() -> None:
 
 
 def test_a_host_says_what_a_step_is() -> None:
-    """Nothing else is abstract."""
-    assert sorted(Host.__abstractmethods__) == ["advance", "waits"]
+    """And what is seen of it from outside; nothing else is abstract."""
+    assert sorted(Host.__abstractmethods__) == ["advance", "drawings", "loads", "waits"]

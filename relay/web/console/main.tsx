@@ -25,7 +25,7 @@ const INTERESTS: readonly Column[] = [
   { title: "pattern" },
   { title: "observers", number: true },
   { title: "matches", number: true, show: (count) => Number(count) ? Number(count).toLocaleString() : <span class="warn">nothing</span> },
-  { title: "who", show: (names) => visible((names as Value[]).map(String).join(", ")) },
+  { title: "who", show: (names) => visible((names as Value[][]).map(([, name]) => String(name)).join(", ")) },
 ]
 const ACTORS: readonly Column[] = [
   { title: "actor", number: true, show: (id) => <a href={address({ page: "actors", actor: String(id) })}>{String(id)}</a> },

@@ -72,9 +72,11 @@ from syndicate.bloom.agent.ports import (
 )
 from syndicate.bloom.collection import Collection, taken_rows
 from syndicate.bloom.declaration import Kind
+from syndicate.bloom.insight import plot
 from syndicate.bloom.rules.symbols import declaration_of, key_count, kind_of
 from syndicate.bloom.state.state import NOTHING, Contents, Merged, ScratchState
 from syndicate.bloom.tick.runtime import Runtime
+from syndicate.drawing import Drawing, Load
 from syndicate.errors import (
     IllegalRule,
     NoAnswer,
@@ -86,6 +88,7 @@ from syndicate.errors import (
     short,
 )
 from syndicate.flow.element import Key, Typed, key_of, natural
+from syndicate.flow.graph import drawing, loads
 from syndicate.hosting import Routes, quarantine
 from syndicate.values.absent import form_of, outward
 from syndicate.values.pattern import capture
@@ -210,6 +213,24 @@ class Agent(Receiver):
                 quarantine(self, error)
         if self.over():
             self.facet.stop(self.turn)
+
+    def drawings(self) -> dict[str, Drawing]:
+        """The rules, with their points of order, and the circuit that they are compiled to, if there is one."""
+        circuit = self.runtime.engine.circuit
+        rules = plot.drawing(plot.graph_of_runtime(self.runtime), "Bloom")
+        return {"rules": rules, **({} if circuit is None else {"circuit": drawing(circuit)})}
+
+    def loads(self, view: str) -> dict[str, Load]:
+        """The rows of each collection; of each node of the circuit what it keeps and costs."""
+        if view == "rules":
+            return {name: Load(len(state.contents.rows)) for name, state in self.runtime.states.items()}
+        circuit = self.runtime.engine.circuit
+        return {} if circuit is None or circuit.running is None else loads(circuit.running)
+
+    def watch(self, *, on: bool) -> None:
+        """Measure each node."""
+        if self.runtime.engine.circuit is not None:
+            self.runtime.engine.circuit.watch(on=on)
 
     def waits(self) -> bool:
         """Whether another tick would do something."""

@@ -55,7 +55,7 @@ from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
 from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.symbols import declaration_of, kind_of
-from syndicate.bloom.tick.runtime import Instantiated, runtime_of
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.explain.derivation import named
 from syndicate.graph import reached
 
@@ -249,7 +249,11 @@ def _counted(number: int, what: str) -> str:
 
 def analyse(program: Instantiated) -> Calm:
     """Which outputs of a program are confluent, and why others are not."""
-    runtime = runtime_of(program)
+    return calm_of(runtime_of(program))
+
+
+def calm_of(runtime: Runtime) -> Calm:
+    """The same, of what ticks."""
     rules = runtime.wiring.rules
     kinds = {name: kind_of(one) for name, one in runtime.collections.items()}
     arrivals = _arrivals(kinds, rules, runtime.outer)

@@ -44,10 +44,11 @@ from typing import Final, Protocol
 from attrs import frozen
 
 from syndicate.bloom.declaration import TABLES, Kind, Rule
-from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, analyse
+from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, calm_of
 from syndicate.bloom.insight.introspection import lacking
 from syndicate.bloom.rules.symbols import kind_of
-from syndicate.bloom.tick.runtime import Instantiated, runtime_of
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
+from syndicate.drawing import Box, Drawing, Line
 from syndicate.errors import IllegalRule
 from syndicate.flow.graph import dot_text, mermaid_text
 from syndicate.graph import components
@@ -138,8 +139,12 @@ def draw(graph: Plot, form: str = FORMS[0]) -> str:
 
 def graph_of(program: Instantiated, *, collapse: bool = False) -> Plot:
     """The graph of a program."""
-    runtime = runtime_of(program)
-    rules, calm = runtime.wiring.rules, analyse(program)
+    return graph_of_runtime(runtime_of(program), collapse=collapse)
+
+
+def graph_of_runtime(runtime: Runtime, *, collapse: bool = False) -> Plot:
+    """The graph of what ticks."""
+    rules, calm = runtime.wiring.rules, calm_of(runtime)
     kinds = {name: kind_of(one) for name, one in runtime.collections.items()}
     used = {rule.head for rule in rules} | {one.name for rule in rules for one in rule.reads()}
     names = [name for name in kinds if name in used or name not in ("halt", "localtick", "now")]
@@ -207,6 +212,35 @@ def _outer(
     for output in calm.outputs:
         if output.name in at:
             yield Edge(at[output.name], "T", asynchronous=kinds[output.name] in ASYNCHRONOUS)
+
+
+def drawing(graph: Plot, language: str) -> Drawing:
+    """The same as boxes and lines, as all kinds of rules have them; a box is called as what it holds."""
+    names = [", ".join(node.names) for node in graph.nodes]
+    boxes = [
+        Box(
+            name,
+            name,
+            node.kinds[0].value,
+            note=", ".join([f"stratum {node.stratum}", *node.labels]),
+            order=node.verdict != "confluent",
+        )
+        for name, node in zip(names, graph.nodes, strict=True)
+    ]
+    ends = [Box(end, _ENDS[end], "outside") for end in sorted(graph.ends())]
+    lines = [
+        Line(
+            names[edge.tail] if isinstance(edge.tail, int) else edge.tail,
+            names[edge.head] if isinstance(edge.head, int) else edge.head,
+            "sent" if edge.asynchronous else "later" if edge.op else "now",
+            ", ".join(edge.why),
+        )
+        for edge in graph.edges
+    ]
+    return Drawing(language, (*boxes, *ends), tuple(lines))
+
+
+_ENDS: Final = {"S": "from outside", "T": "to outside", "??": "not connected"}
 
 
 # ------------------------------------------------------------------------------------------------------------- drawing

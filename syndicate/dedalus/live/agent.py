@@ -58,14 +58,17 @@ from syndicate.actors.during import on_message
 from syndicate.actors.timer import every as each
 from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import on_stop, react
+from syndicate.bloom.insight.plot import drawing
 from syndicate.dedalus.ast import Row, Statement, Value, normal
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.live.event_log import EventLog
 from syndicate.dedalus.live.local import Local, Recording
 from syndicate.dedalus.live.packet import Fact, Packet
 from syndicate.dedalus.placement import SPECIFICATION, Placement
+from syndicate.dedalus.plot import graph_of
 from syndicate.dedalus.quiescence import restless
 from syndicate.dedalus.timeline import Message
+from syndicate.drawing import Drawing, Load
 from syndicate.errors import FactError, PatternError, ProgramStopped, RowMisfit
 from syndicate.flow.zset import ZSet
 from syndicate.hosting import Asserted, Host, Output, Port, Routes, Sent, pattern_for, width
@@ -282,6 +285,15 @@ class Instance(Host):
         for row in rows:
             self.local.arrive(relation, tuple(row))
         self.wake()
+
+    def drawings(self) -> dict[str, Drawing]:
+        """The rules of this location, with their points of order."""
+        rules = [rule for rule in self.agent.placement.at(self.agent.location) if rule is not NOTHING]
+        return {"rules": drawing(graph_of(rules, str(self.agent.location)), "Dedalus")}
+
+    def loads(self, view: str) -> dict[str, Load]:
+        """The rows of each relation."""
+        return {name: Load(len(self.local.rows(name))) for name in self.agent.arities}
 
     def join(self, ds: Ref, *locations: Value) -> None:
         """Be reached at a dataspace, with all inputs and outputs, as long as the current facet lives.

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from syndicate import (
     ANY,
@@ -19,22 +21,32 @@ from syndicate import (
     capture,
     current_facet,
     dataspace,
+    during,
+    every,
+    on_message,
     open_system,
+    record,
     ref,
     send,
     spawn,
     stop_actor,
 )
 from syndicate.actors.facet import Facet
+from syndicate.actors.meter import Meter
 from syndicate.actors.system import System
 from syndicate.actors.turn import Handle
+from syndicate.bloom import Bloom, agg, bloom, table
+from syndicate.dedalus import Program as Dedalus
 from syndicate.errors import ArgumentError
+from syndicate.flow import Circuit
+from syndicate.hosting import host
 from syndicate.introspect import introspection
-from syndicate.introspect.questions import TEXT, WINDOW
+from syndicate.introspect.survey import TEXT, WINDOW
 from syndicate.outside import outside
 from syndicate.testing import settled, watch
 from syndicate.values.text import unparse
 from syndicate.values.value import Value
+from syndicate.views import view
 
 
 class Asker(Entity):
@@ -76,6 +88,10 @@ class Program:
             assert_(self.ds, value)
         spawn(lambda: watch(self.ds, Record("Lit", [capture()])), name="looks", daemon=True)
         watch(self.ds, Record("Absent", [capture()]))
+
+    def asked(self, asker: Asker, name: str, *fields: Value) -> Handle:
+        """A question, in a turn."""
+        return assert_(self.target, Record(name, [*fields, ref(asker)]))
 
     async def answers(self, name: str, *fields: Value) -> list[Value]:
         """What is answered to a question that is asked now."""
@@ -122,20 +138,22 @@ async def test_rows_against_a_slice_of_all(program: Program, part: str, start: i
     expected = [text for text in texts if part in text]
     total, matched, rows = await program.page("rows", "Lit", part, start, count)
     assert (total, matched) == (1300, len(expected))
-    assert rows == [[text, 1] for text in expected[start : start + min(count, WINDOW)]]
+    assert [row[:2] for row in rows] == [[text, 1] for text in expected[start : start + min(count, WINDOW)]]
+    assert all([name for _, name, _ in who] == ["_boot"] and observers == 1 for _, _, who, observers in rows)
 
 
 async def test_interests_say_who_and_how_many(program: Program) -> None:
     """An interest that nothing matches is seen to have no match."""
     _, _, rows = await program.page("interests", "", 0, 100)
-    assert [unparse(list(row)) for row in rows if row[0] == "<Lit $>"] == ['["<Lit $>" 1 1300 ["looks"]]']
+    ((_, observers, matches, ((_, name),), alike, example),) = [row for row in rows if row[0] == "<Lit $>"]
+    assert (observers, matches, name, alike, example) == (1, 1300, "looks", 1300, "")
     assert [row[2] for row in rows if row[0] == "<Absent $>"] == [0]
 
 
 async def test_actors_and_their_facets(program: Program) -> None:
     """The numbers of an actor are those of its facets, whose parents are before them."""
     _, _, actors = await program.page("actors", "", 0, 100)
-    for number, _name, facets, _handles, _tasks, waiting, _daemon in [
+    for number, _name, facets, _handles, _tasks, waiting, *_ in [
         row for row in actors if row[1] != "introspection"
     ]:  # which gets a facet by each question
         _, _, rows = await program.page("facets", number, 0, WINDOW)
@@ -143,6 +161,259 @@ async def test_actors_and_their_facets(program: Program) -> None:
         assert all(row[1] < row[0] for row in rows if isinstance(row[0], int) and isinstance(row[1], int))
     assert "looks" in [row[1] for row in actors]
     assert (await program.page("facets", 10**6, 0, 10)) == (0, 0, [])
+
+
+async def test_an_interest_that_nothing_matches_shows_what_comes_near(program: Program) -> None:
+    """Values of the same label that have other fields, and one of them."""
+    program.facet.enter(lambda: watch(program.ds, Record("Lit", [capture(), 7])) and None)
+    await program.system.settle()
+    _, _, rows = await program.page("interests", "<Lit $ 7>", 0, 100)
+    assert [[row[2], *row[4:]] for row in rows] == [[0, 1300, '<Lit "room 0">']]
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=4))
+def test_who_asserts_a_value(asserted: list[list[int]]) -> None:
+    """Exactly the actors that have asserted it and not retracted it, each as often as it has; an oracle counts."""
+
+    async def main() -> None:
+        async with Program([]).running() as program:
+            for number, values in enumerate(asserted):
+
+                def one(values: list[int] = values) -> None:
+                    handles = [assert_(program.ds, Record("Of", [value])) for value in values]
+                    for handle in handles[::3]:
+                        handle.retract()
+                    assert_(dataspace(), Record("Of", [9]))  # elsewhere
+
+                program.system.spawn(one, name=f"actor {number}")
+            await program.system.settle()
+            expected: dict[str, dict[str, int]] = {}
+            for number, values in enumerate(asserted):
+                for value in [value for at, value in enumerate(values) if at % 3]:
+                    of = expected.setdefault(f"<Of {value}>", {})
+                    of[f"actor {number}"] = of.get(f"actor {number}", 0) + 1
+            _, _, rows = await program.page("rows", "Of", "", 0, 100)
+            assert {str(text): {name: times for _, name, times in who} for text, _, who, _ in rows} == expected
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize("order", [0, 1, -1, 2, -2, 3])
+async def test_small_tables_are_sorted(order: int) -> None:
+    """By any column, before the window is cut out of them; a column that there is not leaves them as they are."""
+    rows: list[list[Value]] = [["b", 10], ["c", 9], ["a", 2]]
+    answers: list[Value] = []
+
+    class Hears(Entity):
+        def message(self, value: Value) -> None:
+            answers.append(value)
+
+    def boot() -> None:
+        questions = introspection(dataspace(), {"letters": lambda: rows})
+        assert_(questions, Record("letters", ["", 0, 2, order, ref(Hears())]))
+
+    settled(boot)
+    column = abs(order) - 1
+    wanted = sorted(rows, key=lambda row: row[column], reverse=order < 0) if 0 <= column < 2 else rows
+    assert [list(map(list, answer.fields[2])) for answer in answers if isinstance(answer, Record)] == [wanted[:2]]
+
+
+async def test_turns_are_counted_while_somebody_asks(autojump_clock: trio.testing.MockClock) -> None:
+    """Those of each actor from the question on, and none when it was taken back: then the system has no meter."""
+    async with Program([]).running() as program:
+        handles: list[Handle] = []
+        asker = Asker()
+        program.facet.enter(lambda: handles.append(program.asked(asker, "actors", "busy", 0, 9)))
+        await program.system.settle()
+        facets: list[Facet] = []
+
+        def busy() -> None:
+            facets.append(current_facet())
+            every(10, lambda: None)
+
+        program.system.spawn(busy, name="busy")
+        await program.system.settle()
+        for _ in range(7):
+            facets[0].enter(lambda: None)
+            await program.system.settle()
+        await trio.sleep(2)
+        assert isinstance(asker.answers[-1], Record)
+        ((_, name, *_, turns, events, ms),) = asker.answers[-1].fields[2]
+        assert (name, turns, events) == ("busy", 8, 8)
+        assert ms > 0
+        assert program.system.meter is not None
+        program.facet.enter(handles[0].retract)
+        await program.system.settle()
+        assert program.system.meter is None
+
+
+def test_the_estimate_of_a_long_run_is_near() -> None:
+    """One round of sixteen is looked at, for sixteen: the count is never further off than that."""
+    turns = 10_000
+    counted: list[int] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        system = current_facet().actor.system
+        end = Meter.begin(system)
+
+        @on_message(ds, Record("Turn", [capture(int)]))
+        def turn(number: int) -> None:
+            if number < turns:
+                send(ds, Record("Turn", [number + 1]))
+            else:
+                meter = system.meter
+                assert meter is not None
+                counted.append(sum(count.turns for count in meter.counts.values()))
+                end()
+
+        send(ds, Record("Turn", [1]))
+
+    settled(boot)
+    assert abs(counted[0] - 2 * turns) <= 2 * 16 * 16
+
+
+async def test_what_a_facet_holds(program: Program) -> None:
+    """Its bytes are at least those of what its handlers keep, and what it asserts is shown."""
+    kept = bytearray(1_000_000)
+
+    def large() -> None:
+        assert_(program.ds, Record("Large", ["here"]))
+        on_message(program.ds, Record("Ask", []))(lambda: send(program.ds, bytes(kept)))
+
+    program.system.spawn(large, name="large")
+    await program.system.settle()
+    _, _, actors = await program.page("actors", "large", 0, 9)
+    _, _, rows = await program.page("facets", actors[0][0], 0, 9)
+    assert 1_000_000 < sum(row[5] for row in rows) < 1_500_000  # the closure has this test's own things, too
+    assert '<Large "here">' in [text for row in rows for text in row[6]]
+
+
+class Count(Bloom):
+    """How many words there are."""
+
+    word = table(["text", "length"], [])
+    number = table(["n"], [])
+
+    @bloom
+    def rules(self) -> None:
+        """A total, so a point of order."""
+        self.number <= self.word.group([], agg.count())  # noqa: B015 - a rule
+
+
+@record("Word")
+class Word:
+    """One word."""
+
+    text: str
+    length: int
+
+
+async def test_rules_at_work(autojump_clock: trio.testing.MockClock) -> None:
+    """Circuits, Bloom programs and Dedalus locations: what they are made of, and what each part holds and costs."""
+    circuit = Circuit()
+    circuit.sink("long", circuit.source("words").filter(lambda row: row[1] > 2).distinct())
+    rules = Dedalus.parse("persist[kept, 2]; kept(X, N) :- word(X, N); loud(X) :- kept(X, N), !soft(X, N);")
+
+    async with Program([]).running() as program:
+
+        def start() -> None:
+            spawn(view(program.ds, circuit, inputs={"words": Word}, outputs={}), name="view")
+            spawn(host(Count, program.ds, messages={"word": Word}), name="bloom")
+            spawn(host(rules, program.ds, location="here", inputs={"word": ["word", capture(), capture()]}), name="ded")
+
+        program.system.spawn(start)
+        await program.system.settle()
+        total, _, rows = await program.page("hosts", "", 0, 9)
+        assert (total, sorted(row[2] for row in rows)) == (3, ["bloom", "ded", "view"])
+        numbers = {row[2]: row[0] for row in rows}
+        asked = {("view", "circuit"): Asker(), ("bloom", "rules"): Asker(), ("ded", "rules"): Asker()}
+
+        def ask() -> None:
+            for (name, which), asker in asked.items():
+                program.asked(asker, "loads", numbers[name], which, 0, 99)
+
+        program.facet.enter(ask)
+        await program.system.settle()
+        program.facet.enter(lambda: [assert_(program.ds, Word("word", n)) for n in range(6)] and None)
+        program.facet.enter(lambda: [send(program.ds, Word("word", n)) for n in range(6)] and None)
+        program.facet.enter(lambda: assert_(program.ds, ["word", "here", 1]))
+        await trio.sleep(3)
+        loads = {
+            name: {row[0]: row for row in asker.answers[-1].fields[2]}
+            for name, asker in asked.items()
+            if isinstance(asker.answers[-1], Record)
+        }
+        assert loads["view", "circuit"]["2"][1] == 3  # distinct keeps those that the filter lets through
+        assert loads["bloom", "rules"]["word"][1] == 6
+        assert loads["ded", "rules"]["kept"][1] == 1
+        for of in loads.values():
+            assert of[""][1] > 0, "steps"
+            assert of[""][3] > 0, "their time"
+        _, _, drawing = await program.page("drawing", numbers["bloom"], "rules", 0, 99)
+        boxes = {row[1]: row for row in drawing if row[0] == "box"}
+        assert (boxes["number"][6], boxes["word"][6]) == (True, False)
+        assert ["line", "word", "number", "now", "count()"] in drawing
+        _, _, drawing = await program.page("drawing", numbers["ded"], "rules", 0, 99)
+        assert ["line", "soft", "loud", "now", "not"] in drawing
+        assert (await program.page("drawing", 10**6, "rules", 0, 99)) == (0, 0, [])
+
+
+async def test_what_happened_and_why(autojump_clock: trio.testing.MockClock) -> None:
+    """Steps are told as they happen, with their causes; a value is explained by them, and so is one that is absent; the
+    chronicle is there as long as somebody asks.
+    """
+    async with Program([]).running() as program:
+
+        def lamps() -> None:
+            @during(program.ds, Record("Switch", [capture()]))
+            def on(room: str) -> None:
+                assert_(program.ds, Record("Bright", [room]))
+
+        program.system.spawn(lamps, name="lamps")
+        await program.system.settle()
+        (refused,) = await program.answers("why", '<Bright "hall">')
+        assert unparse(refused) == '<error "nothing is followed">'
+        handles: list[Handle] = []
+        asker = Asker()
+        program.facet.enter(lambda: handles.append(program.asked(asker, "happened", "", 100)))
+        await program.system.settle()
+        program.system.spawn(lambda: assert_(program.ds, Record("Switch", ["hall"])), name="hand")
+        await trio.sleep(1)
+        pages = [answer.fields[2] for answer in asker.answers if isinstance(answer, Record)]
+        steps = {step[0]: step for page in pages for step in page}
+        (lit,) = [step for step in steps.values() if step[3] == "lamps" and "hall" in step[5]]
+        assert ["assert", '<Bright "hall">'] in [[act[0], act[2]] for act in lit[8]]
+        assert "test_questions.py" in lit[6]
+        before, seen = list(lit[7]), set[Value]()
+        while before:  # back to who began it
+            number = before.pop()
+            seen.add(steps[number][3])
+            before += steps[number][7]
+        assert "hand" in seen
+        assert "introspection" not in {step[3] for step in steps.values()}
+
+        asked = {"why": '<Bright "hall">', "why-not": '<Bright "attic">'}
+        askers = {name: Asker() for name in asked}
+
+        def ask() -> None:
+            for name, text in asked.items():
+                program.asked(askers[name], name, text)
+
+        program.facet.enter(ask)
+        while not all(asker.answers for asker in askers.values()):  # noqa: ASYNC110 - a thread answers
+            await trio.sleep(0.01)
+        (page,) = askers["why"].answers
+        assert isinstance(page, Record)
+        rows = page.fields[2]
+        assert rows[0][0] == 'asserted <Bright "hall">'
+        assert rows[rows[0][3][0]][0] == 'asserted <Switch "hall">'
+        (page,) = askers["why-not"].answers
+        assert isinstance(page, Record)
+        assert page.fields[2]
+        program.facet.enter(handles[0].retract)
+        await program.system.settle()
+        assert program.system.chronicle is None
 
 
 async def test_health_is_that_of_the_index(program: Program) -> None:
@@ -158,10 +429,10 @@ async def test_answers_hold_no_reference_and_are_cut() -> None:
     async with Program([Record("Long", ["x" * 100_000])]).running() as program:
         program.facet.enter(lambda: assert_(program.ds, Record("Has", [ref(Asker())])))
         await program.system.settle()
-        ((has, _),) = (await program.page("rows", "Has", "", 0, 1))[2]
+        ((has, *_),) = (await program.page("rows", "Has", "", 0, 1))[2]
         assert isinstance(has, str)
         assert has.startswith("<Has #:[Asker ")
-        ((long, _),) = (await program.page("rows", "Long", "", 0, 1))[2]
+        ((long, *_),) = (await program.page("rows", "Long", "", 0, 1))[2]
         assert isinstance(long, str)
         assert long.endswith(f"<cut {100_000 + len('<Long >') + 2 - TEXT}>")
 
