@@ -153,6 +153,11 @@ def _codec(encoding: Encoding, limits: Limits) -> Codec:
 class ConnectionState:
     """How a connection is: ``connecting``, ``connected``, ``lost`` or ``refused``; *reason* says in words why it is not
     there, and *since* when that began, in seconds since 1970.
+
+    >>> ConnectionState("connected").connected
+    True
+    >>> ConnectionState("lost", "the peer has gone", 1764000000.0).connected
+    False
     """
 
     name: str

@@ -32,7 +32,11 @@ from syndicate.values.value import Assertion, Frozen, Ref
 
 @record("connection")
 class Connection:
-    """Asserted where *report* says: how the connection to an address is."""
+    """Asserted where *report* says: how the connection to an address is.
+
+    >>> Connection("tcp://127.0.0.1:8001", ConnectionState("connecting")).address
+    'tcp://127.0.0.1:8001'
+    """
 
     address: str
     state: ConnectionState

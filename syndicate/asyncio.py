@@ -85,7 +85,14 @@ class AsyncioTask(Task):
 
 
 class System(actors.System):
-    """A system whose turns are taken by asyncio's loop.  Made by :func:`open_system`."""
+    """A system whose turns are taken by asyncio's loop.  Made by :func:`open_system`.
+
+    >>> async def main():
+    ...     async with open_system() as system:
+    ...         return await system.call(lambda: 42)
+    >>> asyncio.run(main())
+    42
+    """
 
     task = AsyncioTask
 

@@ -225,6 +225,18 @@ def ask(
 async def asked(facet: Facet, ds: Ref, request: Value, *, deadline: float = 10.0) -> Value:
     """The same in a task: the answer, or raises what :func:`ask` tells.  *facet* is where the question is asked: what
     ``current_facet()`` gives where the task is started.
+
+    >>> from syndicate import dataspace, linked_task, run, stop_actor
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     answer(ds, ["double", capture()])(lambda number: 2 * number)
+    ...     facet = current_facet()
+    ...     async def work():
+    ...         print(await asked(facet, ds, ["double", 21]))
+    ...         facet.enter(stop_actor)
+    ...     linked_task(work)
+    >>> run(boot)
+    42
     """
     answers: list[Value] = []
     failures: list[AskFailed] = []
@@ -300,6 +312,17 @@ def _say(reply: Ref, value: Value) -> None:
 def require(ds: Ref, name: Value) -> Callable[[F], F]:
     """Need a service, and run the decorated function with its object in a facet of its own, for as long as it is there;
     a warning says so where it is not after five seconds.
+
+    >>> from syndicate import dataspace, run, stop_actor
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     provide(ds, "clock", start=lambda: "a clock")
+    ...     @require(ds, "clock")
+    ...     def ready(clock):
+    ...         print(clock)
+    ...         stop_actor()
+    >>> run(boot)
+    a clock
     """
     assert_(ds, RequireService(name))
     there: list[bool] = []
@@ -327,6 +350,18 @@ def provide(
     """Offer a service: ``start(*objects)`` is called in a facet of its own, with the objects of what it *needs*, in
     their order, once somebody requires it (or *always*) and all of these are there.  It returns the object by which it
     is used.  When one of its needs goes, the facet stops, and starts again when that is back.
+
+    >>> from syndicate import dataspace, run, stop_actor
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     provide(ds, "engine", start=lambda: "an engine")
+    ...     provide(ds, "search", ["engine"], start=lambda engine: f"a search by {engine}")
+    ...     @require(ds, "search")
+    ...     def ready(search):
+    ...         print(search)
+    ...         stop_actor()
+    >>> run(boot)
+    a search by an engine
 
     Raises:
         NotInTurn: no turn is running.

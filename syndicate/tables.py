@@ -56,6 +56,9 @@ class Table:
     """The rows that match now, in the order in which they came; made by :func:`follow`.
 
     A snapshot costs a copy of the rows.  In a notebook it shows its first rows.
+
+    >>> len(Table(("name", "value")))
+    0
     """
 
     def __init__(self, columns: tuple[str, ...]) -> None:
@@ -214,7 +217,19 @@ class _Frame(Protocol):
 
 
 class Rows:
-    """The facts of a frame; made by :func:`from_frame`."""
+    """The facts of a frame; made by :func:`from_frame`.
+
+    >>> from syndicate import dataspace, record, run
+    >>> @record
+    ... class Sensor:
+    ...     name: str
+    ...     value: float
+    >>> def boot():
+    ...     rows = from_frame(dataspace(), {"name": ["hall"], "value": [20.5]}, to=Sensor)
+    ...     print(rows.replace({"name": ["hall", "attic"], "value": [20.5, 18.0]}))   # asserted, retracted
+    >>> run(boot)
+    (1, 0)
+    """
 
     def __init__(self, ds: Ref, to: type) -> None:
         self._ds = ds

@@ -333,7 +333,16 @@ class System:
 
 
 class Events:
-    """Iterates over events; ends when its block, or its system, does."""
+    """Iterates over events; ends when its block, or its system, does.
+
+    >>> from syndicate import capture, dataspace, send
+    >>> with System() as system:
+    ...     ds = system.call(dataspace)
+    ...     with system.events(ds, ["say", capture()]) as events:
+    ...         system.call(send, ds, ["say", "hello"])
+    ...         print(next(iter(events)).captures)
+    ('hello',)
+    """
 
     def __init__(self, limit: int) -> None:
         self.feed = Feed(limit, self._wake)
@@ -363,6 +372,15 @@ class Events:
 class View:
     """What matches a pattern at this moment; while there is no connection ``connected`` says so, and it is empty, or
     what was there last.
+
+    >>> from syndicate import capture, dataspace
+    >>> with System() as system:
+    ...     ds = system.call(dataspace)
+    ...     view = system.query(ds, ["lit", capture()])
+    ...     with system.asserted(ds, ["lit", "hall"]):
+    ...         lit = view.wait(lambda lit: "hall" in lit)
+    ...         print(lit, view.connected)
+    ['hall'] True
     """
 
     def __init__(self, system: System, ds: Ref, pattern: Value, remote: Remote | None, keep: bool = False) -> None:

@@ -102,6 +102,12 @@ class Actor:
 
     ``error`` is the exception it crashed with, if it did; ``failure`` is that, or the one of an actor that it was
     linked to as a whole, by which it was stopped; ``running`` is False once it ended.
+
+    >>> from syndicate import run, spawn
+    >>> actors = []
+    >>> run(lambda: actors.append(spawn(lambda: None, name="short")))
+    >>> actors[0].name, actors[0].running
+    ('short', False)
     """
 
     __slots__ = ("born", "daemon", "error", "failure", "name", "root", "running", "system", "watchers")
@@ -296,7 +302,14 @@ def actor_of(ref: Ref) -> Actor:
 
 
 class Timer:
-    """A running timer; :meth:`cancel` ends it."""
+    """A running timer; :meth:`cancel` ends it.
+
+    >>> from syndicate import after, every, run
+    >>> def boot():
+    ...     ticking = every(0.01, lambda: print("tick"))
+    ...     after(0.001, ticking.cancel)
+    >>> run(boot)
+    """
 
     __slots__ = ("active", "facet", "fn", "period")
 

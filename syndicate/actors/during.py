@@ -144,7 +144,16 @@ def on_message(ds: Ref, pattern: Value) -> Callable[[F], F]:
 
 
 def on_asserted(ds: Ref, pattern: Value) -> Callable[[F], F]:
-    """Call the decorated function once for each distinct tuple of captures that appears, or is there already."""
+    """Call the decorated function once for each distinct tuple of captures that appears, or is there already.
+
+    >>> from syndicate import assert_, capture, dataspace, run
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     on_asserted(ds, ["present", capture()])(lambda who: print(who, "came"))
+    ...     assert_(ds, ["present", "Alice"])
+    >>> run(boot)
+    Alice came
+    """
 
     def install(fn: F) -> F:
         observe("on_asserted", ds, pattern, OnAsserted(fn), fn)
@@ -154,7 +163,17 @@ def on_asserted(ds: Ref, pattern: Value) -> Callable[[F], F]:
 
 
 def on_retracted(ds: Ref, pattern: Value) -> Callable[[F], F]:
-    """Call the decorated function once for each distinct tuple of captures that disappears."""
+    """Call the decorated function once for each distinct tuple of captures that disappears.
+
+    >>> from syndicate import assert_, capture, dataspace, run, sync
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     on_retracted(ds, ["present", capture()])(lambda who: print(who, "went"))
+    ...     handle = assert_(ds, ["present", "Alice"])
+    ...     sync(ds, handle.retract)
+    >>> run(boot)
+    Alice went
+    """
 
     def install(fn: F) -> F:
         observe("on_retracted", ds, pattern, _OnRetracted(fn), fn)
@@ -186,6 +205,19 @@ def stop_when(
     """Stop the current facet at the first such event, and run the decorated function last, in the parent's context.
 
     ``stop_when(ds, pattern)(lambda *captures: None)`` merely stops.
+
+    >>> from syndicate import capture, dataspace, on_message, react, run, send
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     @react
+    ...     def listening():
+    ...         on_message(ds, ["say", capture()])(print)
+    ...         stop_when(ds, "enough", on="message")(lambda: print("no more"))
+    ...     for value in (["say", "one"], "enough", ["say", "two"]):
+    ...         send(ds, value)
+    >>> run(boot)
+    one
+    no more
     """
     entity_of = {"asserted": OnAsserted, "retracted": _OnRetracted, "message": OnMessage}.get(on)
     if entity_of is None:

@@ -40,6 +40,14 @@ _ROUNDS: Final = 10_000
 class Facet:
     """One conversation.  Made by :func:`~syndicate.actors.verbs.react`, :func:`~syndicate.actors.during.during` and
     ``spawn``.
+
+    >>> from syndicate import prevent_inert_check, react, run, stop
+    >>> def boot():
+    ...     facet = react(lambda: prevent_inert_check())
+    ...     stop(facet)
+    ...     print(facet.alive)
+    >>> run(boot)
+    False
     """
 
     __slots__ = (

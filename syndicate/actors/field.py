@@ -41,7 +41,17 @@ _ATOMS: Final = frozenset({int, str, bytes, bool, Symbol, Ref, type(None)})
 
 
 class Field(Generic[T]):
-    """A variable of one actor.  Read ``.value``, and set it or call :meth:`set`; made by :func:`field`."""
+    """A variable of one actor.  Read ``.value``, and set it or call :meth:`set`; made by :func:`field`.
+
+    >>> from syndicate import dataflow, field, run
+    >>> def boot():
+    ...     count = field(0)
+    ...     dataflow(lambda: print(count.value))
+    ...     count.value += 1
+    >>> run(boot)
+    0
+    1
+    """
 
     __slots__ = ("__weakref__", "_turn", "_value", "actor", "name", "readers", "writers")
 

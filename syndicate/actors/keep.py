@@ -58,6 +58,13 @@ def keep(ds: Ref, value: Value) -> None:
     It is on the disk once a later ``sync(ds, ...)`` is answered.  To keep what is there already changes nothing.  A
     dataspace that is not durable takes it for a message like others.
 
+    >>> from syndicate import capture, dataspace, on_message, run
+    >>> def boot():
+    ...     ds = dataspace()                       # a durable one, of a server with --state, would keep it
+    ...     on_message(ds, ["keep", capture()])(lambda value: print("to be kept:", value))
+    ...     keep(ds, ["paid", 100])
+    >>> run(boot)
+
     Raises:
         NotInTurn: no turn is running.
         NotAValue: *value* is not one.
@@ -66,5 +73,9 @@ def keep(ds: Ref, value: Value) -> None:
 
 
 def forget(ds: Ref, value: Value) -> None:
-    """Let *value* stand in a durable dataspace no longer, whoever kept or asserted it; raises as :func:`keep` does."""
+    """Let *value* stand in a durable dataspace no longer, whoever kept or asserted it; raises as :func:`keep` does.
+
+    >>> from syndicate import dataspace, run
+    >>> run(lambda: forget(dataspace(), ["paid", 100]))
+    """
     send(ds, Forget(value))

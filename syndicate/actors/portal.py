@@ -92,6 +92,9 @@ class Portal:
 class Happening:
     """An event of a dataspace, as it leaves the system: what is captured of an assertion that came (``+``) or went
     (``-``), or of a message (``!``).  ``overflow``: so many were dropped before this one, because nobody took them.
+
+    >>> Happening("+", ("Alice",))
+    Happening(kind='+', captures=('Alice',), overflow=0)
     """
 
     kind: Literal["+", "-", "!"]

@@ -162,6 +162,17 @@ def query_value(
 ) -> Field[Value]:
     """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is
     none.
+
+    >>> from syndicate import assert_, capture, dataspace, run, sync
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     temperature = query_value(ds, ["temperature", capture()], default="unknown")
+    ...     print(temperature.value)
+    ...     assert_(ds, ["temperature", 21])
+    ...     sync(ds, lambda: print(temperature.value))
+    >>> run(boot)
+    unknown
+    21
     """
     values: dict[Frozen, Value] = {}
     followed = _field("query_value", default)
@@ -182,6 +193,15 @@ def query_hash(ds: Ref, pattern: Value, on_add: Hook = None, on_remove: Hook = N
     of a key wins.
 
     The pattern needs at least two captures; raises :class:`~syndicate.errors.PatternError`.
+
+    >>> from syndicate import assert_, capture, dataspace, run, sync
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     rooms = query_hash(ds, ["at", capture(), capture()])
+    ...     assert_(ds, ["at", "Alice", "hall"])
+    ...     sync(ds, lambda: print(rooms.value["Alice"]))
+    >>> run(boot)
+    hall
     """
     _expect_captures("query_hash", pattern, 2)
     all_known: dict[Frozen, dict[Frozen, Value]] = {}
@@ -213,6 +233,16 @@ def query_count(
     """A field with a dictionary from a key to the number of distinct captures with it; a key goes when its count is 0.
 
     *key* makes the key of the captures; the first capture is the default, and without any capture there is one key, ().
+
+    >>> from syndicate import assert_, capture, dataspace, run, sync
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     rooms = query_count(ds, ["at", capture(), capture()], key=lambda who, room: room)
+    ...     for who in ("Alice", "Bob"):
+    ...         assert_(ds, ["at", who, "hall"])
+    ...     sync(ds, lambda: print(dict(rooms.value)))
+    >>> run(boot)
+    {'hall': 2}
     """
     counts = _LiveDictionary()
     numbers: dict[Frozen, int] = {}

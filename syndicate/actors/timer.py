@@ -37,7 +37,11 @@ F = TypeVar("F", bound=Callable[[], object])
 
 @record("later-than")
 class LaterThan:
-    """Asserted, where :func:`timer_driver` serves, once the system's clock is past *seconds*."""
+    """Asserted, where :func:`timer_driver` serves, once the system's clock is past *seconds*.
+
+    >>> LaterThan(12.5)
+    LaterThan(seconds=12.5)
+    """
 
     seconds: float
 
@@ -107,7 +111,17 @@ def now() -> float:
 
 
 def timer_driver(ds: Ref) -> None:
-    """A boot function: serve ``LaterThan`` deadlines in *ds*."""
+    """A boot function: serve ``LaterThan`` deadlines in *ds*.
+
+    >>> import time
+    >>> from syndicate import dataspace, on_asserted, run, spawn
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     spawn(timer_driver, ds, daemon=True)
+    ...     on_asserted(ds, LaterThan(0.0))(lambda: print("it is later"))
+    >>> run(boot)
+    it is later
+    """
     current("timer_driver")
 
     @during(ds, Observe(quote(LaterThan(unquote(_literal(capture())))), ANY))

@@ -56,6 +56,14 @@ class Entity:
 
     Values arrive thawed; an entity with ``raw = True`` gets frozen forms.  ``retract`` gets only the handle of what
     was asserted.
+
+    >>> from syndicate import assert_, ref, run
+    >>> class Door(Entity):
+    ...     def assert_(self, value, handle):
+    ...         print("+", value)
+    ...     def retract(self, handle):
+    ...         print("-")
+    >>> run(lambda: assert_(ref(Door()), "open").retract())
     """
 
     raw: ClassVar[bool] = False
@@ -80,6 +88,16 @@ class Handle:
     """One assertion of a facet, until it is retracted.
 
     Each ``assert_`` makes one, even for equal values; the target knows the assertion by it.
+
+    >>> from syndicate import assert_, dataspace, on_asserted, capture, run, sync
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     on_asserted(ds, ["at", capture()])(print)
+    ...     handle = assert_(ds, ["at", "hall"])
+    ...     sync(ds, lambda: handle.replace(["at", "garden"]))   # without a moment in which neither is there
+    >>> run(boot)
+    hall
+    garden
     """
 
     __slots__ = ("facet", "form", "target")

@@ -192,6 +192,15 @@ def sync(target: Ref, then: Callable[[], object], otherwise: Callable[[], object
 
     If *target* has ended, or ends before it can reply, *otherwise* is called; without it the actor crashes with a
     :class:`~syndicate.errors.TargetEnded`.
+
+    >>> from syndicate import assert_, dataspace, query_set, capture, run
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     present = query_set(ds, ["present", capture()])
+    ...     assert_(ds, ["present", "Alice"])
+    ...     sync(ds, lambda: print(sorted(present.value)))
+    >>> run(boot)
+    ['Alice']
     """
     turn = current("sync")
     expect_function("sync", then)
@@ -226,7 +235,20 @@ class SyncReply(Entity):
 
 
 def ref(entity: Entity) -> Ref:
-    """A reference to *entity* in the current facet: others can assert and send to it."""
+    """A reference to *entity* in the current facet: others can assert and send to it.
+
+    >>> from syndicate import Entity, run, send
+    >>> class Printer(Entity):
+    ...     def message(self, value):
+    ...         print(value)
+    >>> def boot():
+    ...     release = prevent_inert_check()   # a reference alone does not keep a facet
+    ...     printer = ref(Printer())
+    ...     send(printer, "hello")
+    ...     sync(printer, release)
+    >>> run(boot)
+    hello
+    """
     turn = current("ref")
     if not hasattr(entity, "message"):
         raise ArgumentError(f"ref() needs an entity, an instance of a subclass of Entity, and not {entity!r}")
@@ -237,7 +259,16 @@ def ref(entity: Entity) -> Ref:
 
 
 def react(fn: Callable[[], object]) -> Facet:
-    """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; returns the facet."""
+    """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; returns the facet.
+
+    >>> from syndicate import field, run
+    >>> def boot():
+    ...     conversation = react(lambda: on_stop(lambda: print("it is over")))
+    ...     stop(conversation, then=lambda: print("and the next begins"))
+    >>> run(boot)
+    it is over
+    and the next begins
+    """
     turn = current("react")
     expect_function("react", fn)
     parent: Facet = turn.facet
@@ -255,6 +286,16 @@ def react(fn: Callable[[], object]) -> Facet:
 def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -> None:
     """Stop *facet* (the current one by default); *then* runs last, in the parent's context, before the facet's
     retractions.
+
+    >>> from syndicate import run
+    >>> def boot():
+    ...     @react
+    ...     def conversation():
+    ...         on_stop(lambda: print("stopped"))
+    ...         stop(then=lambda: print("last"))
+    >>> run(boot)
+    stopped
+    last
     """
     turn = current("stop")
     chosen: Facet = turn.facet if facet is None else facet
@@ -268,7 +309,15 @@ def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -
 
 
 def stop_actor() -> None:
-    """Stop the current actor in order, all stop handlers included."""
+    """Stop the current actor in order, all stop handlers included.
+
+    >>> from syndicate import run
+    >>> def boot():
+    ...     on_stop(lambda: print("in order"))
+    ...     stop_actor()
+    >>> run(boot)
+    in order
+    """
     turn = current("stop_actor")
     turn.actor.root.stop(turn)
 
@@ -281,7 +330,14 @@ def on_stop(fn: Callable[[], object]) -> Callable[[], object]:
 
 
 def on_stop_or_crash(fn: Callable[[], object]) -> Callable[[], object]:
-    """As :func:`on_stop`, and also when the actor crashes."""
+    """As :func:`on_stop`, and also when the actor crashes.
+
+    >>> from syndicate import run
+    >>> def boot():
+    ...     on_stop_or_crash(lambda: print("the file is closed"))
+    >>> run(boot)
+    the file is closed
+    """
     expect_function("on_stop_or_crash", fn)
     _hook("on_stop_or_crash", fn, True)
     return fn
@@ -299,6 +355,14 @@ def prevent_inert_check() -> Callable[[], None]:
     """Keep the current facet although nothing seems left to happen in it; call the result to end that.
 
     Say so where something will enter the facet from outside: another thread, a callback.
+
+    >>> from syndicate import after, current_facet, run
+    >>> def boot():
+    ...     release = prevent_inert_check()   # else the facet would end here: nothing is left to happen in it
+    ...     on_stop(lambda: print("stopped"))
+    ...     release()
+    >>> run(boot)
+    stopped
     """
     turn = current("prevent_inert_check")
     facet: Facet = turn.facet
@@ -322,7 +386,12 @@ def _prevent(facet: Facet, by: int) -> None:
 
 
 def current_facet() -> Facet:
-    """The facet that is running."""
+    """The facet that is running.
+
+    >>> from syndicate import run
+    >>> run(lambda: print(current_facet().alive))
+    True
+    """
     return current("current_facet").facet
 
 
@@ -373,6 +442,16 @@ def link(actor: Actor) -> None:
 
     If that was by an error and the facet is all of its actor, the actor has failed by that error: whoever is linked to
     it or supervises it is notified, and :func:`~syndicate.actors.system.run` raises it if it is the first actor.
+
+    >>> from syndicate import on_stop, run, spawn, stop_actor
+    >>> def child():
+    ...     on_stop(lambda: print("the child is stopped"))
+    ...     prevent_inert_check()
+    >>> def parent():
+    ...     link(spawn(child))
+    ...     react(lambda: stop_actor())
+    >>> run(lambda: spawn(parent))
+    the child is stopped
     """
     turn = current("link")
     facet: Facet = turn.facet

@@ -34,6 +34,13 @@ class Observe:
 
     The observer's entity gets an event for each distinct tuple of captures: asserted, retracted, or a message.
     *pattern* is written as for :func:`~syndicate.actors.during.on_message`, or is data of the published schema.
+
+    >>> from syndicate import assert_, capture, dataspace, on_asserted, on_message, run
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     on_asserted(ds, Observe(capture(), capture()))(lambda pattern, who: print("somebody is interested"))
+    >>> run(boot)
+    somebody is interested
     """
 
     pattern: Value

@@ -294,7 +294,11 @@ def quote(written: Value) -> Value:
 
 
 def unquote(pattern: Value) -> Value:
-    """A hole in :func:`quote`, to be matched by *pattern* itself."""
+    """A hole in :func:`quote`, to be matched by *pattern* itself.
+
+    >>> from syndicate import capture, Observe, quote
+    >>> interest = quote(["say", unquote(capture())])   # a pattern of patterns: who wants to hear what anybody says
+    """
     return Unquote(pattern)
 
 

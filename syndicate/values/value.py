@@ -184,6 +184,10 @@ class Ref:
     """A reference to an entity, bound to the facet in which the entity's events run.  Equal only to itself.
 
     ``raw`` says that the entity wants frozen forms (a dataspace, a relay's proxy) instead of values.
+
+    >>> from syndicate import dataspace, run
+    >>> run(lambda: print(dataspace() == dataspace()))
+    False
     """
 
     facet: HomeFacet

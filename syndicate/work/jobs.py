@@ -24,7 +24,12 @@ from syndicate.work.shelf import shelf
 
 @frozen(eq=False)
 class Queue:
-    """A queue as one program sees it: made by :func:`queue`."""
+    """A queue as one program sees it: made by :func:`queue`.
+
+    >>> from syndicate import dataspace, run
+    >>> run(lambda: print(queue(dataspace(), "pictures").name))
+    pictures
+    """
 
     ds: Ref
     name: str
@@ -74,6 +79,13 @@ def submit(
 
     The same *id* twice is one job: after a lost connection, say it again until *then* is called.  Jobs of a higher
     *priority* come first, and of one *group* only one at a time; *delay* and *deadline* are seconds from now.
+
+    >>> from syndicate import dataspace, run, stop_actor
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "pictures")
+    ...     ident = submit(jobs, ["resize", "cat.png"], id="cat", priority=5, then=lambda: print(ident, "is safe"))
+    >>> run(boot)
+    cat is safe
 
     Raises:
         NotInTurn: no turn is running.
@@ -132,22 +144,74 @@ def gather(jobs: Queue, ids: Iterable[str], then: Callable[[dict[str, Value], di
 
 
 def cancel(jobs: Queue, ident: str) -> None:
-    """Let a job not be done: it is dead, and where it runs its claim is lost."""
+    """Let a job not be done: it is dead, and where it runs its claim is lost.
+
+    >>> from syndicate import dataspace, run
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "pictures")
+    ...     ident = submit(jobs, ["resize", "cat.png"], id="cat")
+    ...     cancel(jobs, ident)
+    ...     gather(jobs, [ident], lambda done, dead: print(dead))
+    >>> run(boot)
+    {'cat': 'it was cancelled'}
+    """
     keep(jobs.ds, Cancel(jobs.name, ident))
 
 
 def redrive(jobs: Queue, ident: str) -> None:
-    """Try a dead job again, from its first attempt."""
+    """Try a dead job again, from its first attempt.
+
+    >>> from syndicate import dataspace, run
+    >>> from syndicate.work import worker
+    >>> @worker()
+    ... def resize(body):
+    ...     print(body)
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "pictures")
+    ...     resize.join(jobs)
+    ...     cancel(jobs, submit(jobs, "cat.png", id="cat"))
+    ...     gather(jobs, ["cat"], lambda done, dead: redrive(jobs, "cat"))
+    >>> run(boot)
+    cat.png
+    """
     keep(jobs.ds, Redrive(jobs.name, ident))
 
 
 def pause(jobs: Queue) -> None:
-    """Let nothing be given out, whatever restarts, until :func:`resume`; what runs goes on."""
+    """Let nothing be given out, whatever restarts, until :func:`resume`; what runs goes on.
+
+    >>> from syndicate import after, dataspace, run
+    >>> from syndicate.work import worker
+    >>> @worker()
+    ... def resize(body):
+    ...     print(body)
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "pictures")
+    ...     resize.join(jobs)
+    ...     pause(jobs)
+    ...     submit(jobs, "cat.png", id="cat")
+    ...     @after(0.05)
+    ...     def go_on():
+    ...         print("resumed")
+    ...         resume(jobs)
+    ...     gather(jobs, ["cat"], lambda done, dead: None)
+    >>> run(boot)
+    resumed
+    cat.png
+    """
     keep(jobs.ds, Paused(jobs.name))
 
 
 def resume(jobs: Queue) -> None:
-    """Give out jobs again."""
+    """Give out jobs again.
+
+    >>> from syndicate import dataspace, run
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "pictures")
+    ...     pause(jobs)
+    ...     resume(jobs)
+    >>> run(boot)
+    """
     forget(jobs.ds, Paused(jobs.name))
 
 
@@ -155,6 +219,13 @@ def repeat(jobs: Queue, name: str, cron: str, body: Value) -> None:
     """Submit *body* whenever the clock, in UTC, fits *cron*; one job for each such time.
 
     The same name again replaces the schedule.  Times at which no program of the queue runs are left out.
+
+    >>> from syndicate import after, dataspace, run, stop_actor
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "reports")
+    ...     repeat(jobs, "nightly", "0 3 * * *", ["report", "yesterday"])
+    ...     after(0.01, stop_actor)               # else it would go on for ever
+    >>> run(boot)
 
     Raises:
         QueueMisuse: *cron* is no time.

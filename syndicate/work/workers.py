@@ -44,6 +44,21 @@ class Claim:
 
     ``id``, ``attempt`` (from 1) and ``token`` are the job's; ``key`` is the same in each attempt, and so what makes an
     effect elsewhere happen once: a unique key in the transaction that has the effect.
+
+    >>> from syndicate import dataspace, run
+    >>> from syndicate.work import gather, queue, submit
+    >>> @worker()
+    ... def pay(body, claim):
+    ...     claim.progress("asking the bank")
+    ...     claim.check()          # raises where the job is no longer this worker's
+    ...     claim.commit(["paid", body, claim.key])
+    ...     return "paid"
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "bills")
+    ...     pay.join(jobs)
+    ...     gather(jobs, [submit(jobs, 100, id="rent")], lambda done, dead: print(done))
+    >>> run(boot)
+    {'rent': 'paid'}
     """
 
     def __init__(self, queue: str, ident: str, attempt: int, token: int, facet: Facet, progress: Field[Value]) -> None:
@@ -126,7 +141,20 @@ class _Run:
 
 
 class Worker:
-    """Made by :func:`worker`."""
+    """Made by :func:`worker`.
+
+    >>> from syndicate import dataspace, run
+    >>> from syndicate.work import gather, queue, submit
+    >>> @worker(slots=4)
+    ... async def shout(body):
+    ...     return body.upper()
+    >>> def boot():
+    ...     jobs = queue(dataspace(), "words")
+    ...     shout.join(jobs)
+    ...     gather(jobs, [submit(jobs, "hello", id="1")], lambda done, dead: print(done))
+    >>> run(boot)
+    {'1': 'HELLO'}
+    """
 
     def __init__(self, fn: Callable[..., object], slots: int, name: str) -> None:
         self.fn = fn
