@@ -81,8 +81,8 @@ INSIDE = {
         symbols abstract_value reader meaning reading function aggregate term expression
     """,
     "syndicate.dedalus": """
-        ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding
-        crash timeline why model causality run solving explore verify hazards placement plot live program
+        ast library net parse desugar schedule checks lower binding timeline why run solving explore verify
+        hazards placement plot live program
     """,
     "syndicate.dedalus.explore": """
         influence space outcome replay extreme stability bounds state arrivals symbolic explorer asking

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from syndicate.dedalus.checks import Diagnostic
 from syndicate.dedalus.live import Agent, EventLog, together
-from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.program import Program, aggregate, choose, compare, compute, names
+from syndicate.dedalus.run import Model
 from syndicate.dedalus.schedule import Schedule
 from syndicate.dedalus.timeline import Message
 from syndicate.dedalus.verify.verdict import Verdict

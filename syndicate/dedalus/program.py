@@ -48,23 +48,20 @@ from syndicate.dedalus.ast import (
     Wildcard,
     text_of,
 )
-from syndicate.dedalus.checks import Diagnostic, check
-from syndicate.dedalus.desugar import core, explicit
+from syndicate.dedalus.checks import Diagnostic, Restless, check, restless
+from syndicate.dedalus.desugar import core, explicit, lamport
 from syndicate.dedalus.explore.asking import Question, explorer
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress
 from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.explore.stability import is_stable
 from syndicate.dedalus.hazards import Hazard, hazards
-from syndicate.dedalus.lamport import lamport
 from syndicate.dedalus.live import agent as live
 from syndicate.dedalus.live.agent import AgentOptions, Inputs, Outputs
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.parse import load, parse, with_library
 from syndicate.dedalus.placement import Placement
-from syndicate.dedalus.quiescence import Restless, restless
-from syndicate.dedalus.run import MAX_STEPS, Facts, run
+from syndicate.dedalus.run import MAX_STEPS, Facts, Model, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
 from syndicate.dedalus.solving import solver
 from syndicate.dedalus.verify.induction import LOOKING_BACK, Proof, prove
@@ -139,7 +136,7 @@ class Program:
         return text_of(explicit(self.core()))
 
     def with_lamport_clocks(self) -> Program:
-        """The program in which asynchronous tuples wait for their time; see :mod:`syndicate.dedalus.lamport`."""
+        """The program in which asynchronous tuples wait for their time; see :mod:`syndicate.dedalus.desugar`."""
         agents = [statement for statement in self.statements if isinstance(statement, Agent)]
         return Program([*agents, *lamport(self.core())])
 

@@ -10,30 +10,174 @@ model, as :class:`DedalusParadox` says.
 Contract: the result depends on the program, the seed and the schedule alone.
 
 Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``, "Delivery".
+
+Nodes that are down: none of their rules fires, so that they forget even what they kept; unless they keep it.
+
+A node is where the first atom of a rule's body is: its first column.  Such a rule gets one more condition, that its
+node is not *down*; which nodes are, and since when, are facts.  What is *resting* keeps what inductive rules have made.
+Rules for *observers*, which look on from outside, are as they were.
+
+>>> from syndicate.dedalus.parse import parse
+>>> print(text_of(with_crashes(parse("p(X)@next :- p(X);"), Net(crash={"a": 3}, stop="all"), 1)), end="")
+p(X)@next :- p(X), notin down(X);
+down("a")@3;
+down(X)@next :- down(X), notin up(X);
+>>> pause = Net(down=[Outage("a", 3, 5, keeps=True)])
+>>> print(text_of(with_crashes(parse("p(X)@next :- p(X);"), pause, 1)), end="")
+p(X)@next :- p(X), notin down(X);
+p(X1)@next :- p(X1), resting(X1);
+down("a")@3;
+up("a")@4;
+pausing("a");
+down(X)@next :- down(X), notin up(X);
+resting(X) :- down(X), pausing(X);
+
+Contract: rules keep their numbers, by which what is drawn is drawn.
+
+Models: a run that explains itself.
+
+>>> model = Model({"p": {("a",): ((1, 4),)}}, start=1, until=5, messages=[])
+>>> print(model.why_not("p", ("b",), 2))
+p("b") is not there at 2
+  no rule makes it, and it is not given
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
 from syndicate.collector import Pause
-from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
-from syndicate.dedalus.causality import check_causality
-from syndicate.dedalus.crash import with_crashes
-from syndicate.dedalus.lower import NOW, Lowered, lower
-from syndicate.dedalus.model import Model
-from syndicate.dedalus.schedule import Clock, Send
-from syndicate.dedalus.timeline import Chosen, Intervals, Message, order
-from syndicate.errors import DedalusArithmetic, DedalusEndless, DedalusParadox, EndlessLoop, ScheduleError, StepFailed
+from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value, Variable
+from syndicate.dedalus.binding import Pattern
+from syndicate.dedalus.desugar import fresh
+from syndicate.dedalus.lower import NOW, Lowered, arities, lower, sender_of
+from syndicate.dedalus.net import Net, Outage, Send
+from syndicate.dedalus.schedule import Clock
+from syndicate.dedalus.timeline import Chosen, Intervals, Message, Moment, Timeline, check_causality, order
+from syndicate.dedalus.why.absence import WhyNot, suits, why_not
+from syndicate.dedalus.why.derivation import DEPTH, History, Why, shown, why
+from syndicate.dedalus.why.spacetime import diagram
+from syndicate.errors import (
+    DedalusArithmetic,
+    DedalusEndless,
+    DedalusParadox,
+    EndlessLoop,
+    FactError,
+    ScheduleError,
+    StepFailed,
+)
+from syndicate.explain.absence import DEPTH_NOT
+from syndicate.explain.spacetime import Form
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.zset import ZSet
 from syndicate.plan import Plan
 from syndicate.plan.program import Engine
+
+# -------------------------------------------------------------------------------------------------- nodes that are down
+
+
+@frozen
+class Guarded:
+    """Rules that heed the relations *down* and *resting*, of which nothing is said yet."""
+
+    rules: list[Rule]
+    down: str
+    resting: str
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], *, keeping: bool, observers: Collection[str] = ()) -> Guarded:
+        """Rules but those for *observers*, which look on; *keeping* says whether anything ever rests."""
+        columns = arities(rules)
+        down, resting = fresh("down", columns), fresh("resting", columns)
+        result = []
+        kept: dict[str, None] = {}
+        for rule in rules:
+            place = sender_of(rule)
+            alive = () if place is None else (Atom(down, (place,), negated=True),)
+            outside = rule.fact or rule.head.relation in observers
+            result.append(rule if outside else evolve(rule, body=(*rule.body, *alive)))
+            if rule.kind == "next" and rule.head.terms and not outside:
+                kept[rule.head.relation] = None
+        for name in kept if keeping else ():
+            atom = Atom(name, tuple(Variable(f"X{number}") for number in range(1, columns[name] + 1)))
+            result.append(Rule(atom, "next", (atom, Atom(resting, atom.terms[:1]))))
+        return cls(result, down, resting)
+
+
+def with_crashes(rules: Sequence[Rule], net: Net | None, start: int) -> list[Rule]:
+    """Rules that heed what a net says of nodes that are down; the same ones if it says nothing of it."""
+    outages = list(net.down) if net is not None else []
+    if net is not None and net.stop == "all":
+        outages += [Outage(node, at) for node, at in net.crash.items()]
+    if net is None or not outages:
+        return list(rules)
+    keeping = any(one.keeps for one in outages)
+    guarded = Guarded.of(rules, keeping=keeping, observers=net.observers)
+    columns, node = arities(guarded.rules), Variable("X")
+    up, pausing = fresh("up", columns), fresh("pausing", columns)
+    down, resting = Atom(guarded.down, (node,)), Atom(guarded.resting, (node,))
+    result = list(guarded.rules)
+    for outage in sorted(outages, key=repr):
+        place, since = (Constant(outage.node),), max(outage.since, start)
+        if outage.to is not None and outage.to <= since:
+            continue
+        result.append(Rule(Atom(guarded.down, place, since)))
+        if outage.to is not None:
+            result.append(Rule(Atom(up, place, outage.to - 1)))
+        if outage.keeps:
+            result.append(Rule(Atom(pausing, place)))
+    result.append(Rule(down, "next", (down, Atom(up, (node,), negated=True))))
+    if keeping:
+        result.append(Rule(resting, "deductive", (down, Atom(pausing, (node,)))))
+    return result
+
+
+# --------------------------------------------------------------------------------------------------------------- models
+
+
+@define(eq=False)
+class Model(Timeline):
+    """What was true in a run, when, and why."""
+
+    def why(self, relation: str, row: Row, time: int, *, depth: int = DEPTH) -> Why:
+        """How a row came to be there: its derivation, *depth* levels of it; raises :class:`FactError` if it is not."""
+        if not self._fitting(relation, row, time).holds(relation, tuple(row)):
+            raise FactError(f"{shown(relation, row)} is not there at {time}: ask why_not")
+        return why(History(self), relation, row, time, depth)
+
+    def why_not(self, relation: str, row: Pattern, time: int, *, depth: int = DEPTH_NOT) -> WhyNot:
+        """What kept a row from being there, *depth* levels of it; ``ast.WILD`` in it is any value.
+
+        Raises :class:`FactError` if it is there.
+        """
+        there = [one for one in self._fitting(relation, row, time).unsorted(relation) if suits(row, one)]
+        if there:
+            first: Row = min(there, key=order)
+            raise FactError(f"{shown(relation, first)} is there at {time}: ask why")
+        return why_not(History(self), relation, row, time, depth)
+
+    def _fitting(self, relation: str, row: Pattern, time: int) -> Moment:
+        """What is true at a time; raises :class:`FactError` if *row* cannot be one of the relation's rows."""
+        moment, arity = self.at(time), arities(self.rules).get(relation, len(row))
+        if len(row) != arity:
+            raise FactError(f"{relation} has {arity} column{'s' * (arity != 1)}, and {shown(relation, row)} {len(row)}")
+        return moment
+
+    def _repr_svg_(self) -> str:
+        return self.diagram("svg")
+
+    def diagram(self, form: Form = "text") -> str:
+        """Nodes, messages and crashes in space and time, as text, ``dot``, or a ``mermaid`` sequence diagram."""
+        return diagram(self, form)
+
+
+# ----------------------------------------------------------------------------------------------------------------- runs
+
 
 Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 """Events from outside: by time and relation."""

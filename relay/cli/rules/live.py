@@ -33,10 +33,10 @@ from syndicate.dedalus import together as together_of
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.live import Instance
 from syndicate.dedalus.live.event_log import rerun_to_json, writer_of
-from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import nodes_of
 from syndicate.dedalus.parse import parse
 from syndicate.dedalus.placement import SPECIFICATION, Placement
+from syndicate.dedalus.run import Model
 from syndicate.dedalus.timeline import order
 from syndicate.errors import SyndicateError
 from syndicate.explain.spacetime import FORMS

@@ -13,7 +13,7 @@ from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.repl.session import in_order
 from syndicate.dedalus.ast import Atom, Constant, Rule
-from syndicate.dedalus.model import Model
+from syndicate.dedalus.run import Model
 from syndicate.dedalus.timeline import order
 from syndicate.explain.spacetime import FORMS, Form
 

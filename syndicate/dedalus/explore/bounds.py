@@ -28,7 +28,8 @@ from syndicate.dedalus.ast import Aggregate, Atom, Choice, Row, Rule, Value, Var
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.explore.space import Fact, Facts, Space, at_constant
 from syndicate.dedalus.explore.stability import Early
-from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.net import Send
+from syndicate.dedalus.schedule import Clock
 from syndicate.errors import ExplorationTooLarge
 
 MOST_FACTS: Final = 20_000

@@ -41,8 +41,9 @@ from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space,
 from syndicate.dedalus.explore.stability import Early, Run, StabilityCheck, idling
 from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, decided, is_causal, steps_of
 from syndicate.dedalus.explore.symbolic import Outcomes, Span
+from syndicate.dedalus.net import Send
 from syndicate.dedalus.run import Facts as Events
-from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.solving.solver import INSTALL, Engine, Unencodable, is_there
 from syndicate.dedalus.timeline import Timeline
 from syndicate.errors import ExplorationTooLarge, ScheduleError

@@ -13,7 +13,8 @@ from typing import Final, Protocol
 from syndicate.dedalus.explore.outcome import MessageKey, Projection
 from syndicate.dedalus.explore.replay import Given
 from syndicate.dedalus.explore.space import Fact, Facts, Space
-from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.net import Send
+from syndicate.dedalus.schedule import Clock
 
 MOST_PASSES: Final = 100
 

@@ -20,7 +20,7 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.explore.space import Facts
-from syndicate.dedalus.model import Model
+from syndicate.dedalus.run import Model
 from syndicate.dedalus.schedule import ChoiceEntry, MessageEntry, ScheduleFields
 from syndicate.dedalus.timeline import order
 from syndicate.errors import DedalusParadox, ScheduleError

@@ -12,10 +12,10 @@ from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.explore.outcome import Decisions
 from syndicate.dedalus.explore.space import Fact, Facts
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.model import Model
+from syndicate.dedalus.net import Send
 from syndicate.dedalus.run import Facts as Events
-from syndicate.dedalus.run import run
-from syndicate.dedalus.schedule import Clock, Schedule, Send
+from syndicate.dedalus.run import Model, run
+from syndicate.dedalus.schedule import Clock, Schedule
 
 
 @define

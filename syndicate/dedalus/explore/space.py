@@ -25,9 +25,9 @@ from typing import Final, TypeAlias
 from attrs import evolve, field, frozen
 
 from syndicate.dedalus.ast import Atom, Choice, Row, Rule, Value
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.lower import NOW, Lowered, levels, lower
 from syndicate.dedalus.run import stepped
+from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.timeline import order
 
 Fact: TypeAlias = tuple[str, Row]

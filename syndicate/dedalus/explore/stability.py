@@ -29,8 +29,7 @@ from syndicate.dedalus.explore.influence import Influence
 from syndicate.dedalus.explore.outcome import MessageKey
 from syndicate.dedalus.explore.replay import facts_of
 from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult, at_constant, chosen_of
-from syndicate.dedalus.model import Model
-from syndicate.dedalus.run import Assumed
+from syndicate.dedalus.run import Assumed, Model
 from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.schedule import Clock
 

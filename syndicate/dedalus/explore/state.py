@@ -16,11 +16,10 @@ from typing import Literal, TypeAlias
 from attrs import evolve, frozen
 
 from syndicate.dedalus.ast import Row, Value
-from syndicate.dedalus.causality import check_causality
 from syndicate.dedalus.explore.outcome import MessageKey, Projection
 from syndicate.dedalus.explore.space import Fact, Facts, StepResult
 from syndicate.dedalus.explore.stability import Early
-from syndicate.dedalus.timeline import Message, order
+from syndicate.dedalus.timeline import Message, check_causality, order
 from syndicate.errors import ScheduleError
 
 Sent: TypeAlias = tuple[int, int, tuple[Value, ...]]

@@ -21,9 +21,9 @@ from typing import Final, TypeAlias
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Rule
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.explore.outcome import Decisions, Projection
 from syndicate.dedalus.lower import arities
+from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, call, constant
 from syndicate.dedalus.solving.solver import Answer, Solver, row_of
 

@@ -60,13 +60,13 @@ from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import on_stop, react
 from syndicate.bloom.insight.plot import drawing
 from syndicate.dedalus.ast import Row, Statement, Value, normal
+from syndicate.dedalus.checks import restless
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.live.event_log import EventLog
 from syndicate.dedalus.live.local import Local, Recording
 from syndicate.dedalus.live.packet import Fact, Packet
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.plot import graph_of
-from syndicate.dedalus.quiescence import restless
 from syndicate.dedalus.timeline import Message
 from syndicate.drawing import Drawing, Load
 from syndicate.errors import FactError, PatternError, ProgramStopped, RowMisfit

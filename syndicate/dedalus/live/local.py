@@ -35,9 +35,10 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Rule, Value, normal
 from syndicate.dedalus.live.event_log import Arrival, Entry, EventLog, Presence
+from syndicate.dedalus.net import Send
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped
-from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.timeline import Message, order
 from syndicate.errors import RowMisfit, SyndicateError, short
 from syndicate.flow.zset import ZSet

@@ -35,9 +35,9 @@ from syndicate.dedalus.ast import (
     terms,
     variables,
 )
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, sender_of
+from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.solver import LARGEST, Unencodable
 
 _TOTALS: Final = {"count": "#count", "min": "#min", "max": "#max", "sum": "#sum"}

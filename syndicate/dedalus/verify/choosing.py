@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from attrs import define, field
 
 from syndicate.dedalus.ast import Row
-from syndicate.dedalus.choice import Dependencies
+from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.verify.faults import Faults
 
 

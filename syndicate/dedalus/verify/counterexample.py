@@ -12,7 +12,7 @@ from typing import Final
 from attrs import frozen
 
 from syndicate.dedalus.ast import Row, Rule
-from syndicate.dedalus.choice import Dependencies
+from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.timeline import Chosen, order
 from syndicate.dedalus.verify.faults import Fault
 

@@ -24,8 +24,8 @@ from typing import Final, TypeAlias
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Value
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.net import Net, Outage, Partition, crashing, delaying, doubling, dropping
+from syndicate.dedalus.schedule import Dependencies
 
 
 @frozen

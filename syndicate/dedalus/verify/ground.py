@@ -46,11 +46,10 @@ from syndicate.dedalus.binding import (
     total,
     value_of,
 )
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.net import Outage
-from syndicate.dedalus.schedule import Clock
+from syndicate.dedalus.schedule import Clock, Dependencies
 from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import Crash, Fate, Faults

@@ -16,10 +16,9 @@ from typing import Final, TypeAlias
 from attrs import define, evolve, field
 
 from syndicate.dedalus.ast import Constant, Row, Rule, Variable
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.lower import arities, sender_of
 from syndicate.dedalus.net import Outage, Partition
-from syndicate.dedalus.schedule import Clock
+from syndicate.dedalus.schedule import Clock, Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, call, constant
 from syndicate.dedalus.solving.solver import Answer, Solver, row_of
 from syndicate.dedalus.timeline import order

@@ -38,11 +38,9 @@ from typing import Final, Required, TypedDict
 from attrs import field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
-from syndicate.dedalus.crash import Guarded
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
-from syndicate.dedalus.run import run
+from syndicate.dedalus.run import Guarded, Model, run
 from syndicate.dedalus.schedule import Clock, Schedule
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime, Unencodable, is_there
 from syndicate.dedalus.timeline import Chosen

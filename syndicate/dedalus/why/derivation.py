@@ -51,8 +51,8 @@ from syndicate.dedalus.binding import (
     unified,
     value_of,
 )
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
+from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.timeline import Message, Timeline
 from syndicate.explain import derivation
 from syndicate.explain.search import Search, Way

@@ -22,8 +22,8 @@ from syndicate.bloom.library.voting import Majority, Repeating
 from syndicate.dedalus import Agent, Program
 from syndicate.dedalus.live.agent import Instance
 from syndicate.dedalus.live.event_log import EventLog, together, writer_of
-from syndicate.dedalus.model import Model
 from syndicate.dedalus.placement import Placement
+from syndicate.dedalus.run import Model
 from syndicate.lattice import Set
 from syndicate.simulation.guard import guarded
 from syndicate.storage.event_log import LogWriter

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Row, Rule
 from syndicate.dedalus.desugar import core, explicit, split
+from syndicate.dedalus.net import Send
 from syndicate.dedalus.parse import parse
 from syndicate.dedalus.run import run
-from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.timeline import order
 from tests.syndicate.dedalus.naive import naive
 from tests.syndicate.dedalus.programs import programs

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program, Schedule
 from syndicate.dedalus.ast import Choice as Choose
 from syndicate.dedalus.ast import Rule, Variable
-from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.explore.explorer import Explorer
+from syndicate.dedalus.schedule import Dependencies
 from syndicate.errors import DedalusParadox, DedalusRejected, ExplorationTooLarge, FactError, ScheduleError
 from tests.syndicate.dedalus.explore.brute import TooMany, projected, runs
 from tests.syndicate.dedalus.programs import lively

@@ -14,8 +14,7 @@ from hypothesis import reject
 
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Choice, Row
-from syndicate.dedalus.model import Model
-from syndicate.dedalus.run import run
+from syndicate.dedalus.run import Model, run
 from syndicate.dedalus.schedule import Clock, Schedule
 from syndicate.dedalus.verify.faults import Again, Drop, Fault, Faults, Late
 from syndicate.dedalus.verify.verdict import observing
