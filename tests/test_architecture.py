@@ -91,12 +91,11 @@ INSIDE = {
         faults choosing cone ground lineage counterexample search symbolic induction verdict
     """,
     "syndicate.flow": """
-        element node time comparison properties undo zset aggregates predicate trace encoding stream vectorised
-        operators structure measure scope columnar loop columns local contents profile snapshot graph view
-        circuit incremental
+        element node comparison undo zset aggregates trace encoding stream operators structure measure scope
+        columnar loop columns local contents profile snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
-        arrangement ranking context bilinear distinct groups linear error_location nested traces
+        arrangement ranking context bilinear distinct groups linear nested traces
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """

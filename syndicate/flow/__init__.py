@@ -45,10 +45,10 @@ from __future__ import annotations
 from syndicate.flow import aggregates
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.columns import Columns
+from syndicate.flow.comparison import where
 from syndicate.flow.element import rearranges
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
-from syndicate.flow.predicate import where
 from syndicate.flow.stream import Stream
 from syndicate.flow.trace import NO_VALUE, Trace
 from syndicate.flow.zset import IndexedZSet, TimedZSet, ZSet

@@ -9,6 +9,15 @@
 
 >>> same(1, True), COMPARING["<="](1, 1.0), COMPARING["<"](1.0, 1), natural_order(1.0) < natural_order(1)
 (False, True, False, True)
+
+Predicates as data, which need no call a row where changes come in columns.
+
+>>> from syndicate.flow import Circuit, ZSet, where
+>>> c = Circuit(); c.sink("big", c.source("sizes").filter(where(None, ">", 5)))
+>>> c.step({"sizes": ZSet.of(3, 7)})["big"]
+ZSet({7: 1})
+
+What the comparisons mean says :mod:`syndicate.flow.comparison`.
 """
 
 from __future__ import annotations
@@ -18,7 +27,11 @@ import operator
 from collections.abc import Callable
 from typing import Final
 
+from syndicate.errors import CircuitError
 from syndicate.flow.element import ATOMS, Element, key_of, rank
+
+# ---------------------------------------------------------------------------------------------------------- comparisons
+
 
 _NUMBERS: Final = frozenset({int, float, bool})
 _ORDERED: Final = frozenset({int, str, bytes})
@@ -97,3 +110,33 @@ COMPARING: Final[dict[str, Callable[[Element, Element], bool]]] = {
     ">=": _by_size(operator.ge),
 }
 """What the operators of predicates, plans and rules mean."""
+
+
+# --------------------------------------------------------- predicates as data, which need no call a row where changes c
+
+
+class where:  # noqa: N801  # read as a word of a query, beside itemgetter
+    """A predicate as data: the element's part at *column* compared with a constant; None compares the element itself.
+
+    Raises :class:`CircuitError` for a comparison that is not one of ``== != < <= > >=``.
+
+    >>> where(1, ">=", 5)(("a", 7)), where(None, "==", "b")("a"), where(0, "==", 1)((True,))
+    (True, False, False)
+    """
+
+    __slots__ = ("column", "comparison", "constant", "function")
+
+    def __init__(self, column: int | None, comparison: str, constant: Element) -> None:
+        if comparison not in COMPARING:
+            raise CircuitError(f"where() compares by one of {' '.join(COMPARING)}, not by {comparison!r}")
+        self.column = column
+        self.comparison = comparison
+        self.constant = constant
+        self.function = COMPARING[comparison]
+
+    def __call__(self, element: Element) -> bool:
+        """Whether it holds of an element."""
+        return self.function(element if self.column is None else element[self.column], self.constant)
+
+    def __repr__(self) -> str:
+        return f"where({self.column!r}, {self.comparison!r}, {self.constant!r})"

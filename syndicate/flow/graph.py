@@ -29,9 +29,8 @@ from attrs import frozen
 from syndicate.drawing import Box, Drawing, Line, Load
 from syndicate.errors import CircuitError
 from syndicate.flow.measure import ports_of
-from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, StaticProperties
 from syndicate.flow.profile import Reading, in_columns, readings
-from syndicate.flow.properties import StaticProperties
 from syndicate.flow.structure import described, identity, labelled, shown
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ times as much, at half of them 60 times (measured).  So a loop keeps the sum of 
   since that far the waste is small, and one and a half where fewer are, since then the start is rarely needed.
 
 A start is a step like others: the old state is kept until it has succeeded, and the difference is what is exported.  It
-is offered to free loops (:mod:`syndicate.flow.properties`).
+is offered to free loops (:mod:`syndicate.flow.graph`).
 
 So no step costs more than about 1.2 times what recomputing would.
 
@@ -40,8 +40,8 @@ from syndicate.flow.operators.context import Cell, Step
 from syndicate.flow.operators.distinct import paired, unpaired
 from syndicate.flow.operators.linear import added_rows
 from syndicate.flow.scope import STATIC, Engine, Scope
-from syndicate.flow.time import Time
 from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
+from syndicate.flow.zset import Time
 
 SHORT_LINE: Final = 24
 """A loop with more operators than this marks what is to run: most of a line would have nothing to do."""

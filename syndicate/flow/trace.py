@@ -23,8 +23,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from syndicate.flow.element import Element, Key, in_order, key_of, natural
-from syndicate.flow.time import Time, before, parts
-from syndicate.flow.zset import IndexedZSet, ZSet, checked
+from syndicate.flow.zset import IndexedZSet, Time, ZSet, before, checked, parts
 
 
 class _NoValue:

@@ -23,10 +23,10 @@ from syndicate.flow.columnar.table import (
     kind_of,
     traced,
 )
+from syndicate.flow.comparison import where
 from syndicate.flow.element import Element, is_rearranging
 from syndicate.flow.node import Carries, Kind, Node
 from syndicate.flow.operators.arrangement import Arrangement
-from syndicate.flow.predicate import where
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Step

@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
 from syndicate.flow.element import Key, MixedRows, Rows, meet
-from syndicate.flow.time import Time
 from syndicate.flow.undo import Log, note_attribute
+from syndicate.flow.zset import Time
 
 Index: TypeAlias = dict[Key, dict[Key, int]]
 NO_ROWS: Final = Rows()

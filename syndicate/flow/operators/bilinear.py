@@ -33,7 +33,7 @@ from syndicate.flow.element import (
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Arrangement, Index, TimedArrangement, add_rows
 from syndicate.flow.stream import JoinFunction, both, key_and_left
-from syndicate.flow.time import Time
+from syndicate.flow.zset import Time
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context, Step

@@ -13,11 +13,10 @@ from attrs import define
 
 from syndicate.errors import InternalError
 from syndicate.flow.element import Batch, Element, Key
-from syndicate.flow.node import GlobalId, Kind, Netlist, Node, Port
+from syndicate.flow.node import GlobalId, Kind, Netlist, Node, Port, StaticProperties
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
-from syndicate.flow.properties import StaticProperties
-from syndicate.flow.time import Time, lub
 from syndicate.flow.undo import Log
+from syndicate.flow.zset import Time, lub
 
 S = TypeVar("S")
 A = TypeVar("A", bound=dict[Element, Element] | set[Key])

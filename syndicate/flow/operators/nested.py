@@ -21,8 +21,8 @@ from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index
 from syndicate.flow.operators.distinct import paired
 from syndicate.flow.operators.groups import GroupView, by_key, keyed_result
-from syndicate.flow.time import Time
 from syndicate.flow.undo import Log
+from syndicate.flow.zset import Time
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context, Step

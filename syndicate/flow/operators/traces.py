@@ -21,10 +21,9 @@ from syndicate.flow.node import Carries, Node
 from syndicate.flow.operators.arrangement import meet_rows
 from syndicate.flow.operators.distinct import paired, unpaired, whole
 from syndicate.flow.operators.nested import change_of_set, corners
-from syndicate.flow.time import Time, parts
 from syndicate.flow.trace import NO_VALUE, Times, Trace
 from syndicate.flow.undo import Log
-from syndicate.flow.zset import grouped
+from syndicate.flow.zset import Time, grouped, parts
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context, Step

@@ -30,8 +30,8 @@ from typing import Final
 
 from attrs import frozen
 
+from syndicate.flow.comparison import where
 from syndicate.flow.element import Element, is_rearranging
-from syndicate.flow.predicate import where
 from syndicate.flow.stream import Padded, Spread
 from syndicate.spark.engine.scalars import compared, meant
 from syndicate.spark.engine.shape import Shape, leaves

@@ -24,8 +24,7 @@ from collections.abc import Callable
 from typing import Final
 
 from syndicate.errors import CircuitError
-from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, restless
-from syndicate.flow.properties import StaticProperties
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, StaticProperties, restless
 from syndicate.spark.engine import groups, joins, linear, traces
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.context import Context, Shared

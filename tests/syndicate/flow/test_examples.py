@@ -9,7 +9,7 @@ import pytest
 
 from syndicate.flow import Carries, Circuit, IndexedZSet, Stream, TimedZSet, Trace, ZSet
 from syndicate.flow import aggregates as agg
-from syndicate.flow.time import before, glb, lub
+from syndicate.flow.zset import before, glb, lub
 
 Timed = Mapping[tuple[Any, Any], int]
 

@@ -18,7 +18,7 @@ from syndicate.errors import StepFailed, WeightError
 from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges
 from syndicate.flow import aggregates as agg
 from syndicate.flow.contents import held
-from syndicate.flow.vectorised import LARGE_CHANGE
+from syndicate.flow.local import LARGE_CHANGE
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import two_sources
 from tests.syndicate.flow.oracle import Bag, bag_of, check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from syndicate.flow import Circuit, Stream, ZSet
-from syndicate.flow.properties import StaticProperties
+from syndicate.flow.node import StaticProperties
 from tests.syndicate.flow.circuits import first, second, two_sources
 from tests.syndicate.flow.oracle import check
 

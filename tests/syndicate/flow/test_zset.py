@@ -17,7 +17,7 @@ from syndicate import Dictionary, Symbol
 from syndicate.errors import NotAValue, UnhashableElement, WeightError
 from syndicate.flow import NO_VALUE, IndexedZSet, TimedZSet, Trace, ZSet
 from syndicate.flow.element import key_of, natural
-from syndicate.flow.time import before, glb, lub
+from syndicate.flow.zset import before, glb, lub
 from syndicate.values.value import Record, fields_of, freeze, identical, is_record, label_of
 from tests.strategies import P
 
