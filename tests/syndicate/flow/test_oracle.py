@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import syndicate.flow.graph
+import syndicate.flow.node
 import syndicate.flow.operators.bilinear
 from syndicate.flow import Carries, Circuit, Stream, ZSet
 from syndicate.flow import aggregates as agg
@@ -50,7 +50,7 @@ def test_monotone_loops(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_monotone_loops_exactly(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same loops by the formulas for nested distinct and join give the same."""
-    monkeypatch.setattr(syndicate.flow.graph, "MONOTONE", frozenset())
+    monkeypatch.setattr(syndicate.flow.node, "MONOTONE", frozenset())
     rng = random.Random(seed)
     check(circuits.monotone(rng), circuits.deltas(rng, ["a", "b"], 10))
 
