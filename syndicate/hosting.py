@@ -35,7 +35,7 @@ The last word counts, and lasts as long as the facet that said it: in ``@connect
 
 Refusals: what untrusted peers give that the rules fail with is refused, each by itself, and the host goes on.
 
-This is one rule for all hosts of rules (:mod:`syndicate.hosting.host`).  A step that fails has not happened.  If it
+This is one rule for all hosts of rules.  A step that fails has not happened.  If it
 also fails without what untrusted peers gave, the mistake is the program's own, and ends it; if not, what they gave is
 attempted by halves (:func:`sift`), down to single items that fail by themselves.  These are refused, and logged.
 
