@@ -247,7 +247,20 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def bloom(function: F) -> F:
-    """Mark a method as a block of rules."""
+    """Mark a method as a block of rules.
+
+    >>> from syndicate.bloom import Bloom, table
+    >>> class Copy(Bloom):
+    ...     source = table(["x"])
+    ...     copy = table(["x"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.copy <= self.source
+    >>> program = Copy()
+    >>> program.source.insert([(1,)])
+    >>> program.tick(); print(sorted(program.copy))
+    [(x=1)]
+    """
     _marked(function, "bloom")
 
     @wraps(function)
@@ -259,7 +272,18 @@ def bloom(function: F) -> F:
 
 
 def bootstrap(function: F) -> F:
-    """Mark a method that gives rows to the first tick, ancestors' methods first."""
+    """Mark a method that gives rows to the first tick, ancestors' methods first.
+
+    >>> from syndicate.bloom import Bloom, table
+    >>> class Seeded(Bloom):
+    ...     numbers = table(["n"])
+    ...     @bootstrap
+    ...     def first(self):
+    ...         self.numbers <= [(1,), (2,)]
+    >>> program = Seeded()
+    >>> program.tick(); print(sorted(program.numbers))
+    [(n=1), (n=2)]
+    """
     return _marked(function, "bootstrap")
 
 
@@ -324,6 +348,26 @@ def import_module(program: object, as_name: str = "") -> Imported:
     """An instance of another program of its own, whose collections are ``name.collection``.
 
     In a class body: ``left = import_module(Delivery)``, or ``import_module(Delivery, as_name="left")``.
+
+    >>> from syndicate.bloom import Bloom, bloom, interface, table
+    >>> class Doubler(Bloom):
+    ...     number = interface("input", ["n"])
+    ...     double = interface("output", ["n"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.double <= self.number.map(lambda row: (2 * row.n,))
+    >>> class Sums(Bloom):
+    ...     twice = import_module(Doubler)
+    ...     numbers = table(["n"])
+    ...     results = table(["n"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.twice.number <= self.numbers
+    ...         self.results <= self.twice.double
+    >>> program = Sums()
+    >>> program.numbers.insert([(21,)])
+    >>> program.tick(); print(sorted(program.results))
+    [(n=42)]
     """
     site = here()
     if not isinstance(program, type) or not issubclass(program, Namespace):

@@ -471,28 +471,84 @@ def _lattice_of(name: str, given: object, names: Sequence[str], keys: int, site:
 
 
 def table(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """Rows that stay until they are deleted."""
+    """Rows that stay until they are deleted.
+
+    >>> from syndicate.bloom import Bloom
+    >>> class Stock(Bloom):
+    ...     items = table(["name"], ["count"])
+    >>> stock = Stock()
+    >>> stock.items.insert([("pen", 3)])
+    >>> stock.tick()
+    >>> sorted(stock.items)
+    [(name='pen', count=3)]
+    """
     return _declared(Kind.TABLE, keys, values, lattices)
 
 
 def durable(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """A table in the file of ``Program(state=path)``: its rows are there again after the first tick of the next run."""
+    """A table in the file of ``Program(state=path)``: its rows are there again after the first tick of the next run.
+
+    >>> from syndicate.bloom import Bloom
+    >>> class Ledger(Bloom):
+    ...     paid = durable(["bill"], ["amount"])
+    >>> ledger = Ledger(state=":memory:")
+    >>> ledger.paid.insert([("rent", 100)])
+    >>> ledger.tick(); print(sorted(ledger.paid))
+    [(bill='rent', amount=100)]
+    """
     return _declared(Kind.DURABLE, keys, values, lattices)
 
 
 def scratch(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """Rows that are there for one tick."""
+    """Rows that are there for one tick.
+
+    >>> from syndicate.bloom import Bloom
+    >>> class Shouts(Bloom):
+    ...     heard = scratch(["text"])
+    >>> shouts = Shouts()
+    >>> shouts.heard.insert([("hello",)])
+    >>> shouts.tick(); print(sorted(shouts.heard))
+    [(text='hello')]
+    >>> shouts.tick(); print(sorted(shouts.heard))
+    []
+    """
     return _declared(Kind.SCRATCH, keys, values, lattices)
 
 
 def temp(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """A scratch; without columns it has those of the first rule that writes it."""
+    """A scratch; without columns it has those of the first rule that writes it.
+
+    >>> from syndicate.bloom import Bloom, bloom, table
+    >>> class Doubles(Bloom):
+    ...     numbers = table(["n"])
+    ...     doubled = temp()
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.doubled <= self.numbers.map(lambda row: (2 * row.n,))
+    >>> program = Doubles()
+    >>> program.numbers.insert([(21,)])
+    >>> program.tick(); print(sorted(program.doubled))
+    [(c0=42)]
+    """
     declared = _declared(Kind.TEMP, keys, values, lattices)
     return declared if keys is not None or values is not None else Schema(Kind.TEMP, site=declared.site)
 
 
 def interface(direction: str, keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there."""
+    """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there.
+
+    >>> from syndicate.bloom import Bloom, bloom
+    >>> class Doubler(Bloom):
+    ...     number = interface("input", ["n"])
+    ...     double = interface("output", ["n"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.double <= self.number.map(lambda row: (2 * row.n,))
+    >>> program = Doubler()
+    >>> program.number.insert([(21,)])
+    >>> program.tick(); print(sorted(program.double))
+    [(n=42)]
+    """
     kinds = {"input": Kind.INPUT, "output": Kind.OUTPUT}
     if direction not in kinds:
         raise BloomDeclaration(f"{here()}: an interface is 'input' or 'output', not {direction!r}")
@@ -503,39 +559,118 @@ def channel(keys: ColumnNames = None, values: ColumnNames = None, **lattices: ob
     """Rows that are sent to the address in the column marked ``@``, and are there for one tick when they arrive.
 
     Without columns it has ``address`` and ``val``, both of the key, so that messages do not contradict each other.
+
+    >>> from syndicate.bloom import Bloom, Network, bloom, table
+    >>> class Greeter(Bloom):
+    ...     friends = table(["who"])
+    ...     hello = channel(["@to", "text"])
+    ...     heard = table(["to", "text"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.hello <~ self.friends.map(lambda friend: (friend.who, "hello"))
+    ...         self.heard <= self.hello
+    >>> alice, bob = Greeter(address="alice"), Greeter(address="bob")
+    >>> alice.friends.insert([("bob",)])
+    >>> Network(alice, bob).run()
+    >>> sorted(bob.heard)
+    [(to='bob', text='hello')]
     """
     return _declared(Kind.CHANNEL, ["@address", "val"] if keys is None and values is None else keys, values, lattices)
 
 
 def loopback(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """A channel to the program itself: never in the same tick."""
+    """A channel to the program itself: never in the same tick.
+
+    >>> from syndicate.bloom import Bloom, bloom, table
+    >>> class Later(Bloom):
+    ...     numbers = table(["n"])
+    ...     soon = loopback(["n"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.soon <~ self.numbers
+    >>> program = Later()
+    >>> program.numbers.insert([(1,)])
+    >>> program.tick(); print(sorted(program.soon))
+    []
+    >>> program.tick(); print(sorted(program.soon))
+    [(n=1)]
+    """
     return _declared(Kind.LOOPBACK, keys, values, lattices)
 
 
 def stdio(*, read: bool = False) -> Schema:
-    """Lines of a terminal: written by ``<~``; with *read*, where the program runs, standard input's are ``(line,)``."""
+    """Lines of a terminal: written by ``<~``; with *read*, where the program runs, standard input's are ``(line,)``.
+
+    >>> from syndicate.bloom import Bloom, bloom, table
+    >>> class Hello(Bloom):
+    ...     words = table(["text"])
+    ...     out = stdio()
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.out <~ self.words
+    >>> program = Hello(write=print)
+    >>> program.words.insert([("hello",)])
+    >>> program.tick()
+    hello
+    """
     return _declared(Kind.STDIO, ["line"], [], reads=read)
 
 
 def periodic(period: object = 1.0) -> Schema:
-    """A row ``(key, val)``, a number and the time, about every *period* seconds."""
+    """A row ``(key, val)``, a number and the time, about every *period* seconds.
+
+    >>> from syndicate.bloom import Bloom
+    >>> class Clock(Bloom):
+    ...     each = periodic(10)
+    >>> clock = Clock(clock=lambda: 0.0)
+    >>> clock.tick(); print(len(clock.each))
+    0
+    """
     if not isinstance(period, (int, float)) or isinstance(period, bool) or period <= 0:
         raise BloomDeclaration(f"{here()}: a period is a number of seconds above 0, not {period!r}")
     return _declared(Kind.PERIODIC, ["key"], ["val"], period=float(period))
 
 
 def file_reader(path: str | Path) -> Schema:
-    """The lines of a file, ``(lineno, text)`` from 0, read again when it has changed."""
+    """The lines of a file, ``(lineno, text)`` from 0, read again when it has changed.
+
+    >>> import tempfile
+    >>> from syndicate.bloom import Bloom
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+    ...     print("hello", file=file, flush=True)
+    ...     class Lines(Bloom):
+    ...         lines = file_reader(file.name)
+    ...     program = Lines()
+    ...     program.tick()
+    ...     print(sorted(program.lines))
+    [(lineno=0, text='hello')]
+    """
     return _declared(Kind.FILE, ["lineno"], ["text"], path=Path(path))
 
 
 def const(keys: ColumnNames = None, values: ColumnNames = None, *, rows: Iterable[Value] = ()) -> Schema:
-    """Rows that are always there and that nobody may write."""
+    """Rows that are always there and that nobody may write.
+
+    >>> from syndicate.bloom import Bloom
+    >>> class Days(Bloom):
+    ...     weekend = const(["day"], rows=[("Saturday",), ("Sunday",)])
+    >>> days = Days()
+    >>> days.tick(); print(sorted(days.weekend))
+    [(day='Saturday'), (day='Sunday')]
+    """
     return _declared(Kind.CONST, keys, values, rows=tuple(rows))
 
 
 def coll_expr(function: Callable[[], Iterable[Value]], keys: ColumnNames = None, values: ColumnNames = None) -> Schema:
-    """Rows that *function* gives, which is called at the start of each tick."""
+    """Rows that *function* gives, which is called at the start of each tick.
+
+    >>> from syndicate.bloom import Bloom
+    >>> class Clock(Bloom):
+    ...     hour = coll_expr(lambda: [("noon",)], ["time"])
+    >>> clock = Clock()
+    >>> clock.tick(); print(sorted(clock.hour))
+    [(time='noon')]
+    """
     if not callable(function):
         raise BloomDeclaration(f"{here()}: coll_expr takes a function without arguments, not {function!r}")
     return _declared(Kind.CALLED, keys, values, call=function)

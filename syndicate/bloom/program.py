@@ -164,6 +164,19 @@ class Bloom(Running, metaclass=ProgramClass):
     ``send(address, channel, row)`` takes what channels send; as long as nobody has set it, rows to ourselves are
     delivered, and others collected in ``sent``.
     *record* is a file to which each tick is written as it happens: see :mod:`syndicate.bloom.event_log`.
+
+    >>> from syndicate.bloom import bloom, table
+    >>> class Reachable(Bloom):
+    ...     links = table(["a", "b"])
+    ...     paths = table(["a", "b"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.paths <= self.links
+    ...         self.paths <= (self.links * self.paths).pairs({"b": "a"}).map(lambda link, path: (link.a, path.b))
+    >>> program = Reachable()
+    >>> program.links.insert([(1, 2), (2, 3)])
+    >>> program.tick(); print(sorted(program.paths))
+    [(a=1, b=2), (a=1, b=3), (a=2, b=3)]
     """
 
     halt = scratch(["key"], [])

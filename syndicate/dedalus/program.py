@@ -443,7 +443,11 @@ def term(value: object) -> Term | Aggregate:
 
 
 def names(text: str) -> tuple[Variable, ...]:
-    """Make variables, of names with blanks between them."""
+    """Make variables, of names with blanks between them.
+
+    >>> names("X Y")
+    (Variable(name='X'), Variable(name='Y'))
+    """
     for name in text.split():
         _named("variable", name, r"[A-Z][A-Za-z0-9_]*|_[A-Za-z0-9_]+")
     return tuple(map(Variable, text.split()))
@@ -458,22 +462,54 @@ _CASE: Final = {"relation": "lower", "variable": "upper"}
 
 
 def compare(left: object, op: str, right: object) -> Comparison:
-    """A comparison: ``compare(X, "<", 3)``."""
+    """A comparison: ``compare(X, "<", 3)``.
+
+    >>> program = Program()
+    >>> age, adult, (Who, Years) = program.rel("age", 2), program.rel("adult", 1), names("Who Years")
+    >>> program.fact(age("Ann", 40), at=1); program.fact(age("Tim", 4), at=1)
+    >>> program.rule(adult(Who), age(Who, Years), compare(Years, ">=", 18))
+    >>> program.run(until=1).at(1)["adult"]
+    [('Ann',)]
+    """
     return Comparison(_value(left), op, _value(right))
 
 
 def compute(left: object, op: str, right: object) -> Computed:
-    """Arithmetic: ``compute(X, "+", 1)``."""
+    """Arithmetic: ``compute(X, "+", 1)``.
+
+    >>> program = Program()
+    >>> at, (X,) = program.rel("at", 1), names("X")
+    >>> program.fact(at(1), at=1)
+    >>> program.rule(at(compute(X, "+", 1)).next, at(X))
+    >>> program.run(until=3).at(3)["at"]
+    [(3,)]
+    """
     return Computed(op, _value(left), _value(right))
 
 
 def choose(key: Iterable[Variable], chosen: Iterable[Variable]) -> Choice:
-    """A choice, for each value of *key* one of *chosen*."""
+    """A choice, for each value of *key* one of *chosen*.
+
+    >>> program = Program()
+    >>> wish, gets, (Who, What) = program.rel("wish", 2), program.rel("gets", 2), names("Who What")
+    >>> program.fact(wish("Ann", "tea"), at=1)
+    >>> program.rule(gets(Who, What), wish(Who, What), choose([Who], [What]))
+    >>> program.run(until=1).at(1)["gets"]
+    [('Ann', 'tea')]
+    """
     return Choice(tuple(key), tuple(chosen))
 
 
 def aggregate(form: str, *of: Variable) -> Aggregate:
-    """``aggregate("min", X)``; raises :class:`FactError`."""
+    """``aggregate("min", X)``; raises :class:`FactError`.
+
+    >>> program = Program()
+    >>> paid, total, (Bill, X) = program.rel("paid", 2), program.rel("total", 1), names("Bill X")
+    >>> program.fact(paid("rent", 100), at=1); program.fact(paid("power", 50), at=1)
+    >>> program.rule(total(aggregate("sum", X)), paid(Bill, X))
+    >>> program.run(until=1).at(1)["total"]
+    [(150,)]
+    """
     if form not in AGGREGATES or (form != "count" and len(of) != 1):
         raise FactError(
             f"{form!r} of {len(of)} variables is no aggregate: {', '.join(AGGREGATES)}, of one (count: any)"

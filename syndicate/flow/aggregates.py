@@ -276,7 +276,14 @@ max: Final = Aggregate("max")  # noqa: A001  # the same
 
 
 def top_k(size: int, by: Callable[[Element], Element] | None = None) -> Aggregate:
-    """The *size* greatest values (by *by*), the greatest first, as one tuple; ties by the order of values."""
+    """The *size* greatest values (by *by*), the greatest first, as one tuple; ties by the order of values.
+
+    >>> from syndicate.flow import Circuit, ZSet
+    >>> circuit = Circuit()
+    >>> circuit.sink("best", circuit.source("scores").index_with(lambda score: "all").aggregate(top_k(2)))
+    >>> circuit.step({"scores": ZSet({3: 1, 9: 1, 5: 1})})["best"]
+    ZSet({('all', (9, 5)): 1})
+    """
     if type(size) is not int or size < 1:
         raise CircuitError(f"top_k needs how many values to keep, 1 or more, not {size!r}")
     return Aggregate("top", by, size=size)

@@ -45,7 +45,14 @@ MAX_ITERATIONS: Final = 10_000
 
 
 class Circuit(Wiring):
-    """A directed graph of nodes: the root, or the inside of a child node."""
+    """A directed graph of nodes: the root, or the inside of a child node.
+
+    >>> from syndicate.flow import ZSet
+    >>> circuit = Circuit()
+    >>> circuit.sink("even", circuit.source("numbers").filter(lambda number: number % 2 == 0))
+    >>> circuit.step({"numbers": ZSet({1: 1, 2: 1})})["even"]
+    ZSet({2: 1})
+    """
 
     above: Circuit | None
 

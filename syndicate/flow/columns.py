@@ -36,6 +36,12 @@ class Columns:
 
     Types count, as everywhere: integers become ``int``, floats ``float``, booleans ``bool``; all else is as it is in
     the array.  Raises :class:`CircuitError` for what is not a column, :class:`WeightError` for what is not a weight.
+
+    >>> from syndicate.flow import Circuit
+    >>> circuit = Circuit()
+    >>> circuit.sink("large", circuit.source("sales").filter(lambda sale: sale[1] > 10))
+    >>> circuit.step({"sales": Columns([["pen", "book"], [3, 20]])})["large"]
+    ZSet({('book', 20): 1})
     """
 
     __slots__ = ("arrays", "single", "weights")

@@ -93,7 +93,16 @@ class Padded:
 
 @frozen
 class Stream:
-    """One output of a node."""
+    """One output of a node.
+
+    >>> from syndicate.flow import Circuit, ZSet
+    >>> from syndicate.flow.aggregates import count
+    >>> circuit = Circuit()
+    >>> words = circuit.source("words")
+    >>> circuit.sink("lengths", words.index_with(len).aggregate(count))
+    >>> circuit.step({"words": ZSet({"a": 1, "of": 1, "to": 1})})["lengths"] == ZSet({(1, 1): 1, (2, 2): 1})
+    True
+    """
 
     circuit: Wiring
     port: Port

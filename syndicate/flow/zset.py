@@ -185,7 +185,11 @@ def batch_of(pairs_: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> d
 
 
 class ZSet:
-    """A finite map from elements to weights, none of them 0."""
+    """A finite map from elements to weights, none of them 0.
+
+    >>> ZSet({"a": 1, "b": 2}) + ZSet({"a": -1})
+    ZSet({'b': 2})
+    """
 
     __slots__ = ("batch",)
     __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
