@@ -471,17 +471,7 @@ def _lattice_of(name: str, given: object, names: Sequence[str], keys: int, site:
 
 
 def table(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """Rows that stay until they are deleted.
-
-    >>> from syndicate.bloom import Bloom
-    >>> class Stock(Bloom):
-    ...     items = table(["name"], ["count"])
-    >>> stock = Stock()
-    >>> stock.items.insert([("pen", 3)])
-    >>> stock.tick()
-    >>> sorted(stock.items)
-    [(name='pen', count=3)]
-    """
+    """Rows that stay until they are deleted."""
     return _declared(Kind.TABLE, keys, values, lattices)
 
 
@@ -500,27 +490,16 @@ def durable(keys: ColumnNames = None, values: ColumnNames = None, **lattices: ob
 
 
 def scratch(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """Rows that are there for one tick.
-
-    >>> from syndicate.bloom import Bloom
-    >>> class Shouts(Bloom):
-    ...     heard = scratch(["text"])
-    >>> shouts = Shouts()
-    >>> shouts.heard.insert([("hello",)])
-    >>> shouts.tick(); print(sorted(shouts.heard))
-    [(text='hello')]
-    >>> shouts.tick(); print(sorted(shouts.heard))
-    []
-    """
+    """Rows that are there for one tick."""
     return _declared(Kind.SCRATCH, keys, values, lattices)
 
 
 def temp(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """A scratch; without columns it has those of the first rule that writes it.
 
-    >>> from syndicate.bloom import Bloom, bloom, table
+    >>> from syndicate.bloom import Bloom, bloom
     >>> class Doubles(Bloom):
-    ...     numbers = table(["n"])
+    ...     numbers = scratch(["n"])
     ...     doubled = temp()
     ...     @bloom
     ...     def rules(self):
@@ -535,20 +514,7 @@ def temp(keys: ColumnNames = None, values: ColumnNames = None, **lattices: objec
 
 
 def interface(direction: str, keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
-    """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there.
-
-    >>> from syndicate.bloom import Bloom, bloom
-    >>> class Doubler(Bloom):
-    ...     number = interface("input", ["n"])
-    ...     double = interface("output", ["n"])
-    ...     @bloom
-    ...     def rules(self):
-    ...         self.double <= self.number.map(lambda row: (2 * row.n,))
-    >>> program = Doubler()
-    >>> program.number.insert([(21,)])
-    >>> program.tick(); print(sorted(program.double))
-    [(n=42)]
-    """
+    """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there."""
     kinds = {"input": Kind.INPUT, "output": Kind.OUTPUT}
     if direction not in kinds:
         raise BloomDeclaration(f"{here()}: an interface is 'input' or 'output', not {direction!r}")
@@ -654,8 +620,7 @@ def const(keys: ColumnNames = None, values: ColumnNames = None, *, rows: Iterabl
     >>> from syndicate.bloom import Bloom
     >>> class Days(Bloom):
     ...     weekend = const(["day"], rows=[("Saturday",), ("Sunday",)])
-    >>> days = Days()
-    >>> days.tick(); print(sorted(days.weekend))
+    >>> days = Days(); days.tick(); print(sorted(days.weekend))
     [(day='Saturday'), (day='Sunday')]
     """
     return _declared(Kind.CONST, keys, values, rows=tuple(rows))
@@ -667,8 +632,7 @@ def coll_expr(function: Callable[[], Iterable[Value]], keys: ColumnNames = None,
     >>> from syndicate.bloom import Bloom
     >>> class Clock(Bloom):
     ...     hour = coll_expr(lambda: [("noon",)], ["time"])
-    >>> clock = Clock()
-    >>> clock.tick(); print(sorted(clock.hour))
+    >>> clock = Clock(); clock.tick(); print(sorted(clock.hour))
     [(time='noon')]
     """
     if not callable(function):
