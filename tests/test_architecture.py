@@ -54,7 +54,7 @@ INSIDE = {
         service
     """,
     "relay.session": """
-        deadlines membrane backlog proxy statistics outbox peer_assertions patch reach synced trail session link
+        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach usual synced trail session link
     """,
     "relay.simulation": """
         network process view trail faults sessions laws world scenario campaign tape_file shown lineage testing

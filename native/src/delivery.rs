@@ -3,7 +3,7 @@
 //! Their specifications are in `syndicate/actors`: `Telling` in `dataspace.py`, `send` in `verbs.py`, `deliver` in
 //! `actor.py`.
 
-use crate::frozen::{frozen, is_exactly, thawed, Names};
+use crate::frozen::{frozen, is_exactly, is_leaf, thawed, untrack, Names};
 use crate::gate::Gate;
 use crate::here;
 use crate::slot::Slot;
@@ -28,6 +28,11 @@ impl Kind {
         let number = self.0;
         self.1.get_or_init(py, || number.into_pyobject(py).expect("a small integer").into_any().unbind())
     }
+
+    #[inline]
+    pub fn is(&self, other: &Kind) -> bool {
+        self.0 == other.0
+    }
 }
 
 static SEND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -42,7 +47,7 @@ pub struct ActorNames {
     pub turn_facet: Slot,
     pub turn_system: Slot,
     pub facet: Slot,
-    entity: Slot,
+    pub entity: Slot,
     pub raw: Slot,
     pub actor: Slot,
     pub alive: Slot,
@@ -165,7 +170,13 @@ impl Telling {
         let observers = actors.observers.get(handler)?;
         let raw = |captures: &Bound<'py, PyTuple>| -> PyResult<Bound<'py, PyAny>> {
             let head = std::iter::once(names.seq.bind(py).clone());
-            Ok(PyTuple::new(py, head.chain(captures.iter()).collect::<Vec<_>>())?.into_any())
+            let leaves = captures.iter_borrowed().all(|part| is_leaf(names, &part));
+            let form = PyTuple::new(py, head.chain(captures.iter()).collect::<Vec<_>>())?.into_any();
+            if leaves {
+                // SAFETY: all its parts are leaves, and SEQ lasts as long as the program.
+                unsafe { untrack(&form) };
+            }
+            Ok(form)
         };
         if actors.facet.fits(&observers) {
             let value = if actors.raw.get(&observers)?.is_truthy()? { raw(captures)? } else { values };

@@ -52,6 +52,20 @@ impl Names {
             })
         })
     }
+
+    /// The form of a double.
+    pub fn double_of<'py>(&self, bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+        let form = PyTuple::new(bytes.py(), [self.double.bind(bytes.py()), bytes.as_any()])?.into_any();
+        // SAFETY: bytes are a leaf, and the tag lasts as long as the program.
+        unsafe { untrack(&form) };
+        Ok(form)
+    }
+
+    /// Whether it is one of the forms that last as long as the program.
+    #[inline]
+    pub fn is_constant(&self, form: &Bound<'_, PyAny>) -> bool {
+        form.is(&self.yes) || form.is(&self.no) || form.is(&self.minus_two)
+    }
 }
 
 /// Whether *object* is of exactly this class.
@@ -103,7 +117,7 @@ fn freeze<'py>(value: Bound<'py, PyAny>, depth: Option<Bound<'py, PyAny>>) -> Py
 #[inline]
 pub fn is_leaf(names: &Names, part: &Bound<'_, PyAny>) -> bool {
     // SAFETY: it is an object; an untracked tuple holds leaves only.
-    unsafe { ffi::PyObject_GC_IsTracked(part.as_ptr()) == 0 || is_exactly(part, &names.symbol) }
+    unsafe { ffi::PyObject_GC_IsTracked(part.as_ptr()) == 0 || is_exactly(part, &names.symbol) || names.is_constant(part) }
 }
 
 /// Take a form of leaves from the collector's list: no cycle goes through it, and it need not be looked at again.
@@ -129,7 +143,7 @@ pub fn frozen<'py>(names: &Names, value: &Bound<'py, PyAny>, depth: usize) -> Py
     }
     if let Ok(number) = value.cast_exact::<PyFloat>() {
         let bytes = PyBytes::new(py, &number.value().to_be_bytes());
-        return Ok(PyTuple::new(py, [names.double.bind(py), bytes.as_any()])?.into_any());
+        return names.double_of(&bytes);
     }
     if depth >= COUNTED {
         return specified(py, &FREEZE).call1((value, depth));

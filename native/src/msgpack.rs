@@ -41,12 +41,20 @@ pub fn write_msgpack<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    write(&form, &written, &reference, Most { nodes, levels, bytes: most })
+}
+
+pub fn write<'py>(
+    form: &Bound<'py, PyAny>,
+    written: &Bound<'py, PyDict>,
+    reference: &Bound<'py, PyType>,
+    most: Most,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let py = form.py();
-    let levels = levels.min(LEVELS);
-    let mut writer =
-        Writer { names: Names::of(py)?, written: &written, reference: &reference, nodes, levels, data: Vec::new() };
-    Ok(match writer.put(&form, 0, most)? {
-        Some(()) if writer.data.len() <= most => Some(PyBytes::new(py, &writer.data)),
+    let levels = most.levels.min(LEVELS);
+    let mut writer = Writer { names: Names::of(py)?, written, reference, nodes: most.nodes, levels, data: Vec::new() };
+    Ok(match writer.put(form, 0, most.bytes)? {
+        Some(()) if writer.data.len() <= most.bytes => Some(PyBytes::new(py, &writer.data)),
         _ => None,
     })
 }
@@ -208,6 +216,8 @@ struct Reader<'a, 'py> {
     references: &'a Bound<'py, PyDict>,
     nodes: usize,
     levels: usize,
+    /// Whether there was not all that was to be read.
+    short: bool,
 }
 
 /// The packet in *data* that begins *at* a place, and where it ends; `None` if the codec has to look at it.
@@ -222,27 +232,59 @@ pub fn read_msgpack<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+    Ok(match read(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })? {
+        Read::Whole(form, end) => Some((form, end)),
+        Read::Short | Read::Rare => None,
+    })
+}
+
+/// What a packet may have at most: values, levels of them, and bytes.
+#[derive(Clone, Copy)]
+pub struct Most {
+    pub nodes: usize,
+    pub levels: usize,
+    pub bytes: usize,
+}
+
+/// A packet and where it ends; one whose bytes have not all come; one that the codec has to look at.
+pub enum Read<'py> {
+    Whole(Bound<'py, PyAny>, usize),
+    Short,
+    Rare,
+}
+
+pub fn read<'py>(
+    data: &Bound<'py, PyBytes>,
+    at: usize,
+    symbols: &Bound<'py, PyDict>,
+    references: &Bound<'py, PyDict>,
+    most: Most,
+) -> PyResult<Read<'py>> {
     let py = data.py();
-    let levels = levels.min(LEVELS);
     let mut reader = Reader {
         names: Names::of(py)?,
         data: data.as_bytes(),
         at,
-        symbols: &symbols,
-        references: &references,
-        nodes,
-        levels,
+        symbols,
+        references,
+        nodes: most.nodes,
+        levels: most.levels.min(LEVELS),
+        short: false,
     };
     Ok(match reader.value(py, 0)? {
-        Some(form) if reader.at - at <= most => Some((form, reader.at)),
-        _ => None,
+        Some(form) if reader.at - at <= most.bytes => Read::Whole(form, reader.at),
+        None if reader.short => Read::Short,
+        _ => Read::Rare,
     })
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
     #[inline]
     fn bytes(&mut self, size: usize) -> Option<&'a [u8]> {
-        let bytes = self.data.get(self.at..self.at.checked_add(size)?)?;
+        let Some(bytes) = self.data.get(self.at..self.at.checked_add(size)?) else {
+            self.short = true;
+            return None;
+        };
         self.at += size;
         Some(bytes)
     }
@@ -253,8 +295,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     }
 
     fn value(&mut self, py: Python<'py>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(&tag) = self.data.get(self.at) else { return Ok(None) };
-        self.at += 1;
+        let Some(&[tag]) = self.bytes(1) else { return Ok(None) };
         let form = match tag {
             0x00..=0x7F | 0xE0..=0xFF => return self.integer(py, Some(i64::from(tag as i8))),
             0x90..=0x9F => return self.array(py, usize::from(tag & 15), depth),
@@ -277,7 +318,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             0xCB => match self.bytes(8) {
                 Some(bytes) => {
                     let bytes = PyBytes::new(py, bytes);
-                    Some(PyTuple::new(py, [self.names.double.bind(py), bytes.as_any()])?.into_any())
+                    Some(self.names.double_of(&bytes)?)
                 }
                 None => None,
             },

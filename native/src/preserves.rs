@@ -4,7 +4,7 @@
 //! As with msgpack, both functions give up with `None` on whatever is rare, wrong or beyond a limit.
 
 use crate::frozen::{is_exactly, is_leaf, untrack, Names};
-use crate::msgpack::{LEVELS, SMALL};
+use crate::msgpack::{Most, Read, LEVELS, SMALL};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
@@ -36,19 +36,27 @@ pub fn write_preserves<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    write(&form, &written, &reference, Most { nodes, levels, bytes: most })
+}
+
+pub fn write<'py>(
+    form: &Bound<'py, PyAny>,
+    written: &Bound<'py, PyDict>,
+    reference: &Bound<'py, PyType>,
+    most: Most,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let py = form.py();
-    let levels = levels.min(LEVELS);
     let mut writer = Writer {
         names: Names::of(py)?,
-        written: &written,
-        reference: &reference,
-        nodes,
-        levels,
-        most,
+        written,
+        reference,
+        nodes: most.nodes,
+        levels: most.levels.min(LEVELS),
+        most: most.bytes,
         data: Vec::new(),
     };
-    Ok(match writer.put(&form, 0)? {
-        Some(()) if writer.data.len() <= most => Some(PyBytes::new(py, &writer.data)),
+    Ok(match writer.put(form, 0)? {
+        Some(()) if writer.data.len() <= most.bytes => Some(PyBytes::new(py, &writer.data)),
         _ => None,
     })
 }
@@ -178,6 +186,8 @@ struct Reader<'a, 'py> {
     levels: usize,
     /// The parts so far of all compounds that are open.
     parts: Vec<Bound<'py, PyAny>>,
+    /// Whether there was not all that was to be read.
+    short: bool,
 }
 
 /// The packet in *data* that begins *at* a place, and where it ends; `None` if the codec has to look at it.
@@ -192,30 +202,47 @@ pub fn read_preserves<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+    Ok(match read(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })? {
+        Read::Whole(form, end) => Some((form, end)),
+        Read::Short | Read::Rare => None,
+    })
+}
+
+pub fn read<'py>(
+    data: &Bound<'py, PyBytes>,
+    at: usize,
+    symbols: &Bound<'py, PyDict>,
+    references: &Bound<'py, PyDict>,
+    most: Most,
+) -> PyResult<Read<'py>> {
     let py = data.py();
-    let levels = levels.min(LEVELS);
     let mut reader = Reader {
         names: Names::of(py)?,
         data: data.as_bytes(),
         at,
-        symbols: &symbols,
-        references: &references,
-        nodes,
-        levels,
+        symbols,
+        references,
+        nodes: most.nodes,
+        levels: most.levels.min(LEVELS),
         parts: Vec::new(),
+        short: false,
     };
     Ok(match reader.value(py, 0)? {
-        Some(form) if reader.at - at <= most => Some((form, reader.at)),
-        _ => None,
+        Some(form) if reader.at - at <= most.bytes => Read::Whole(form, reader.at),
+        None if reader.short => Read::Short,
+        _ => Read::Rare,
     })
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
     #[inline]
     fn byte(&mut self) -> Option<u8> {
-        let byte = *self.data.get(self.at)?;
+        let Some(byte) = self.data.get(self.at) else {
+            self.short = true;
+            return None;
+        };
         self.at += 1;
-        Some(byte)
+        Some(*byte)
     }
 
     /// The bytes after their length, which is in groups of seven bits, three at most.
@@ -229,7 +256,10 @@ impl<'a, 'py> Reader<'a, 'py> {
                 if byte == 0 && place > 0 {
                     return None;
                 }
-                let bytes = self.data.get(self.at..self.at.checked_add(size)?)?;
+                let Some(bytes) = self.data.get(self.at..self.at.checked_add(size)?) else {
+                    self.short = true;
+                    return None;
+                };
                 self.at += size;
                 return Some(bytes);
             }
@@ -281,7 +311,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             0x87 => match self.counted() {
                 Some(bytes) if bytes.len() == 8 => {
                     let bytes = PyBytes::new(py, bytes);
-                    Some(PyTuple::new(py, [self.names.double.bind(py), bytes.as_any()])?.into_any())
+                    Some(self.names.double_of(&bytes)?)
                 }
                 _ => None,
             },

@@ -16,23 +16,23 @@ static ASSERT_VERB: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static TURN_NAMES: PyOnceLock<TurnNames> = PyOnceLock::new();
 
 /// The slots of what `syndicate.actors` calls by these names.
-struct TurnNames {
+pub struct TurnNames {
     settle_facets: Py<PyAny>,
     actor: Slot,
     damaged: Slot,
     suspects: Slot,
     afterwards: Slot,
     tracing: Slot,
-    late: Slot,
+    pub late: Slot,
     queue: Slot,
     handles: Slot,
     handle_facet: Slot,
-    handle_target: Slot,
-    handle_form: Slot,
+    pub handle_target: Slot,
+    pub handle_form: Slot,
 }
 
 impl TurnNames {
-    fn of(py: Python<'_>) -> PyResult<&TurnNames> {
+    pub fn of(py: Python<'_>) -> PyResult<&TurnNames> {
         TURN_NAMES.get_or_try_init(py, || {
             let module = py.import("syndicate.actors.turn")?;
             let turn = module.getattr("Turn")?.cast_into::<PyType>()?;

@@ -61,10 +61,11 @@ class Outbox:
         """Whether there is nothing to take."""
         return not self._queue
 
-    def put(self, packet: bytes) -> None:
-        """Queue a packet."""
+    def put(self, packet: bytes, events: int = 0) -> None:
+        """Queue a packet of so many events."""
         self._queue.append(packet)
         self.waiting += len(packet)
+        self.events += events
 
     def send(self, entries: Sequence[Entry]) -> None:
         """Queue the entries of a Turn."""

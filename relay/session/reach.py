@@ -43,6 +43,11 @@ class Reach:
         # What this turn has asserted: it reaches, and is reached by, what the turn asserts later.
         self._interests = self._values = 0
 
+    def begin(self, total: int, asserted: int) -> None:
+        """Be charged with what others have counted: what events reach, and how many of them assert a value."""
+        self.total = total
+        self._values = asserted
+
     def fitting(self, events: Sequence[tuple[int, Ref | None, Frozen, PeerAssertion | None]]) -> int:
         """How many of *events*, from the first, are not too much; they are charged."""
         total, enough = self.total, self._enough

@@ -53,6 +53,8 @@ from relay.protocol.packets import (
 )
 from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Backlog, Note, weight
+from relay.session.debt import Debt
+from relay.session.intake import Intake
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Entry, Outbox, next_packet
 from relay.session.patch import Understood, patched, place
@@ -62,9 +64,10 @@ from relay.session.reach import ENOUGH, Reach
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
+from relay.session.usual import do_usual, say_usual
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Entity, current
+from syndicate.actors.turn import Entity, Turn, current
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
@@ -79,9 +82,6 @@ _PIECE: Final = 1024
 
 _TAKEN: Final = 256
 """The most events that are taken from the backlog at once: a few milliseconds."""
-
-_SMALL: Final = 1 << 14
-"""Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
 
 _PART: Final = ENOUGH // 8
 """What the first part of a packet may reach that is too much for a turn."""
@@ -142,7 +142,8 @@ class Session:
         self.backlog = Backlog()
         self.notified = 0
         self.most_notified: float = limits.handles if codec is None else math.inf
-        self.debt, self.busy = 0, False
+        self.busy = False
+        self._debt = Debt(facet, limits.debt, repaid)
         self.packets_in = self.events_in = self.bytes_in = 0
         self.asked = Bag()
         """Who waits for the peer's answer to a sync."""
@@ -155,15 +156,14 @@ class Session:
         self._turns: deque[list[Note]] = deque()  # what has committed, and is yet to be encoded or to join the backlog
         self._at = 0  # where the first of them goes on
         self._going_out = False
-        self._fed: deque[bytes] = deque()
+        self._intake = Intake()
         self._packets: Iterator[Frozen] = iter(())
         self._next: Frozen | None = None
         self._acts: list[Understood] = []
         self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = []
         self._silent = False
-        self._small = min(_SMALL, limits.debt // 64)
-        self._handled = self._marked = self._hops = 0
+        self._gulp = min(_GULP, limits.events)
         self._trail = Trail(facet.actor.system, self.say)
         if codec is not None and (offer := self._trail.offer()) is not None:
             self.outbox.put(codec.encode(write(offer)))
@@ -216,16 +216,11 @@ class Session:
             self._turns.popleft()
             self._at = 0
         if self.backlog.entries or self.outbox.waiting > limits.ahead:
-            self._keep(piece)
+            self.backlog.put(piece)  # until the peer has taken what was encoded
         else:
             self._encode(piece)
-            self._bound()
-        return len(piece)
-
-    def _keep(self, notes: Sequence[Note]) -> None:
-        """Let them wait, until the peer has taken what was encoded."""
-        self.backlog.put(notes)
         self._bound()
+        return len(piece)
 
     def _bound(self) -> None:
         if self.burden > self.limits.outbox:
@@ -270,6 +265,13 @@ class Session:
         membrane, entries, over = self.membrane, list[Entry](), False
         if self._trail.agreed:
             self._trail.leave()
+        codec = self.codec
+        if codec is not None and codec.tables is not None and not self.outbox.unsent:
+            usual = say_usual(membrane, codec.tables, notes, self.last_handle)
+            if usual is not None:
+                packet, self.last_handle = usual
+                self.outbox.put(packet, len(notes))
+                return
         for kind, proxy, value, handle in notes:
             if over and kind < RETRACT:  # an addition or a message
                 if entries:
@@ -336,7 +338,7 @@ class Session:
         They were added to ``debt`` before.
         """
         self.bytes_in += len(data)
-        self._fed.append(data)
+        self._intake.put(data)
         if not self.busy:
             self.busy = True
             self._packets = self._decoded()
@@ -344,18 +346,27 @@ class Session:
 
     def _decoded(self) -> Iterator[Frozen]:
         """The packets in what was fed, one after the other."""
-        while self._fed:
-            data = self._fed[0]
+        intake = self._intake
+        while intake.pieces:
+            data = intake.pieces[0]
             if self.codec is None:
                 self.codec = self.outbox.codec = codec_for(data[0], self.limits)
             if self.untrusted:
                 self._hold(len(data))
-                yield from self.codec.feed(data)
+                yield from intake.forms(self.codec)
                 self._hold(0)
             else:
-                yield from self.codec.feed(data)
-            self._fed.popleft()
-            self._done(len(data))
+                yield from intake.forms(self.codec)
+            self._debt.done(intake.done())
+
+    @property
+    def debt(self) -> int:
+        """The bytes that were read of the peer and have yet to be handled."""
+        return self._debt.bytes
+
+    @debt.setter
+    def debt(self, size: int) -> None:
+        self._debt.bytes = size
 
     def _hold(self, more: int) -> None:
         """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer, or of all."""
@@ -370,15 +381,14 @@ class Session:
     @property
     def partial(self) -> int:
         """The bytes of a packet of the peer's that has not fully arrived."""
-        return 0 if self.codec is None else self.codec.partial
+        return len(self._intake.cut) + (0 if self.codec is None else self.codec.partial)
 
     @property
     def held(self) -> int:
         """Bytes of memory, about, that the peer takes: what it has sent and asserted, and what waits for it."""
-        membrane = self.membrane
-        references = _CROSSING * (len(membrane.exports) + len(membrane.imports))
-        waiting = self.outbox.waiting + self.backlog.size
-        return (0 if self.codec is None else self.codec.held) + self.assertions.size + references + waiting
+        coming = len(self._intake.cut) + (0 if self.codec is None else self.codec.held)
+        references = _CROSSING * (len(self.membrane.exports) + len(self.membrane.imports))
+        return coming + self.assertions.size + references + self.outbox.waiting + self.backlog.size
 
     def _go_on(self) -> None:
         """Do what packets say, until it is enough for a turn, or until all is done that was fed.
@@ -390,6 +400,11 @@ class Session:
         first: Sequence[Understood] | None = None
         began = self.events_in
         enough = began + _SHARE
+        usual = self._do_usual(turn)
+        if usual is not None:
+            if not usual:
+                return
+            first, reach = usual
         try:
             while (
                 self._acts
@@ -437,6 +452,42 @@ class Session:
         self.busy = False
         self._repaid()
 
+    def _do_usual(self, turn: Turn) -> tuple[()] | tuple[Sequence[Understood], Reach | None] | None:
+        """Do the usual packets with which a piece of what was fed begins.  Returns None if there are none, nothing if
+        that was all or is enough for a turn; else what was done, as far as it has yet to be charged, and what was.
+        """
+        codec = self.codec
+        if codec is None or codec.tables is None or self.untrusted or not self.packets_in or self._trail.agreed:
+            return None
+        intake = self._intake
+        if intake.begun or not intake.pieces or codec.partial:
+            return None
+        if self._silent or not self.facet.alive:
+            return ()
+        data, at = intake.pieces[0], intake.place
+        at, short, packets, events, total, asserted, only = do_usual(
+            turn, self.facet, self.membrane, self.assertions, codec.tables, data, at, self._gulp, _SHARE, ENOUGH
+        )
+        self.packets_in += packets
+        self.events_in += events
+        intake.place = at
+        if at == len(data) or (short and intake.keeps(at)):
+            self._debt.done(intake.done())
+            if not intake.pieces:
+                self.busy = False
+                self._repaid()
+                return ()
+        elif events >= _SHARE:
+            self._soon(self._go_on, events + total)
+            return ()
+        if not packets:
+            return None
+        if only is not None:
+            return [only], None
+        reach = Reach()
+        reach.begin(total, asserted)
+        return (), reach
+
     def _divide(self, acts: Sequence[Understood]) -> None:
         """Do the first part of what is too much for a turn of its own; the rest waits."""
         acts = sorted(acts, key=place)
@@ -444,14 +495,6 @@ class Session:
         self._acts = acts[fitting:]
         for kind, target, value, assertion in acts[:fitting]:
             self._act(kind, target, value, assertion)
-
-    def _done(self, size: int) -> None:
-        self._handled += size
-        if self.debt <= self._small:
-            self.debt -= self._handled
-            self._handled = 0
-        elif not self._marked:
-            self._mark()
 
     def receive(self, packet: Packet) -> None:
         """Understand what a packet says, which is done next; or do nothing, and raise :class:`ProtocolError`."""
@@ -536,33 +579,6 @@ class Session:
         else:
             turn.sync(target, value)
 
-    # ---------------------------------------------------------------------------------------------------- debt
-
-    def _mark(self) -> None:
-        """Learn when that which was fed has been handled."""
-        self._marked, self._handled, self._hops = self._handled, 0, 2
-        current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))
-
-    def _hop(self) -> None:
-        # The first time the targets have had their turns, or are in the midst of them; the second time, those whom they
-        # notified.
-        system = self.facet.actor.system
-        if system.lanes:
-            system.when_handled(partial(self.facet.enter, self._hopped))
-        else:
-            self._hopped()
-
-    def _hopped(self) -> None:
-        self._hops -= 1
-        if self._hops:
-            current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))
-            return
-        self.debt -= self._marked
-        self._marked = 0
-        if self._handled:
-            self._mark()
-        self._repaid()
-
     # ---------------------------------------------------------------------------------------------------- its end
 
     def fail(self, error: ProtocolError) -> None:
@@ -593,6 +609,7 @@ class Session:
         self._silent = True
         if self.codec is not None:
             self.codec.drop()
+        self._intake.cut = b""
         self.withdraw(partial(self._stop, 2))
 
     def _stop(self, hops: int) -> None:
@@ -654,27 +671,20 @@ class Session:
         self._turns.clear()
         self._at = 0
         self.backlog.clear()
-        self.debt = self._handled = self._marked = 0
-        self._fed.clear()
+        self._debt.clear()
+        self._intake.clear()
         self._acts, self._entries, self._events = [], (), []
         self._packets, self._next = iter(()), None
 
     def statistics(self) -> Statistics:
         """What has passed, and what is there."""
-        return Statistics(
-            packets_in=self.packets_in,
-            packets_out=self.outbox.packets,
-            events_in=self.events_in,
-            events_out=self.outbox.events,
-            bytes_in=self.bytes_in,
-            bytes_out=self.outbox.bytes,
+        return Statistics.of(
+            self.outbox,
+            self.membrane,
+            self.backlog,
+            received=(self.packets_in, self.events_in, self.bytes_in),
             handles=len(self.assertions),
-            exports=len(self.membrane.exports),
-            imports=len(self.membrane.imports),
-            waiting_entries=self.backlog.entries,
-            waiting_bytes=self.outbox.waiting + self.backlog.size,
             debt=self.debt,
-            collapsed=self.backlog.collapsed,
             exceeded=self.exceeded,
         )
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from attrs import frozen
+
+from relay.session.backlog import Backlog
+from relay.session.membrane import Membrane
+from relay.session.outbox import Outbox
 
 
 @frozen
@@ -27,3 +33,34 @@ class Statistics:
     debt: int
     collapsed: int
     exceeded: str
+
+    @classmethod
+    def of(
+        cls,
+        outbox: Outbox,
+        membrane: Membrane,
+        backlog: Backlog,
+        *,
+        received: tuple[int, int, int],
+        handles: int,
+        debt: int,
+        exceeded: str,
+    ) -> Self:
+        """Those of a session of these parts, which has *received* so many packets, events and bytes."""
+        packets, events, size = received
+        return cls(
+            packets_in=packets,
+            packets_out=outbox.packets,
+            events_in=events,
+            events_out=outbox.events,
+            bytes_in=size,
+            bytes_out=outbox.bytes,
+            handles=handles,
+            exports=len(membrane.exports),
+            imports=len(membrane.imports),
+            waiting_entries=backlog.entries,
+            waiting_bytes=outbox.waiting + backlog.size,
+            debt=debt,
+            collapsed=backlog.collapsed,
+            exceeded=exceeded,
+        )

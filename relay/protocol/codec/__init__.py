@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from relay.protocol.codec.encoding import Tables
 from relay.protocol.codec.msgpack import Msgpack
 from relay.protocol.codec.preserves import Preserves
 from relay.protocol.codec.preserves_text import PreservesText
@@ -29,7 +30,7 @@ from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from syndicate.errors import ProtocolError
 from syndicate.values.value import Frozen
 
-__all__ = ["DEFAULT", "ENVELOPE", "Codec", "Limits", "Msgpack", "Preserves", "PreservesText", "codec_for"]
+__all__ = ["DEFAULT", "ENVELOPE", "Codec", "Limits", "Msgpack", "Preserves", "PreservesText", "Tables", "codec_for"]
 
 
 class Codec(Protocol):
@@ -38,6 +39,10 @@ class Codec(Protocol):
     @property
     def name(self) -> str:
         """What it is called in logs."""
+
+    @property
+    def tables(self) -> Tables | None:
+        """What kernels read and write usual packets by, if there are kernels for it."""
 
     @property
     def partial(self) -> int:

@@ -15,14 +15,19 @@ Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 from relay.protocol.codec.collection import weight
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import NotAValue
 from syndicate.native import kernel
-from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, thaw
+from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, Value, thaw
+
+Tables: TypeAlias = tuple[str, Mapping[bytes, Symbol], Mapping[Value, WireRef], Mapping[Value, Value], int, int, int]
+"""What a codec reads and writes by: its name, the symbols and references that it has read, the symbols that it has
+written, and how many values, levels and bytes a packet may have.
+"""
 
 KNOWN: Final = 1024
 """Symbols that a codec remembers from packet to packet, so that the usual ones cost a look-up."""
@@ -89,19 +94,19 @@ class Encoder:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._symbols = _Symbols(limits.symbols)
+        self.symbols = _Symbols(limits.symbols)
         self._forget = min(KNOWN, limits.symbols // 2)
         self._more = self._keyed = self._bytes = 0
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of *form*; raises :class:`NotAValue` if it is beyond the limits, or has no encoding."""
-        if len(self._symbols) > self._forget:
-            self._symbols.clear()
+        if len(self.symbols) > self._forget:
+            self.symbols.clear()
         limits = self.limits
-        usual = write_preserves(form, self._symbols, self.embedded, limits.nodes, limits.depth, limits.frame)
+        usual = write_preserves(form, self.symbols, self.embedded, limits.nodes, limits.depth, limits.frame)
         if usual is not None:
             return usual
-        self._more = self._keyed = self._symbols.long = self._bytes = 0
+        self._more = self._keyed = self.symbols.long = self._bytes = 0
         parts: list[bytes] = []
         try:
             self._put((form,), parts, 0)
@@ -137,7 +142,7 @@ class Encoder:
                 self._put(item[1:] if head is SEQ else item, parts, depth + 1)
                 add(b"\x84")
             elif kind is Symbol:
-                add(self._symbols[item])
+                add(self.symbols[item])
             elif kind is str:
                 data = item.encode()
                 add(_HEADS[len(data)] + data if len(data) < 128 else self._long(0xB1, data))

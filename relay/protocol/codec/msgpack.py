@@ -36,7 +36,7 @@ from typing import Final
 import msgpack
 
 from relay.protocol.codec.collection import Collections, weight
-from relay.protocol.codec.encoding import KNOWN, SHORT, excess
+from relay.protocol.codec.encoding import KNOWN, SHORT, Tables, excess
 from relay.protocol.codec.measure import Measure
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
@@ -135,6 +135,15 @@ class Msgpack:
         self._collections = Collections(limits)
         self._symbols: dict[bytes, Symbol] = {}
         self._refs: dict[bytes, WireRef] = {}
+        self.tables: Tables = (
+            self.name,
+            self._symbols,
+            self._refs,
+            self._written,
+            limits.nodes,
+            limits.depth,
+            limits.frame,
+        )
         self.options: dict[str, object] = {
             "use_list": False,
             "strict_map_key": False,

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from relay.protocol.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
-from relay.protocol.codec.encoding import Encoder
+from relay.protocol.codec.encoding import Encoder, Tables
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
@@ -66,7 +66,9 @@ class Preserves:
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits
         self._encoder = Encoder(limits)
-        self._parts = Assembly(limits)
+        self._parts = parts = Assembly(limits)
+        written = self._encoder.symbols
+        self.tables: Tables = (self.name, parts.symbols, parts.refs, written, limits.nodes, limits.depth, limits.frame)
         self._nodes = self._taken = self._need = self._end = 0
         self._rest = bytearray()
 

@@ -1,0 +1,562 @@
+//! The usual packets of a session, done and written at once: `relay/session/usual.py`.
+//!
+//! A packet is usual if it is a Turn of messages, assertions and retractions at dataspaces, of values without references.
+//! All others are left to the session, and nothing of them is done here.
+
+use crate::delivery::{event, noted, open, ActorNames, Kind, ASSERT, MESSAGE, RETRACT};
+use crate::frozen::{is_exactly, is_leaf, Names};
+use crate::msgpack::{Most, Read};
+use crate::slot::Slot;
+use crate::turns::{note_assertion, note_retraction, TurnNames};
+use crate::{msgpack, preserves};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use std::collections::HashSet;
+
+/// What a note costs, and what a value does at least: `relay.session.backlog`.
+const ENTRY: i64 = 256;
+const NODE: i64 = 16;
+
+static SESSION_NAMES: PyOnceLock<SessionNames> = PyOnceLock::new();
+
+/// What `relay` calls by these names.
+struct SessionNames {
+    assert: Py<PyAny>,
+    retract: Py<PyAny>,
+    message: Py<PyAny>,
+    observe: Py<PyAny>,
+    interest: Py<PyAny>,
+    reference: Py<PyType>,
+    crossing: Slot,
+    count: Slot,
+    numbers: Slot,
+    alike: Slot,
+    most: Slot,
+    bytes: Slot,
+    size: Slot,
+    assertion_form: Slot,
+    assertion_handle: Slot,
+    assertion_key: Slot,
+    assertion_pins: Slot,
+    assertion_size: Slot,
+    index: Slot,
+}
+
+impl SessionNames {
+    fn of(py: Python<'_>) -> PyResult<&SessionNames> {
+        SESSION_NAMES.get_or_try_init(py, || {
+            let class = |module: &str, name: &str| -> PyResult<Bound<'_, PyType>> {
+                Ok(py.import(module)?.getattr(name)?.cast_into::<PyType>()?)
+            };
+            let packets = py.import("relay.protocol.packets")?;
+            let interest = py.import("syndicate.index.interest")?;
+            let crossing = class("relay.session.membrane", "Crossing")?;
+            let assertions = class("relay.session.peer_assertions", "PeerAssertions")?;
+            let assertion = class("relay.session.peer_assertions", "PeerAssertion")?;
+            Ok(SessionNames {
+                assert: packets.getattr("A")?.unbind(),
+                retract: packets.getattr("R")?.unbind(),
+                message: packets.getattr("M")?.unbind(),
+                observe: interest.getattr("OBSERVE")?.unbind(),
+                interest: interest.getattr("INTEREST")?.unbind(),
+                reference: class("relay.protocol.packets", "WireRef")?.unbind(),
+                crossing: Slot::of(&crossing, "ref")?,
+                count: Slot::of(&crossing, "count")?,
+                numbers: Slot::of(&assertions, "_assertions")?,
+                alike: Slot::of(&assertions, "_alike")?,
+                most: Slot::of(&assertions, "_most")?,
+                bytes: Slot::of(&assertions, "_bytes")?,
+                size: Slot::of(&assertions, "size")?,
+                assertion_form: Slot::of(&assertion, "form")?,
+                assertion_handle: Slot::of(&assertion, "handle")?,
+                assertion_key: Slot::of(&assertion, "key")?,
+                assertion_pins: Slot::of(&assertion, "pins")?,
+                assertion_size: Slot::of(&assertion, "size")?,
+                index: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "index")?,
+            })
+        })
+    }
+}
+
+/// What a codec reads and writes by: its `tables`.
+struct Tables<'py> {
+    preserves: bool,
+    symbols: Bound<'py, PyDict>,
+    references: Bound<'py, PyDict>,
+    written: Bound<'py, PyDict>,
+    most: Most,
+}
+
+impl<'py> Tables<'py> {
+    fn of(tables: &Bound<'py, PyTuple>) -> PyResult<Tables<'py>> {
+        let name = tables.get_item(0)?;
+        let dictionary = |place: usize| -> PyResult<Bound<'py, PyDict>> { Ok(tables.get_item(place)?.cast_into()?) };
+        let number = |place: usize| -> PyResult<usize> { tables.get_item(place)?.extract() };
+        Ok(Tables {
+            preserves: name.cast::<PyString>()?.to_str()? == "preserves",
+            symbols: dictionary(1)?,
+            references: dictionary(2)?,
+            written: dictionary(3)?,
+            most: Most { nodes: number(4)?, levels: number(5)?, bytes: number(6)? },
+        })
+    }
+
+    fn read(&self, data: &Bound<'py, PyBytes>, at: usize) -> PyResult<Read<'py>> {
+        if self.preserves {
+            preserves::read(data, at, &self.symbols, &self.references, self.most)
+        } else {
+            msgpack::read(data, at, &self.symbols, &self.references, self.most)
+        }
+    }
+
+    fn write(&self, form: &Bound<'py, PyAny>, reference: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        if self.preserves {
+            preserves::write(form, &self.written, reference, self.most)
+        } else {
+            msgpack::write(form, &self.written, reference, self.most)
+        }
+    }
+}
+
+#[inline]
+fn number_of(object: &Bound<'_, PyAny>) -> Option<i64> {
+    object.is_exact_instance_of::<PyInt>().then(|| object.extract().ok()).flatten().filter(|number| *number >= 0)
+}
+
+#[inline]
+fn head_of<'py>(form: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match form.cast_exact::<PyTuple>() {
+        Ok(items) if !items.is_empty() => items.get_item(0),
+        _ => Ok(form.py().None().into_bound(form.py())),
+    }
+}
+
+/// `relay.session.backlog.weight` of a value without references.
+fn weight(names: &Names, form: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if let Ok(items) = form.cast_exact::<PyTuple>() {
+        let mut total = NODE * (1 + items.len() as i64);
+        for item in items.iter_borrowed() {
+            total += weight(names, &item)? - NODE;
+        }
+        return Ok(total);
+    }
+    Ok(NODE
+        + if form.is_exact_instance_of::<PyString>() || form.is_exact_instance_of::<PyBytes>() {
+            form.len()? as i64
+        } else if is_exactly(form, &names.symbol) {
+            form.getattr(intern!(form.py(), "name"))?.len()? as i64
+        } else {
+            0
+        })
+}
+
+fn count(names: &SessionNames, crossing: &Bound<'_, PyAny>) -> PyResult<i64> {
+    names.count.get(crossing)?.extract()
+}
+
+fn set_count(names: &SessionNames, crossing: &Bound<'_, PyAny>, count: i64) -> PyResult<()> {
+    names.count.set(crossing, count.into_pyobject(crossing.py())?.into_any())
+}
+
+/// Count back, as `Membrane.release` does.
+fn release<'py>(names: &SessionNames, membrane: &Bound<'py, PyAny>, pins: &Bound<'py, PyAny>) -> PyResult<()> {
+    for crossing in pins.cast::<PyList>()?.iter() {
+        let count = count(names, &crossing)?;
+        if count > 1 {
+            set_count(names, &crossing, count - 1)?;
+        } else {
+            membrane.call_method1(intern!(membrane.py(), "release"), ((crossing,),))?;
+        }
+    }
+    Ok(())
+}
+
+// ------------------------------------------------------------------------------------------------ in
+
+/// An event that is understood.
+struct Act<'py> {
+    kind: &'static Kind,
+    target: Bound<'py, PyAny>,
+    value: Bound<'py, PyAny>,
+    dataspace: Bound<'py, PyAny>,
+    /// Of an assertion: what counts it, and its number.  Of a retraction: the assertion, and its number.
+    other: Bound<'py, PyAny>,
+    number: i64,
+}
+
+struct Doing<'a, 'py> {
+    names: &'a Names,
+    actors: &'a ActorNames,
+    session: &'a SessionNames,
+    turns: &'a TurnNames,
+    turn: &'a Bound<'py, PyAny>,
+    facet: &'a Bound<'py, PyAny>,
+    membrane: &'a Bound<'py, PyAny>,
+    exports: Bound<'py, PyDict>,
+    assertions: &'a Bound<'py, PyAny>,
+    numbers: Bound<'py, PyDict>,
+    /// What the last dataspaces say of their constructors.
+    audiences: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, i64)>,
+}
+
+impl<'py> Doing<'_, 'py> {
+    /// The dataspace of ours that a reference is of itself, and nothing before it.
+    fn dataspace(&self, target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !is_exactly(target, &self.names.reference) || !self.actors.raw.get(target)?.is_truthy()? {
+            return Ok(None);
+        }
+        let entity = self.actors.entity.get(target)?;
+        Ok(if self.session.index.fits(&entity) { Some(entity) } else { None })
+    }
+
+    fn is_usual(&self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
+        Ok(is_leaf(self.names, value) && !head_of(value)?.is(&self.session.observe))
+    }
+
+    /// What the events of a packet say; `None` if one of them is not usual.
+    fn understood(&self, form: &Bound<'py, PyAny>, most: usize) -> PyResult<Option<Vec<Act<'py>>>> {
+        let Ok(entries) = form.cast_exact::<PyTuple>() else { return Ok(None) };
+        if entries.len() < 2 || entries.len() > most + 1 || !entries.get_borrowed_item(0)?.is(&self.names.seq) {
+            return Ok(None);
+        }
+        let mut acts = Vec::with_capacity(entries.len() - 1);
+        let mut seen = HashSet::new();
+        let (mut retracted, mut more, mut bytes) = (false, 0, 0);
+        for entry in entries.iter_borrowed().skip(1) {
+            let Some(act) = self.event(&entry)? else { return Ok(None) };
+            if act.kind.is(&ASSERT) {
+                more += 1;
+                bytes += ENTRY + weight(self.names, &act.value)?;
+                if retracted {
+                    return Ok(None);
+                }
+            }
+            retracted = retracted || act.kind.is(&RETRACT);
+            if entries.len() > 2 && !act.kind.is(&MESSAGE) && !seen.insert(act.number) {
+                return Ok(None);
+            }
+            acts.push(act);
+        }
+        if more > 0 {
+            let (names, assertions) = (self.session, self.assertions);
+            let size: i64 = names.size.get(assertions)?.extract()?;
+            if self.numbers.len() as i64 + more > names.most.get(assertions)?.extract()?
+                || size + bytes > names.bytes.get(assertions)?.extract()?
+            {
+                return Ok(None);
+            }
+        }
+        Ok(Some(acts))
+    }
+
+    fn event(&self, entry: &Bound<'py, PyAny>) -> PyResult<Option<Act<'py>>> {
+        let Ok(entry) = entry.cast_exact::<PyTuple>() else { return Ok(None) };
+        if entry.len() != 3 || !entry.get_borrowed_item(0)?.is(&self.names.seq) {
+            return Ok(None);
+        }
+        let oid = entry.get_item(1)?;
+        let event = entry.get_item(2)?;
+        let (Some(_), Ok(event)) = (number_of(&oid), event.cast_exact::<PyTuple>()) else { return Ok(None) };
+        let kind = event.get_item(0)?;
+        if kind.is(&self.session.retract) {
+            if event.len() != 2 {
+                return Ok(None);
+            }
+            let number = event.get_item(1)?;
+            let Some(assertion) = self.numbers.get_item(&number)? else { return Ok(None) };
+            let Some(number) = number_of(&number) else { return Ok(None) };
+            let handle = self.session.assertion_handle.get(&assertion)?;
+            if !self.turns.handle_form.fits(&handle) {
+                return Ok(None);
+            }
+            let (target, value) = (self.turns.handle_target.get(&handle)?, self.turns.handle_form.get(&handle)?);
+            if head_of(&value)?.is(&self.session.interest) {
+                return Ok(None);
+            }
+            let Some(dataspace) = self.dataspace(&target)? else { return Ok(None) };
+            return Ok(Some(Act { kind: &RETRACT, target, value, dataspace, other: assertion, number }));
+        }
+        let (kind, size) = if kind.is(&self.session.message) {
+            (&MESSAGE, 2)
+        } else if kind.is(&self.session.assert) {
+            (&ASSERT, 3)
+        } else {
+            return Ok(None);
+        };
+        if event.len() != size {
+            return Ok(None);
+        }
+        let value = event.get_item(1)?;
+        if !self.is_usual(&value)? {
+            return Ok(None);
+        }
+        let Some(crossing) = self.exports.get_item(oid)? else { return Ok(None) };
+        let target = self.session.crossing.get(&crossing)?;
+        let Some(dataspace) = self.dataspace(&target)? else { return Ok(None) };
+        let mut number = 0;
+        if size == 3 {
+            let handle = event.get_item(2)?;
+            match number_of(&handle) {
+                Some(found) if !self.numbers.contains(handle)? => number = found,
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(Act { kind, target, value, dataspace, other: crossing, number }))
+    }
+
+    /// What an event can reach, as `Reach` says it at first: a look-up.
+    fn reach(&mut self, act: &Act<'py>) -> PyResult<i64> {
+        let head = head_of(&act.value)?;
+        for (dataspace, constructor, cost) in &self.audiences {
+            if dataspace.is(&act.dataspace) && constructor.is(&head) {
+                return Ok(*cost);
+            }
+        }
+        let index = self.session.index.get(&act.dataspace)?;
+        let cost = index.call_method1(intern!(head.py(), "reach"), (&head,))?.extract()?;
+        if self.audiences.len() > 8 {
+            self.audiences.clear();
+        }
+        self.audiences.push((act.dataspace.clone(), head, cost));
+        Ok(cost)
+    }
+
+    fn act(&self, act: Act<'py>) -> PyResult<()> {
+        let py = self.turn.py();
+        if act.kind.is(&MESSAGE) {
+            let actor = self.actors.actor.get(&self.actors.facet.get(&act.target)?)?;
+            let pending = self.actors.pending.get(self.turn)?;
+            let event = event(MESSAGE.of(py), act.target, act.value, None)?;
+            return match noted(&pending, &actor)? {
+                Some(events) => events.append(event),
+                None if self.actors.system.get(&actor)?.is(&self.actors.turn_system.get(self.turn)?) => {
+                    open(&pending, &actor, event)
+                }
+                None => Err(PyErr::from_value(self.actors.foreign.bind(py).call1((actor,))?)),
+            };
+        }
+        if act.kind.is(&ASSERT) {
+            let names = self.session;
+            set_count(names, &act.other, count(names, &act.other)? + 1)?;
+            let pins = PyList::new(py, [&act.other])?;
+            let size = ENTRY + weight(self.names, &act.value)?;
+            let assertion = self.remember(act.number, &act.value, pins, size)?;
+            let handle = note_assertion(self.turn.clone(), self.facet.clone(), act.target, act.value)?;
+            return names.assertion_handle.set(&assertion, handle);
+        }
+        self.forget(act.number, &act.other)?;
+        note_retraction(self.turn.clone(), self.session.assertion_handle.get(&act.other)?)?;
+        release(self.session, self.membrane, &self.session.assertion_pins.get(&act.other)?)
+    }
+
+    /// `PeerAssertions.add`.
+    fn remember(
+        &self,
+        number: i64,
+        form: &Bound<'py, PyAny>,
+        pins: Bound<'py, PyList>,
+        size: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, names) = (form.py(), self.session);
+        let alike = names.alike.get(self.assertions)?.cast_into::<PyDict>()?;
+        let key = form.hash()?.into_pyobject(py)?.into_any();
+        if alike.contains(&key)? {
+            return self.assertions.call_method1(intern!(py, "add"), (number, form, pins, size));
+        }
+        let assertion = names.assertion_form.allocate(py)?;
+        names.assertion_form.set(&assertion, form.clone())?;
+        names.assertion_pins.set(&assertion, pins.into_any())?;
+        names.assertion_key.set(&assertion, key.clone())?;
+        names.assertion_size.set(&assertion, size.into_pyobject(py)?.into_any())?;
+        alike.set_item(key, &assertion)?;
+        self.numbers.set_item(number, &assertion)?;
+        let all: i64 = names.size.get(self.assertions)?.extract()?;
+        names.size.set(self.assertions, (all + size).into_pyobject(py)?.into_any())?;
+        Ok(assertion)
+    }
+
+    /// `PeerAssertions.remove`.
+    fn forget(&self, number: i64, assertion: &Bound<'py, PyAny>) -> PyResult<()> {
+        let (py, names) = (assertion.py(), self.session);
+        let alike = names.alike.get(self.assertions)?.cast_into::<PyDict>()?;
+        let key = names.assertion_key.get(assertion)?;
+        if !alike.get_item(&key)?.is_some_and(|only| only.is(assertion)) {
+            return self.assertions.call_method1(intern!(py, "remove"), (number,)).map(|_| ());
+        }
+        alike.del_item(key)?;
+        self.numbers.del_item(number)?;
+        let all: i64 = names.size.get(self.assertions)?.extract()?;
+        let size: i64 = names.assertion_size.get(assertion)?.extract()?;
+        names.size.set(self.assertions, (all - size).into_pyobject(py)?.into_any())
+    }
+
+    fn is_late(&self) -> PyResult<bool> {
+        Ok(!self.turns.late.get(self.turn)?.cast::<PyDict>()?.is_empty())
+    }
+}
+
+/// What was done of the bytes: where the rest begins, whether that is the beginning of a packet, packets, events, what
+/// they reach, what they assert, and the only event so far, if what it reaches was not asked.
+type Done<'py> = (usize, bool, usize, usize, i64, i64, Option<Bound<'py, PyAny>>);
+
+/// Do what the usual packets from a place in *data* say, until another one comes, or until it is enough for a turn.
+#[pyfunction]
+#[pyo3(signature = (turn, facet, membrane, assertions, tables, data, at, events, share, enough, /))]
+#[allow(clippy::too_many_arguments)]
+pub fn do_usual<'py>(
+    turn: Bound<'py, PyAny>,
+    facet: Bound<'py, PyAny>,
+    membrane: Bound<'py, PyAny>,
+    assertions: Bound<'py, PyAny>,
+    tables: Bound<'py, PyTuple>,
+    data: Bound<'py, PyBytes>,
+    mut at: usize,
+    events: usize,
+    share: usize,
+    enough: i64,
+) -> PyResult<Done<'py>> {
+    let py = turn.py();
+    let tables = Tables::of(&tables)?;
+    let session = SessionNames::of(py)?;
+    let mut doing = Doing {
+        names: Names::of(py)?,
+        actors: ActorNames::of(py)?,
+        session,
+        turns: TurnNames::of(py)?,
+        turn: &turn,
+        facet: &facet,
+        membrane: &membrane,
+        exports: membrane.getattr(intern!(py, "exports"))?.cast_into()?,
+        numbers: session.numbers.get(&assertions)?.cast_into()?,
+        assertions: &assertions,
+        audiences: Vec::new(),
+    };
+    let (mut packets, mut done, mut reached, mut asserted) = (0, 0, 0, 0);
+    let mut only: Option<Act<'py>> = None; // the only event so far, whose reach nobody needs unless another one comes
+    let mut short = false;
+    while at < data.as_bytes().len() {
+        let (form, end) = match tables.read(&data, at)? {
+            Read::Whole(form, end) => (form, end),
+            Read::Short => {
+                short = true;
+                break;
+            }
+            Read::Rare => break,
+        };
+        if doing.is_late()? {
+            turn.call_method0(intern!(py, "hand_over"))?;
+        }
+        if done >= share {
+            break;
+        }
+        let Some(acts) = doing.understood(&form, events)? else { break };
+        if packets > 0 || acts.len() > 1 {
+            let mut total = reached;
+            if let Some(act) = &only {
+                total += doing.reach(act)?;
+                if total > enough {
+                    break; // it is to be counted
+                }
+            }
+            (reached, only) = (total, None);
+            for act in &acts {
+                total += doing.reach(act)?;
+            }
+            if total > enough {
+                break;
+            }
+            reached = total;
+        } else if let Some(act) = acts.first() {
+            let (target, value, dataspace, other) =
+                (act.target.clone(), act.value.clone(), act.dataspace.clone(), act.other.clone());
+            only = Some(Act { kind: act.kind, target, value, dataspace, other, number: act.number });
+        }
+        (packets, done, at) = (packets + 1, done + acts.len(), end);
+        for act in acts {
+            asserted += i64::from(act.kind.is(&ASSERT));
+            doing.act(act)?;
+        }
+    }
+    if only.is_some() {
+        asserted = 0; // whoever asks what it reaches counts it
+    }
+    let only = only.map(|act| event(act.kind.of(py), act.target, act.value, Some(act.other))).transpose()?;
+    Ok((at, short, packets, done, reached, asserted, only))
+}
+
+// ------------------------------------------------------------------------------------------------ out
+
+/// What is known of a note when all of them are to be written.
+enum Saying<'py> {
+    Message,
+    Assert { proxy: Bound<'py, PyAny>, handle: Bound<'py, PyAny>, value: Bound<'py, PyAny>, crossing: Bound<'py, PyAny> },
+    Retract { sent: Bound<'py, PyDict>, handle: Bound<'py, PyAny>, pins: Bound<'py, PyAny> },
+}
+
+/// The bytes of the packet that says *notes*, and the number of its last assertion; `None` if one of them is not usual.
+#[pyfunction]
+#[pyo3(signature = (membrane, tables, notes, last, /))]
+pub fn say_usual<'py>(
+    membrane: Bound<'py, PyAny>,
+    tables: Bound<'py, PyTuple>,
+    notes: Bound<'py, PyList>,
+    last: i64,
+) -> PyResult<Option<(Bound<'py, PyBytes>, i64)>> {
+    let py = notes.py();
+    let (names, session) = (Names::of(py)?, SessionNames::of(py)?);
+    let crossings = membrane.getattr(intern!(py, "_crossings"))?.cast_into::<PyDict>()?;
+    let seq = names.seq.bind(py);
+    let mut entries = vec![seq.clone()];
+    let mut said = Vec::with_capacity(notes.len());
+    let (mut number, mut over) = (last, false);
+    for note in notes.iter() {
+        let Ok(note) = note.cast_exact::<PyTuple>() else { return Ok(None) };
+        let (kind, proxy) = (note.get_item(0)?, note.get_item(1)?);
+        let (value, handle) = (note.get_item(2)?, note.get_item(3)?);
+        let event = if kind.is(RETRACT.of(py)) {
+            over = true;
+            let sent = proxy.getattr(intern!(py, "sent"))?.cast_into::<PyDict>()?;
+            let Some(entry) = sent.get_item(&handle)? else { return Ok(None) };
+            let entry = entry.cast_into::<PyTuple>()?;
+            said.push(Saying::Retract { sent, handle, pins: entry.get_item(1)? });
+            PyTuple::new(py, [session.retract.bind(py), &entry.get_item(0)?])?
+        } else if over || !is_leaf(names, &value) {
+            return Ok(None);
+        } else if kind.is(MESSAGE.of(py)) {
+            said.push(Saying::Message);
+            PyTuple::new(py, [session.message.bind(py), &value])?
+        } else if kind.is(ASSERT.of(py)) {
+            let Some(crossing) = crossings.get_item(proxy.getattr(intern!(py, "ref"))?)? else { return Ok(None) };
+            number += 1;
+            let event = [session.assert.bind(py).clone(), value.clone(), number.into_pyobject(py)?.into_any()];
+            said.push(Saying::Assert { proxy: proxy.clone(), handle, value, crossing });
+            PyTuple::new(py, event)?
+        } else {
+            return Ok(None);
+        };
+        entries.push(PyTuple::new(py, [seq, &proxy.getattr(intern!(py, "oid"))?, event.as_any()])?.into_any());
+    }
+    let form = PyTuple::new(py, entries)?.into_any();
+    let Some(packet) = Tables::of(&tables)?.write(&form, session.reference.bind(py))? else { return Ok(None) };
+    number = last;
+    for saying in said {
+        match saying {
+            Saying::Message => (),
+            Saying::Assert { proxy, handle, value, crossing } => {
+                number += 1;
+                set_count(session, &crossing, count(session, &crossing)? + 1)?;
+                let pins = PyList::new(py, [crossing])?;
+                let entry = [number.into_pyobject(py)?.into_any(), pins.into_any(), value];
+                let sent = proxy.getattr(intern!(py, "sent"))?.cast_into::<PyDict>()?;
+                sent.set_item(handle, PyTuple::new(py, entry)?)?;
+            }
+            Saying::Retract { sent, handle, pins } => {
+                sent.del_item(handle)?;
+                release(session, &membrane, &pins)?;
+            }
+        }
+    }
+    Ok(Some((packet, number)))
+}
