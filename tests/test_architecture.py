@@ -54,7 +54,8 @@ INSIDE = {
         service
     """,
     "relay.session": """
-        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach usual synced trail session link
+        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach usual
+        synced trail session link
     """,
     "relay.simulation": """
         network process view trail faults sessions laws world scenario campaign tape_file shown lineage testing
