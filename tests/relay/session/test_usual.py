@@ -20,6 +20,7 @@ from relay.protocol.packets import MINE, YOURS, A, Event, M, Nop, Packet, R, S, 
 from relay.session import session as session_module
 from relay.session.backlog import weight
 from relay.session.session import Session
+from relay.session.usual import do_usual, say_usual
 from syndicate import Ref, current_facet, dataspace, native, prevent_inert_check
 from syndicate.actors.system import System
 from syndicate.actors.trace import Trace, Turned
@@ -196,13 +197,13 @@ def test_usual_packets_are_done_by_kernels(codec: str) -> None:
     counts = {"done": 0, "said": 0}
     with pytest.MonkeyPatch.context() as patch:
 
-        def do(*arguments: Any, inner: Any = vars(session_module)["do_usual"]) -> Any:
-            done = inner(*arguments)
+        def do(*arguments: Any) -> Any:
+            done = do_usual(*arguments)
             counts["done"] += done[2]
             return done
 
-        def say(*arguments: Any, inner: Any = vars(session_module)["say_usual"]) -> Any:
-            said = inner(*arguments)
+        def say(*arguments: Any) -> Any:
+            said = say_usual(*arguments)
             counts["said"] += said is not None
             return said
 
