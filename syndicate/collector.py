@@ -28,15 +28,19 @@ MANY_OBJECTS: Final = 10_000
 class Pause:
     """The collector rests within the ``with`` block; one object for one piece of work at a time.
 
-    With *ageing*, what the work made is old at its end where it is much: it is not walked before all else is.
+    With *ageing*, what the work made is old at its end where it is much: it is not walked before all else is.  With
+    *sweeping*, what is left of it is walked at once, while the processor has it at hand: for work that leaves cycles,
+    and is done again and again.  To walk what ten runs of a simulated world leave takes ten times what one takes, and
+    to walk it later five times that (measured).
 
     Whatever instruction a signal strikes at, :meth:`end` puts things right: it may be called again, and too often.
     """
 
-    __slots__ = ("_ageing", "_works")
+    __slots__ = ("_ageing", "_sweeping", "_works")
 
-    def __init__(self, *, ageing: bool = False) -> None:
+    def __init__(self, *, ageing: bool = False, sweeping: bool = False) -> None:
         self._ageing = ageing
+        self._sweeping = sweeping
         self._works = False  # whether the collector is to work again at the end
 
     def begin(self) -> None:
@@ -56,6 +60,8 @@ class Pause:
             _pauses.discard(self)
             if not _pauses:  # of two that end at once, in two threads, at least one sees that
                 gc.enable()
+                if self._sweeping:
+                    gc.collect(0)
             self._works = False
 
     def __enter__(self) -> None:

@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from relay.simulation.faults import Fault
 from relay.simulation.world import Plan, World
+from syndicate.collector import Pause
 from syndicate.errors import ScenarioMisuse
 from syndicate.simulation.clock import deterministic
 from syndicate.simulation.guard import guarded, watched
@@ -92,6 +93,19 @@ class Scenario:
         """Run it with the choices of a tape; and with *faults* or those of a *script*, in place of those that are
         drawn.  *listen* is given the world before the run; all else is as with :meth:`run`.
         """
+        with Pause(sweeping=True):
+            return self._play(tape, traced, script, faults, policy, listen, closely)
+
+    def _play(
+        self,
+        tape: Tape,
+        traced: bool,
+        script: Plan | None,
+        faults: Sequence[Fault] | None,
+        policy: Policy,
+        listen: Callable[[World], object],
+        closely: bool,
+    ) -> Outcome:
         began = process_time()
         world = World(tape, until=self.until, traced=traced, faults=faults)
         order = Order(tape, policy)

@@ -39,6 +39,8 @@ from syndicate.simulation.process import SimulatedSystem, owner
 PATIENCE: Final = 10.0
 """Seconds of the processor in one instant of a run."""
 _LOOK: Final = 1.0
+_IDLE: Final = 5
+"""After so many looks with nothing to watch the thread ends."""
 _LOOP: Final = "unrolled_run"
 """The function of trio's below which all tasks run."""
 _GENTLE: Final = 3
@@ -52,7 +54,8 @@ class Stopped(BaseException):
 class Watch:
     """Watches the run of *clock* and *order* with this *seed*, in the thread that enters the block.
 
-    ``error`` says afterwards who was stuck, if somebody was; whatever the block has raised came of that.
+    ``error`` says afterwards who was stuck, if somebody was; whatever the block has raised came of that.  ``over`` says
+    that the block has been left.
     """
 
     def __init__(self, clock: VirtualClock, order: Order, seed: int, *, patience: float | None = None) -> None:
@@ -61,21 +64,27 @@ class Watch:
         self._order = order
         self._seed = seed
         self._patience = PATIENCE if patience is None else patience
-        self._over = threading.Event()
+        self.over = False
         self._lock = threading.Lock()
         self._watched = 0
         self._ends = 0
-        self._thread = threading.Thread(target=self._look, name="syndicate.simulation.watch", daemon=True)
+        self._now = -1.0
+        self._since = 0.0
+
+    @property
+    def period(self) -> float:
+        """Seconds between two looks."""
+        return min(_LOOK, self._patience / 4)
 
     def __enter__(self) -> Self:
         self._watched = threading.get_ident()
-        self._thread.start()
+        _watchman.add(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._lock:
-            self._over.set()
-        self._thread.join()
+            self.over = True
+        _watchman.remove(self)
         if self._ends:
             # One may be on its way yet: let another take its place, and wait for that.  It is not taken back, since the
             # interpreter of 3.11 would then look for it for ever.
@@ -85,16 +94,17 @@ class Watch:
                     pass
             except Stopped:
                 pass
+            _watchman.remove(self)  # in case that the first try was what it struck
 
-    def _look(self) -> None:
-        clock, now, since = self._clock, -1.0, time.process_time()
-        while not self._over.wait(min(_LOOK, self._patience / 4)):
-            if clock.now != now:
-                now, since = clock.now, time.process_time()
-            elif time.process_time() >= since + self._patience:
-                with self._lock:
-                    if not self._over.is_set():
-                        self._end()
+    def look(self) -> None:
+        """See whether virtual time has passed; called by the thread that watches."""
+        now = self._clock.now
+        if now != self._now:
+            self._now, self._since = now, time.process_time()
+        elif time.process_time() >= self._since + self._patience:
+            with self._lock:
+                if not self.over:
+                    self._end()
 
     def _end(self) -> None:
         """Once more with each look, for as long as it goes on: who is stopped may handle that."""
@@ -124,6 +134,49 @@ class Watch:
                 "or after()",
                 where=where,
             )
+
+
+class _Watchman:
+    """The thread that looks: one for all runs of a program, as to start one for each would cost more than it does."""
+
+    def __init__(self) -> None:
+        self._watches: list[Watch] = []
+        self._lock = threading.Lock()
+        self._news = threading.Event()
+        self._runs = False
+
+    def add(self, watch: Watch) -> None:
+        """Look at it from now on."""
+        with self._lock:
+            self._watches.append(watch)
+            if not self._runs:
+                self._runs = True
+                threading.Thread(target=self._work, name="syndicate.simulation.watch", daemon=True).start()
+        if watch.period < _LOOK:
+            self._news.set()  # it may sleep for longer
+
+    def remove(self, watch: Watch) -> None:
+        """Its run is over."""
+        with self._lock:
+            if watch in self._watches:
+                self._watches.remove(watch)
+
+    def _work(self) -> None:
+        idle = 0
+        while True:
+            self._news.wait(min((watch.period for watch in list(self._watches)), default=_LOOK))
+            self._news.clear()
+            with self._lock:
+                watches = self._watches = [watch for watch in self._watches if not watch.over]
+                idle = 0 if watches else idle + 1
+                if idle > _IDLE:
+                    self._runs = False
+                    return
+            for watch in list(watches):
+                watch.look()
+
+
+_watchman: Final = _Watchman()
 
 
 def _at_work(frame: FrameType | None) -> list[FrameType]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import permutations
@@ -94,6 +95,28 @@ def test_what_is_much_is_old(ageing: bool) -> None:
     old = {id(one) for one in gc.get_objects(generation=2)}
     assert (sum(id(one) in old for one in kept) == len(kept)) is ageing
     assert not gc.get_freeze_count()
+
+
+@pytest.mark.parametrize("sweeping", [False, True])
+def test_what_is_left_is_swept(sweeping: bool) -> None:
+    """With sweeping, cycles that a block has left are gone at its end, and with a collector at rest they stay."""
+
+    class Node:
+        """One of a cycle."""
+
+    def leave() -> weakref.ref[Node]:
+        node = Node()
+        node.__dict__["itself"] = node
+        return weakref.ref(node)
+
+    gc.collect()
+    with Pause(sweeping=sweeping):
+        left = [leave() for _ in range(10)]
+    assert all(each() is None for each in left) is sweeping
+    gc.disable()
+    with Pause(sweeping=True):
+        left = [leave() for _ in range(10)]
+    assert all(each() is not None for each in left)
 
 
 @pytest.mark.parametrize("first", [True, False])
