@@ -86,7 +86,7 @@ replays: .venv/stamps/dev ## 10,000 seeds in two processes with two hash seeds, 
 	@cmp .venv/replays.0 .venv/replays.1 && test $$(wc -l < .venv/replays.0) = 10000 && echo "10000 seeds, each one run"
 
 .PHONY: mutants
-mutants: .venv/stamps/dev ## 30 errors planted in the relay, durable state, backlog and membrane: with which seed each is found (three minutes)
+mutants: .venv/stamps/dev ## 31 errors planted in the relay, durable state, backlog and membrane: with which seed each is found (three minutes)
 	@$(PYTHON_BIN) -m tests.relay.simulation.mutants --seeds 500
 
 .PHONY: fidelity

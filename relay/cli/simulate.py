@@ -31,6 +31,7 @@ Examples:
   syndicate simulate shop.scenarios:checkout --seeds 1000 --from 5000 --json
   syndicate simulate shop.scenarios:checkout --seeds 50 --check-determinism
   syndicate simulate examples/simulated/job_queue.py:hasty --lineage --most 2
+  syndicate simulate examples/simulated/exactly_once.py:nameless --lineage --shrink --tape shop.tape
 \b
 The exit code is 0 if everything held; 1 if something was broken, or if something that was to be seen sometimes was seen
 in no run; 2 if the command or the scenario was wrong, or a program reached out of its world; 3 if two runs of one seed
@@ -42,16 +43,16 @@ were not the same, or a tape is not the run any more that it was.
 @click.argument("scenario", metavar="MODULE:SCENARIO")
 @click.option("--seeds", type=click.IntRange(1), metavar="N", help="How many; default: what the scenario says.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="The first.")
-@click.option("--replay", metavar="SEED|FILE", help="One seed, or the run of a tape, with all that happens.")
-@click.option("--shrink", is_flag=True, help="With --replay: to the fewest faults and choices that break the same.")
-@click.option("--tape", metavar="FILE", help="With --replay: write the run to a file, which --replay takes.")
-@click.option("--test", metavar="FILE", help="With --replay: write a test for pytest; - is standard output.")
-@click.option("--record", metavar="FILE", help="With --replay: write what `syndicate replay` and the console play.")
-@click.option("--diagram", type=click.Choice(FORMS), help="With --replay: who sent what to whom, not all that happens.")
+@click.option("--replay", metavar="SEED|FILE", help="One run: that of a seed or of a tape, with all that happens.")
+@click.option("--shrink", is_flag=True, help="That run, to the fewest faults and choices that break the same.")
+@click.option("--tape", metavar="FILE", help="Write that run to a file, which --replay takes.")
+@click.option("--test", metavar="FILE", help="Write that run as a test for pytest; - is standard output.")
+@click.option("--record", metavar="FILE", help="Write what `syndicate replay` and the console play.")
+@click.option("--diagram", type=click.Choice(FORMS), help="Draw who sent what to whom in that run.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="With --diagram: the last N marks; default: 40.")
 @click.option("--policy", type=click.Choice(POLICIES), default="random", show_default=True, help="The order of tasks.")
 @click.option("--no-shrink", is_flag=True, help="Do not shrink the first seed that breaks something.")
-@click.option("--lineage", is_flag=True, help="Aim faults at what the good outcome rests on, fewest first.")
+@click.option("--lineage", is_flag=True, help="One run: of the fewest faults, aimed at what a good outcome rests on.")
 @click.option("--most", type=click.IntRange(1), metavar="K", help="With --lineage: at most so many faults; default: 1.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="With --lineage: at most so many runs; default: 500.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes.")
@@ -86,14 +87,15 @@ def simulate_main(
     try:
         wants = {"--shrink": shrink, "--tape": tape, "--test": test, "--record": record, "--diagram": diagram}
         lone = [name for name, value in {**wants, "--last": last}.items() if value]
-        if replay is None and lone:
-            raise click.UsageError(f"{lone[0]} is about one run: add --replay SEED, or leave it out")
+        if replay is None and lone and not lineage:
+            raise click.UsageError(f"{lone[0]} is about one run: add --replay SEED or --lineage, or leave it out")
         if not lineage and (most is not None or runs is not None):
             raise click.UsageError("--most and --runs bound a search by lineage: add --lineage, or leave them out")
         if lineage:
             if replay is not None or check or jobs > 1 or policy != "random":
                 raise click.UsageError("--lineage is a search of its own: leave out --replay, --jobs and such")
-            code = by_lineage(scenario, first, seeds or 1, most or 1, runs or 500, as_json)
+            wanted = Wanted(shrink, tape, test, record, diagram, last or 40, as_json, policy)
+            code = by_lineage(scenario, first, seeds or 1, most or 1, runs or 500, wanted)
         elif replay is not None:
             if seeds is not None:
                 raise click.UsageError("--replay is one seed, and --seeds says how many: leave one of them out")

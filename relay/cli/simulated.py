@@ -35,6 +35,11 @@ class Wanted:
     as_json: bool
     policy: Policy
 
+    @property
+    def makes_something(self) -> bool:
+        """Whether it was asked for more than to be told what came of it."""
+        return bool(self.shrink or self.tape or self.test or self.record or self.diagram)
+
 
 def replayed(name: str, what: str, wanted: Wanted) -> int:
     """Run a seed again, or a tape; returns the exit code."""
@@ -49,6 +54,11 @@ def replayed(name: str, what: str, wanted: Wanted) -> int:
             raise click.UsageError("--policy orders tasks, and a tape says their order: leave out one of them")
         taped = Taped.read(what)
         seed = taped.seed
+    return again(scenario, name, seed, taped, wanted, what)
+
+
+def again(scenario: Scenario, name: str, seed: int, taped: Taped | None, wanted: Wanted, what: str) -> int:
+    """Run a seed again, or the run on a tape, which is called *what*; returns the exit code."""
     before, how = taped, ""
     if wanted.shrink:
         first = taped or Taped.of(name, scenario.run(seed, traced=True, policy=wanted.policy))
@@ -97,8 +107,11 @@ def _run(scenario: Scenario, seed: int, taped: Taped | None, wanted: Wanted, lan
 
     tape = Tape(seed) if taped is None else Tape.lenient(seed, taped.choices)
     faults = None if taped is None else taped.faults
+    followed = taped is not None and taped.followed
     with closing(recordings) if recordings is not None else nullcontext():
-        return scenario.play(tape, faults=faults, traced=True, policy=wanted.policy, listen=listen, closely=True)
+        return scenario.play(
+            tape, faults=faults, traced=True, policy=wanted.policy, listen=listen, closely=True, followed=followed
+        )
 
 
 def _progress(shrinking: Shrinking[Fault, Outcome]) -> None:

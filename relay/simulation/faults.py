@@ -15,8 +15,8 @@ True
 >>> [str(each) for each in Pause("a", at=1.0, seconds=3.75).plainer()][:3]
 ['at 0 s a stands still for 3.75 s', 'at 1 s a stands still for 3 s', 'at 1 s a stands still for 1 s']
 
-Contract: no fault begins after its *until*, and what lasts has healed by then, except that who was killed comes back a
-little later.
+Contract: no fault begins after its *until*, or, where it waits for a place, after the last *until* of the scenario, and
+what lasts has healed by then, except that who was killed comes back a little later.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 from attrs import evolve, frozen
 
+from relay.simulation.network import Pipe
 from relay.simulation.process import BrokerProcess, Process, Stage
 from syndicate.errors import ScenarioMisuse, TapeFileError
 from syndicate.simulation.process import Severed
@@ -232,10 +233,51 @@ class KillCommit(Fault):
 
     def arm(self, faults: Faults) -> None:
         """Tell the broker."""
-        faults.broker(self.whom).fatal_step = self.step
+        faults.broker(self.whom).fatal_steps[self.step] = partial(faults.struck.append, self)
 
     def __str__(self) -> str:
         return f"{self.whom} loses its power at step {self.step} of its commits"
+
+
+@frozen
+class Strike(Fault):
+    """When *source* is about to send its n-th piece to *target*, counted for the two from 1: it is killed, the
+    connection is cut, it stands still, or the two hear nothing of each other; what lasts does so until the faults are
+    to end.
+
+    This is where a search by lineage strikes: a place that does not hang on times.
+    """
+
+    how: Literal["cut", "pause", "part", "kill"]
+    source: str
+    target: str
+    number: int
+
+    def arm(self, faults: Faults) -> None:
+        """Wait for the piece."""
+        faults.process(self.source)
+        faults.process(self.target)
+        faults.strike(self)
+
+    def weaker(self) -> Iterator[Fault]:
+        """To lose the connection there."""
+        if self.how != "cut":
+            yield evolve(self, how="cut")
+
+    @property
+    def weight(self) -> float:
+        """As those of the same kind that strike at a time."""
+        return _RANKS.index(_STRIKES[self.how].__name__) * 1000 + 0.01 * self.number
+
+    def __str__(self) -> str:
+        a, b = self.source, self.target
+        what = {
+            "cut": "the connection is cut",
+            "pause": f"{a} stands still to the end",
+            "part": "the two hear nothing of each other to the end",
+            "kill": f"{a} is killed",
+        }
+        return f"before piece {self.number} from {a} to {b} {what[self.how]}"
 
 
 @frozen
@@ -400,9 +442,10 @@ class Rot(Fault):
 
 _KINDS: Final[tuple[type[Fault], ...]] = (
     *(Delay, SlowReader, Jump, Drift, Cut, CutByte, Silence, Pause, Part),
-    *(Kill, KillTurn, KillStep, KillCommit, Full, Rot),
+    *(Kill, KillTurn, KillStep, KillCommit, Full, Rot, Strike),
 )
 """From those that do least."""
+_STRIKES: Final[Mapping[str, type[Fault]]] = {"cut": Cut, "pause": Pause, "part": Part, "kill": Kill}
 _RANKS: Final = [kind.__name__ for kind in _KINDS]
 
 
@@ -439,7 +482,16 @@ class Faults:
         self.planned: list[Fault] = []
         self.turns: dict[tuple[str, int], bool] = {}
         """Who dies in which of its turns, and whether its power is lost."""
+        self.struck: list[Fault] = []
+        """Those that wait for a piece or a commit, and had it."""
         self._schedule = schedule
+        self._strikes: dict[tuple[str, str, int], list[Strike]] = {}
+        self._heals: list[Callable[[], object]] = []
+
+    @property
+    def until(self) -> float:
+        """When all are to end."""
+        return max((allowed.until for allowed in self.allowed), default=self.world.until)
 
     def add(self, allowed: Allowed) -> None:
         """Allow some."""
@@ -456,14 +508,20 @@ class Faults:
             self.planned += self._schedule
         for fault in self.planned:
             fault.arm(self)
-        for allowed in self.allowed:
-            self.world.agenda.put(allowed.until, self._disarm)
+        if self.allowed or self.planned:
+            self.world.agenda.put(self.until, self._disarm)
 
     # ------------------------------------------------------------------------------------------------ for the kinds
 
     def at(self, time: float, act: Callable[[], object]) -> None:
         """Do something at a time."""
         self.world.agenda.put(time, act)
+
+    def strike(self, fault: Strike) -> None:
+        """Let a fault wait for a piece."""
+        if self._before not in self.world.network.watches:
+            self.world.network.watches.append(self._before)
+        self._strikes.setdefault((fault.source, fault.target, fault.number), []).append(fault)
 
     def process(self, name: str) -> Process:
         """That of a *name*; raises :class:`ScenarioMisuse` if there is none, as with the tape of another scenario."""
@@ -588,12 +646,36 @@ class Faults:
 
     def _disarm(self) -> None:
         self.turns.clear()
+        self._strikes.clear()
+        for heal in self._heals:
+            heal()
         self.world.fatal_steps.clear()
         self.world.network.disarm()
         for process in self.world.processes.values():
             if isinstance(process, BrokerProcess):
-                process.fatal_step = -1
+                process.fatal_steps.clear()
                 process.full = False
+
+    def _before(self, pipe: Pipe, number: int) -> None:
+        """A piece is about to be sent."""
+        for fault in self._strikes.pop((pipe.source.name, pipe.target.name, number), ()):
+            if not self.world.over:
+                self._strike(fault, pipe)
+
+    def _strike(self, fault: Strike, pipe: Pipe) -> None:
+        world = self.world
+        self.struck.append(fault)
+        world.history.note(world.now, "world", "strikes", fault)
+        process = world.processes[fault.source]
+        if fault.how == "cut":
+            pipe.pair.cut()
+        elif fault.how == "pause":
+            process.pause(max(0.0, self.until - world.now))
+        elif fault.how == "part":
+            world.fired.add("partition")
+            self._heals.append(world.network.partition(fault.source, fault.target))
+        elif process.kill():
+            raise Severed(fault.source)
 
     def look(self, process: Process) -> None:
         """A turn of *process* is about to commit: kill it before, if it is to die then."""

@@ -22,49 +22,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeVar
 
 from attrs import define, field, frozen
 
-from relay.simulation.faults import Allowed
+from relay.simulation.faults import Fault, KillCommit, Strike
 from relay.simulation.network import Pipe
 from relay.simulation.process import BrokerProcess
 from relay.simulation.scenario import Outcome, Scenario
+from relay.simulation.tape_file import Taped
 from relay.simulation.world import World
 from syndicate.errors import ScenarioMisuse
-from syndicate.introspect.story import Happening, Key, Story, chronicled, text
+from syndicate.introspect.story import Happening, Key, Story, text
 from syndicate.introspect.why import Why
-from syndicate.simulation.process import Severed
 from syndicate.simulation.properties import Violation
 from syndicate.simulation.tape import Tape
 from syndicate.values.value import thaw
 
 T = TypeVar("T")
-Kind: TypeAlias = Literal["kill", "cut", "pause", "part", "commit"]
-
 _SHIFTED: Final = 0.5
 """By how many steps a place counts as farther away that is only next to one in the support."""
 _FAR: Final = 1_000.0
 """How far away that counts which may be remembered, and is not seen to be a cause."""
-
-
-@frozen(order=True)
-class Fault:
-    """A fault at a place: when *source* is about to send its piece *number* to *target*, or at a step of a commit.
-
-    Pieces are counted for each pair of processes, from 1, so that names do not hang on times.
-    """
-
-    kind: Kind
-    source: str
-    target: str
-    number: int
-
-    def __str__(self) -> str:
-        if self.kind == "commit":
-            return f"kill({self.source}, at step {self.number} of its commits)"
-        what = {"kill": self.source, "pause": self.source, "cut": "connection", "part": "both"}[self.kind]
-        return f"{self.kind}({what}, before {self.source}->{self.target} #{self.number})"
 
 
 @frozen
@@ -79,91 +58,58 @@ class Piece:
     turn: int
 
 
-class Script:
-    """Faults that strike where they are said to, and the places that a run came to."""
+class Places:
+    """The places that a run comes to, and its outcome: a listener for :meth:`Scenario.play
+    <relay.simulation.Scenario.play>`.
+    """
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = {(each.source, each.target, each.number): each for each in faults if each.kind != "commit"}
-        self.commits = [each for each in faults if each.kind == "commit"]
+    def __init__(self) -> None:
         self.pieces: list[Piece] = []
-        self.struck: list[Fault] = []
-        self.until = 0.0
-        self.allowed = Counter[str]()
-        self.steps: dict[str, int] = {}
-        self.standing: list[tuple[str, str]] = []
-        """What stood in the views at the end: the broker, and the text of the value."""
-        self._counts = Counter[tuple[str, str]]()
-        self._heals: list[Callable[[], object]] = []
         self._world: World | None = None
 
-    def arm(self, world: World) -> None:
-        """Take the place of the faults that are drawn."""
+    def listen(self, world: World) -> None:
+        """Before the run."""
         self._world = world
-        for allowed in world.allowed:
-            self._allow(allowed)
-        world.network.watch = self._put
-        for each in self.commits:
-            broker = world.processes.get(each.source)
-            if isinstance(broker, BrokerProcess):
-                broker.fatal_step = each.number
-        if self.until:
-            world.agenda.put(self.until, self._heal)
+        world.network.watches.append(self._note)
 
-    def _allow(self, allowed: Allowed) -> None:
-        self.until = max(self.until, allowed.until)
-        self.allowed["kill"] += allowed.kills
-        self.allowed["cut"] += allowed.cuts
-        self.allowed["part"] += allowed.partitions
-        self.allowed["pause"] += allowed.pauses
+    @property
+    def world(self) -> World:
+        """The one that was listened to."""
+        assert self._world is not None
+        return self._world
 
-    def end(self, world: World) -> None:
-        """Note what stands at the end of the run."""
-        for view in world.laws.views:
-            self.standing += [(view.broker.name, text(thaw(form))) for form in view.forms]
-        for name, process in world.processes.items():
-            if isinstance(process, BrokerProcess):
-                self.steps[name] = process.steps
+    @property
+    def until(self) -> float:
+        """When faults are to end."""
+        return max((allowed.until for allowed in self.world.allowed), default=0.0)
 
-    def _heal(self) -> None:
-        self.faults.clear()
-        for heal in self._heals:
-            heal()
-        if self._world is not None:
-            for process in self._world.processes.values():
-                if isinstance(process, BrokerProcess):
-                    if process.fatal_step > 0 and process.steps >= process.fatal_step:
-                        self.struck += [each for each in self.commits if each.source == process.name]
-                    process.fatal_step = -1
+    @property
+    def allowed(self) -> Counter[str]:
+        """How many faults of each kind there may be."""
+        count = Counter[str]()
+        for allowed in self.world.allowed:
+            count.update(kill=allowed.kills, cut=allowed.cuts, part=allowed.partitions, pause=allowed.pauses)
+        return count
 
-    def _put(self, pipe: Pipe) -> None:
-        world = self._world
-        assert world is not None
-        source, target = pipe.source.name, pipe.target.name
-        self._counts[source, target] += 1
-        number = self._counts[source, target]
-        process = world.processes[source]
-        chronicle = None if process.system is None else process.system.chronicle
+    @property
+    def standing(self) -> list[tuple[str, str]]:
+        """What stands in the views: the broker, and the text of the value."""
+        views = self.world.laws.views
+        return [(view.broker.name, text(thaw(form))) for view in views for form in view.forms]
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """How many steps of commits each broker has come to."""
+        brokers = self.world.processes.values()
+        return {each.name: each.steps for each in brokers if isinstance(each, BrokerProcess)}
+
+    def _note(self, pipe: Pipe, number: int) -> None:
+        source = pipe.source.name
+        system = self.world.processes[source].system
+        chronicle = None if system is None else system.chronicle
         turns = 0 if chronicle is None else chronicle.turns
         life = f"{source}.{pipe.source.number}"
-        self.pieces.append(Piece(source, target, number, world.now, life, turns))
-        fault = self.faults.pop((source, target, number), None)
-        if fault is not None and not world.over:
-            self._strike(world, fault, pipe)
-
-    def _strike(self, world: World, fault: Fault, pipe: Pipe) -> None:
-        self.struck.append(fault)
-        world.history.note(world.now, "world", "strikes", fault)
-        left = max(0.0, self.until - world.now)
-        process = world.processes[fault.source]
-        if fault.kind == "cut":
-            pipe.pair.cut()
-        elif fault.kind == "pause":
-            process.pause(left)
-        elif fault.kind == "part":
-            world.fired.add("partition")
-            self._heals.append(world.network.partition(fault.source, fault.target))
-        elif process.kill():
-            raise Severed(fault.source)
+        self.pieces.append(Piece(source, pipe.target.name, number, self.world.now, life, turns))
 
 
 @define
@@ -199,7 +145,7 @@ class Verdict:
     def __str__(self) -> str:
         if self.broken is not None:
             faults, violation = self.broken
-            by = " and ".join(map(str, sorted(faults))) or "no fault at all"
+            by = " and ".join(sorted(map(str, faults))) or "no fault at all"
             return f"{self.scenario}, seed {self.seed}: {by} breaks it, found in {self.runs} runs: {violation}"
         if self.complete:
             many = f"no {self.most} fault{'s' * (self.most != 1)} within the bound break it"
@@ -211,11 +157,11 @@ class Verdict:
 def play(scenario: Scenario, seed: int, faults: Iterable[Fault]) -> Run:
     """Run *scenario* with these faults instead of drawn ones; all else is of the *seed*."""
     faults = frozenset(faults)
-    script = Script(faults)
-    with chronicled() as chronicles:
-        outcome = scenario.play(Tape(seed), script=script)
-    support = _support(script, Why(Story.of(*chronicles))) if outcome.held else []
-    return Run(faults, outcome, support, frozenset(script.struck))
+    places = Places()
+    outcome = scenario.play(Tape(seed), faults=sorted(faults, key=str), listen=places.listen, followed=True)
+    struck = frozenset(outcome.struck)
+    support = _support(places, struck, Why(Story.of(*outcome.chronicles))) if outcome.held else []
+    return Run(faults, outcome, support, struck)
 
 
 def search(
@@ -246,6 +192,15 @@ def search(
             return verdict
     verdict.tapes = tapes
     return verdict
+
+
+def found(scenario: Scenario, name: str, verdict: Verdict) -> Taped | None:
+    """The run that a search of *scenario*, which a command calls *name*, has found: a tape like any other."""
+    if verdict.broken is None:
+        return None
+    faults, _ = verdict.broken
+    outcome = scenario.play(Tape(verdict.seed), faults=sorted(faults, key=str), traced=True, followed=True)
+    return Taped.of(name, outcome)
 
 
 def _searched(scenario: Scenario, seed: int, most: int, runs: int, ran: Callable[[Run], object]) -> Verdict:
@@ -299,33 +254,34 @@ def _extended(level: Sequence[Run], tried: set[frozenset[Fault]]) -> Iterator[fr
 # ---------------------------------------------------------------------------------------------------- support
 
 
-def _support(script: Script, why: Why) -> list[Fault]:
+def _support(places: Places, struck: Iterable[Fault], why: Why) -> list[Fault]:
     """The faults that would break what the outcome rests on, in the order in which they are to be tried."""
-    far = _distances(script, why)
-    left = script.allowed - Counter("kill" if each.kind == "commit" else each.kind for each in script.struck)
+    far = _distances(places, why)
+    left = places.allowed - Counter(each.how if isinstance(each, Strike) else "kill" for each in struck)
+    until = places.until
     candidates: list[tuple[float, Fault, str]] = []
     after: dict[str, tuple[float, str]] = {}  # how far what a process did last is, and which handler did it
     got: dict[tuple[str, str], tuple[float, str]] = {}  # the same for what it got last from another
-    for piece in script.pieces:
-        if piece.time >= script.until:
+    for piece in places.pieces:
+        if piece.time >= until:
             break
         own = far.get((piece.source, piece.target, piece.number), _UNSEEN)
         near = min(own, _next_to(after.get(piece.source)), _next_to(got.get((piece.target, piece.source))))
-        faults = [Fault(kind, piece.source, piece.target, piece.number) for kind in _KINDS if left[kind]]
-        for fault in faults:
-            early = abs(piece.time - script.until / 4) / script.until  # after the start, and then as long as possible
-            off = early if near == _UNSEEN and fault.kind in ("pause", "part") else 0.0
-            candidates.append((near[0] + off, fault, near[1]))
+        for how in _HOW:
+            if left[how]:
+                early = abs(piece.time - until / 4) / until  # after the start, and then as long as possible
+                off = early if near == _UNSEEN and how in ("pause", "part") else 0.0
+                candidates.append((near[0] + off, Strike(how, piece.source, piece.target, piece.number), near[1]))
         after[piece.source] = got[piece.source, piece.target] = own
     if left["kill"]:
-        for name, steps in script.steps.items():
-            candidates += [(_FAR, Fault("commit", name, "", number), "") for number in range(1, steps + 1)]
+        for name, steps in places.steps.items():
+            candidates += [(_FAR, KillCommit(name, number), "") for number in range(1, steps + 1)]
     return _one_of_each(candidates)
 
 
 _UNSEEN: Final = (_FAR, "")
-_KINDS: Final[tuple[Kind, ...]] = ("kill", "cut", "pause", "part")
-_LASTING: Final[tuple[Kind, ...]] = ("pause", "part", "kill", "cut", "commit")
+_HOW: Final[tuple[Literal["kill", "cut", "pause", "part"], ...]] = ("kill", "cut", "pause", "part")
+_LASTING: Final = ("pause", "part", "kill", "cut", "commit")
 """The order where nothing is seen to be a cause: who is dead says nothing wrong, and who hears nothing may."""
 
 
@@ -338,19 +294,35 @@ def _one_of_each(candidates: list[tuple[float, Fault, str]]) -> list[Fault]:
     """Nearest first, and of each class one before the next of any; of those that are all as far, the middle first, and
     of those that last, one that lasts long, and does not begin with the run.
     """
-    classes: dict[tuple[Kind, str, str, str], list[tuple[float, Fault]]] = {}
+    classes: dict[tuple[str, ...], list[tuple[float, Fault]]] = {}
     for distance, fault, place in candidates:
-        a, b = sorted((fault.source, fault.target))
-        whom = (a, b) if fault.kind == "part" else (fault.source, "" if fault.kind != "cut" else fault.target)
-        classes.setdefault((fault.kind, *whom, place), []).append((distance, fault))
-    ranked: list[tuple[int, float, int, float, Fault]] = []
-    for (kind, _, _, place), members in classes.items():
-        lasts = kind in ("pause", "part")
+        classes.setdefault((*_class(fault), place), []).append((distance, fault))
+    ranked: list[tuple[int, float, int, float, tuple[str, str, int], Fault]] = []
+    for (how, *_, place), members in classes.items():
+        lasts = how in ("pause", "part")
         nearest = sorted(members, key=lambda one: one[0]) if place or lasts else _spread(members)
         for rank, (distance, fault) in enumerate(nearest):
-            order = (_KINDS if place else _LASTING).index(kind)
-            ranked.append((rank, min(distance, _FAR), order, distance, fault))
-    return [fault for *_, fault in sorted(ranked)]
+            order = (_HOW if place else _LASTING).index(how)
+            ranked.append((rank, min(distance, _FAR), order, distance, _place(fault), fault))
+    return [fault for *_, fault in sorted(ranked, key=lambda one: one[:-1])]
+
+
+def _class(fault: Fault) -> tuple[str, str, str]:
+    """What a fault does, and whom it strikes."""
+    if not isinstance(fault, Strike):
+        return "commit", _place(fault)[0], ""
+    if fault.how == "part":
+        a, b = sorted((fault.source, fault.target))
+        return fault.how, a, b
+    return fault.how, fault.source, fault.target if fault.how == "cut" else ""
+
+
+def _place(fault: Fault) -> tuple[str, str, int]:
+    """Where it strikes."""
+    if isinstance(fault, Strike):
+        return fault.source, fault.target, fault.number
+    assert isinstance(fault, KillCommit)
+    return fault.whom, "", fault.step
 
 
 def _spread(members: Sequence[T]) -> list[T]:
@@ -369,13 +341,13 @@ def _spread(members: Sequence[T]) -> list[T]:
     return order
 
 
-def _distances(script: Script, why: Why) -> dict[tuple[str, str, int], tuple[float, str]]:
+def _distances(places: Places, why: Why) -> dict[tuple[str, str, int], tuple[float, str]]:
     """How many steps each piece is from the outcome along causes, and the handler that had it sent."""
     sent: dict[tuple[str, str], list[Piece]] = {}
-    for piece in script.pieces:
+    for piece in places.pieces:
         sent.setdefault((piece.life, piece.target), []).append(piece)
     far: dict[tuple[str, str, int], tuple[float, str]] = {}
-    wanted = set(script.standing)
+    wanted = set(places.standing)
     told = [step for step in why.story if step.public and step.kind == "assert"]
     pending = [(step, 0) for step in told if (_process(step), text(step.value)) in wanted]
     seen: set[Key] = set()

@@ -52,8 +52,11 @@ class SimulatedNetwork:
         self.connections: list[Pair] = []
         self.in_flight = 0
         self.fired: set[str] = set()
-        self.watch: Callable[[Pipe], None] | None = None
-        """Called before each piece is sent; what it does to the connection, or to the process, comes first."""
+        self.watches: list[Callable[[Pipe, int], None]] = []
+        """Called before each piece is sent, with its number for that pair of processes, from 1; what they do to the
+        connection, or to the process, comes first.
+        """
+        self._pieces: dict[tuple[str, str], int] = {}
         self.listener: Callable[[float, Pipe, int], Callable[[bool], None]] | None = None
         """Told of each piece that is on its way, when and how large; what it returns, whether the piece arrives."""
         self.attempts: list[tuple[float, str, int]] = []
@@ -126,6 +129,13 @@ class SimulatedNetwork:
         if self.tail and draw(f"tail {source}->{target}", 50) == 49:
             extra = draw(label, round(self.tail / _STEP))
         return self.least + self._slow.get((source, target), 0.0) + extra * _STEP
+
+    def tell(self, pipe: Pipe) -> None:
+        """A piece is about to be sent."""
+        way = pipe.source.name, pipe.target.name
+        number = self._pieces[way] = self._pieces.get(way, 0) + 1
+        for watch in self.watches:
+            watch(pipe, number)
 
     def apart(self, source: str, target: str) -> bool:
         """Whether nothing gets from *source* to *target*."""
@@ -347,8 +357,8 @@ class Pipe:
     def put(self, data: bytes) -> None:
         """Send a piece on its way; nothing of it is an end."""
         network = self.pair.network
-        if network.watch is not None:
-            network.watch(self)
+        if network.watches:
+            network.tell(self)
             if not self.pair.whole:
                 return
         over = self.sent + len(data) > self.cut_at

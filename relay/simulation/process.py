@@ -34,18 +34,23 @@ from syndicate.simulation.history import History
 from syndicate.simulation.process import Life, Severed, SimulatedOutside, SimulatedSystem, live, owner
 from syndicate.simulation.properties import Violation
 from syndicate.simulation.tape import Tape
+from syndicate.storage.disk import Commit
 from syndicate.values.text import unparse
 from syndicate.values.value import Frozen, Ref
 
 _FULL: Final = 28
 """ENOSPC."""
+_PARTS: Final = 16
+"""The first so many changes of a commit may be on the disk while others are not."""
 
 
 class Stage(ABC):
     """What the processes of a world have in common, and whom they report to."""
 
-    def __init__(self, tape: Tape, *, traced: bool) -> None:
+    def __init__(self, tape: Tape, *, until: float, traced: bool) -> None:
         self.tape = tape
+        self.until = until
+        """The last virtual second."""
         self.traced = traced
         self.history = History()
         self.agenda = Agenda()
@@ -289,7 +294,8 @@ class BrokerProcess(Process):
         self.journal: Journal | None = None
         self.steps = 0
         """How many points of its commits it has come to at which a kill could strike."""
-        self.fatal_step = -1
+        self.fatal_steps: dict[int, Callable[[], object]] = {}
+        """At which of them it loses its power, and what is called then."""
         self._config = config
         self._look_every = look
 
@@ -366,16 +372,27 @@ class BrokerProcess(Process):
             self.world.fired.add("disk full")
             raise OSError(_FULL, "No space left on device")
         self.steps += 1
-        if self.steps == self.fatal_step:
+        if self.steps in self.fatal_steps:
+            self.fatal_steps.pop(self.steps)()
             self.kill(power=True)
             raise Severed(self.name)
 
     def _lose(self, power: bool) -> None:
         """What the machine had not synced survives if only the process died."""
-        disk = self.disk
-        if disk is not None:
-            unsynced = len(disk.unsynced)
-            disk.crash(self.world.tape.draw(f"disk {self.name}", unsynced + 1) if power and unsynced else unsynced)
+        disk, draw = self.disk, self.world.tape.draw
+        if disk is None:
+            return
+        count = len(disk.unsynced)
+        if not power or not count:
+            disk.crash(count)
+            return
+        survivors, parts = draw(f"disk {self.name}", count + 1), 0
+        if survivors < count and isinstance(half := disk.unsynced[survivors], Commit):
+            parts = draw(f"torn {self.name}", 1 << min(_PARTS, len(half.added) + len(half.removed)))
+        disk.crash(survivors, parts)
+        if disk.torn is not None:
+            self.world.fired.add("torn")
+            self.world.history.note(self.world.now, self.name, "disk", "a commit is torn")
 
     def rot(self) -> None:
         """Let a bit of its disk change, and the process die, so that it has to find that out."""

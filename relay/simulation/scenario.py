@@ -10,9 +10,11 @@ import trio
 from attrs import define, field, frozen
 
 from relay.simulation.faults import Fault
-from relay.simulation.world import Plan, World
+from relay.simulation.world import World
+from syndicate.actors.chronicle import Chronicle
 from syndicate.collector import Pause
 from syndicate.errors import ScenarioMisuse
+from syndicate.introspect.story import chronicled
 from syndicate.simulation.clock import deterministic
 from syndicate.simulation.guard import guarded, watched
 from syndicate.simulation.history import History
@@ -34,6 +36,8 @@ class Outcome:
     fired: set[str]
     faults: list[Fault] = field(repr=False)
     """Those that were drawn, whether or not the run came to them."""
+    struck: list[Fault] = field(repr=False)
+    """Those of them that waited for a piece or a commit, and had it."""
     history: History = field(repr=False)
     draws: list[Draw] = field(repr=False)
     seconds: float
@@ -43,6 +47,8 @@ class Outcome:
     turns: int
     at_rest: bool
     """Whether it came to rest, so that the laws that hold at rest were asked."""
+    chronicles: list[Chronicle] = field(repr=False)
+    """What led to what, for :mod:`syndicate.introspect`: one of each life of a process, if the run was followed."""
 
     @property
     def held(self) -> bool:
@@ -71,49 +77,57 @@ class Scenario:
         return self.play(Tape(seed), traced=traced, policy=policy, closely=closely)
 
     def replay(
-        self, seed: int, faults: Sequence[Fault] = (), choices: Choices | None = None, *, traced: bool = False
+        self,
+        seed: int,
+        faults: Sequence[Fault] = (),
+        choices: Choices | None = None,
+        *,
+        traced: bool = False,
+        followed: bool = False,
     ) -> Outcome:
         """Run it with these faults, in place of drawn ones, and with these choices: all others are the plainest.
 
         This is how a run is had again that was shrunk.
         """
-        return self.play(Tape.lenient(seed, choices or {}), faults=faults, traced=traced)
+        return self.play(Tape.lenient(seed, choices or {}), faults=faults, traced=traced, followed=followed)
 
     def play(
         self,
         tape: Tape,
         *,
         traced: bool = False,
-        script: Plan | None = None,
         faults: Sequence[Fault] | None = None,
         policy: Policy = "random",
         listen: Callable[[World], object] = lambda world: None,
         closely: bool = False,
+        followed: bool = False,
     ) -> Outcome:
-        """Run it with the choices of a tape; and with *faults* or those of a *script*, in place of those that are
-        drawn.  *listen* is given the world before the run; all else is as with :meth:`run`.
+        """Run it with the choices of a tape; and with *faults* in place of those that are drawn.  *listen* is given the
+        world before the run; all else is as with :meth:`run`.
+
+        *followed*: each step notes what it was caused by, as a search by lineage needs it.  Connections say that then,
+        too, so it is another run than without.
         """
         with Pause(sweeping=True):
-            return self._play(tape, traced, script, faults, policy, listen, closely)
+            return self._play(tape, traced, faults, policy, listen, closely, followed)
 
     def _play(
         self,
         tape: Tape,
         traced: bool,
-        script: Plan | None,
         faults: Sequence[Fault] | None,
         policy: Policy,
         listen: Callable[[World], object],
         closely: bool,
+        followed: bool,
     ) -> Outcome:
         began = process_time()
         world = World(tape, until=self.until, traced=traced, faults=faults)
         order = Order(tape, policy)
-        with guarded(), deterministic(order):
+        with guarded(), deterministic(order), chronicled() if followed else nullcontext(list[Chronicle]()) as steps:
             self.build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
-            world.script = script
             listen(world)
             with Watch(world.virtual, order, tape.seed) as watch, watched() if closely else nullcontext():
                 try:
@@ -123,8 +137,6 @@ class Scenario:
                         raise
         if watch.error is not None:
             raise watch.error
-        if script is not None:
-            script.end(world)
         if world.escaped is not None:
             raise world.escaped
         return Outcome(
@@ -133,12 +145,14 @@ class Scenario:
             hoped=world.properties.seen,
             fired=world.fired,
             faults=list(world.planned),
+            struck=list(world.struck),
             history=world.history,
             draws=tape.draws,
             seconds=world.now,
             cost=process_time() - began,
             turns=sum(process.turns for process in world.processes.values()),
             at_rest=world.at_rest,
+            chronicles=steps,
         )
 
     def differs(

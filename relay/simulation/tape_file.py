@@ -40,7 +40,7 @@ _VERSION: Final = 1
 @frozen
 class Taped:
     """A run: which *scenario* (as a command names it), the seed, faults and choices that it is played from; what was
-    broken, and the digest of its history with every turn.
+    broken, and the digest of its history with every turn; whether it was *followed*, as in a search by lineage.
     """
 
     scenario: str
@@ -49,17 +49,19 @@ class Taped:
     choices: Choices
     violation: str | None
     digest: str
+    followed: bool = False
 
     @classmethod
     def of(cls, name: str, outcome: Outcome) -> Self:
         """A run that was made with every turn in its history."""
         violation = None if outcome.violation is None else str(outcome.violation)
         digest = outcome.history.digest()
-        return cls(name, outcome.seed, tuple(outcome.faults), chosen(outcome.draws), violation, digest)
+        followed = bool(outcome.chronicles)
+        return cls(name, outcome.seed, tuple(outcome.faults), chosen(outcome.draws), violation, digest, followed)
 
     def play(self, scenario: Scenario) -> Outcome:
         """Run it again, with every turn."""
-        return scenario.replay(self.seed, self.faults, self.choices, traced=True)
+        return scenario.replay(self.seed, self.faults, self.choices, traced=True, followed=self.followed)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Replace the file *path* as a whole."""
@@ -73,6 +75,7 @@ class Taped:
             "faults": [data_of(each) for each in self.faults],
             "choices": {label: {str(at): value for at, value in each.items()} for label, each in self.choices.items()},
             "digest": self.digest,
+            "followed": self.followed,
             "made_with": {
                 "python": platform.python_version(),
                 "trio": trio.__version__,
@@ -101,7 +104,8 @@ class Taped:
             raise TapeFileError(f"{path} is damaged: its checksum is another; run its seed again")
         choices = {label: {int(at): value for at, value in each.items()} for label, each in body["choices"].items()}
         faults = tuple(fault_of(each) for each in body["faults"])
-        return cls(body["scenario"], body["seed"], faults, choices, body["violation"], body["digest"])
+        followed = bool(body.get("followed"))
+        return cls(body["scenario"], body["seed"], faults, choices, body["violation"], body["digest"], followed)
 
     def as_test(self) -> str:
         """A test for pytest that runs it, to be pasted: it fails as long as the bug is there."""
@@ -123,7 +127,7 @@ class Taped:
         return (
             f'{head}\n\n\ndef test_{name}_with_seed_{self.seed}() -> None:\n    """Was: {broken}."""\n'
             f"    faults = {faults}\n    choices = {choices}\n"
-            f"    outcome = {place}.replay({self.seed}, faults, choices)\n"
+            f"    outcome = {place}.replay({self.seed}, faults, choices{', followed=True' * self.followed})\n"
             f"    assert outcome.held, outcome.violation\n"
         )
 
@@ -142,7 +146,7 @@ def shrunk(
     """
 
     def run(case: Case[Fault]) -> Failed[Fault, Outcome] | None:
-        outcome = scenario.replay(first.seed, case.faults, case.choices)
+        outcome = scenario.replay(first.seed, case.faults, case.choices, followed=first.followed)
         kind = None if outcome.violation is None else (outcome.violation.kind, outcome.violation.name)
         if kind is None or kind != wanted.setdefault("", kind):
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import trio
 
@@ -31,16 +30,6 @@ _PATIENCE = 60.0
 """Seconds between two looks whether everything is at rest, and until it is taken as it is."""
 
 
-class Plan(Protocol):
-    """What takes the place of faults that are drawn."""
-
-    def arm(self, world: World) -> None:
-        """The run begins."""
-
-    def end(self, world: World) -> None:
-        """The run is over."""
-
-
 class World(Stage):
     """What a scenario builds.  ``history`` is what happened; ``network`` can be cut, parted and slowed.
 
@@ -50,13 +39,11 @@ class World(Stage):
     def __init__(
         self, tape: Tape, *, until: float, traced: bool = False, faults: Sequence[Fault] | None = None
     ) -> None:
-        super().__init__(tape, traced=traced)
-        self.until = until
+        super().__init__(tape, until=until, traced=traced)
         self.properties = Properties()
         self.laws = Laws(self)
         self.escaped: Exception | None = None
         self.at_rest = False
-        self.script: Plan | None = None
         self._faults = Faults(self, faults)
         self._healed_at = 0.0
         self._healed = False
@@ -175,6 +162,11 @@ class World(Stage):
         """Which were drawn for this run."""
         return self._faults.planned
 
+    @property
+    def struck(self) -> Sequence[Fault]:
+        """Those that waited for a piece or a commit, and had it."""
+        return self._faults.struck
+
     def always(self, name: str, holds: Callable[[], object]) -> None:
         """*holds* must be true after each turn of any process."""
         self.properties.always(name, holds)
@@ -210,10 +202,7 @@ class World(Stage):
 
     async def run(self) -> None:
         """From the beginning to the end."""
-        if self.script is None:
-            self._faults.plan()
-        else:
-            self.script.arm(self)
+        self._faults.plan()
         self._has_goal = bool(self.properties.pending)
         restarts = [process.again or 0.0 for process in self.processes.values()]
         self._healed_at += 2 * max(restarts, default=0.0) if self._healed_at else 0.0

@@ -18,7 +18,8 @@ class PowerCut(BaseException):
 
 @define(eq=False)
 class SimulatedDisk:
-    """Whole commits, of which the synced ones survive a crash, and of the others any number of the first.
+    """Commits, of which the synced ones survive a crash, and of the others any number of the first; of the next one any
+    part may be there, and not its end: that is torn, and the next who loads finds that out.
 
     *step* is told each point at which a crash could come, and may raise :class:`PowerCut` or, for a disk that is full
     or fails, an ``OSError``.
@@ -29,6 +30,8 @@ class SimulatedDisk:
     unsynced: list[Commit | int] = field(factory=list)
     step: Callable[[str], object] = lambda point: None
     locked: bool = False
+    torn: Commit | None = None
+    """What is there of a commit that has no end."""
     sums: dict[int, int] = field(factory=dict)
     """The checksums of rows of which a bit has changed since they were written."""
 
@@ -40,6 +43,9 @@ class SimulatedDisk:
 
     def load(self, decode: Callable[[bytes], Frozen], *, salvage: bool = False) -> Loaded:
         """Begin a new epoch, and return what is there."""
+        if self.torn is not None and self.has_end(self.torn):
+            self.synced.append(self.torn)
+        self.torn = None
         rows, turn, number, epoch = self.contents()
         self.step("loaded")
         lost = [f"row {row.number}" for row in rows.values() if row.crc != self.sums.get(row.number, row.crc)]
@@ -66,6 +72,10 @@ class SimulatedDisk:
             assert entry.number >= number
             turn, number = entry.turn, entry.number
         return rows, turn, number, epoch
+
+    def has_end(self, torn: Commit) -> bool:
+        """Whether a commit that is there in part has its end: its checksum says no."""
+        return False
 
     def commit(self, changes: Commit) -> None:
         """Write and sync."""
@@ -94,8 +104,18 @@ class SimulatedDisk:
         """One of them."""
         return rng.choice([*self.images()])
 
-    def crash(self, survivors: int) -> None:
-        """Go on as after a crash, in which so many of the unsynced commits, the first of them, survived."""
+    def crash(self, survivors: int, parts: int = 0) -> None:
+        """Go on as after a crash, in which so many of the unsynced commits, the first of them, survived; and, of the
+        next, those of its changes whose bits are set in *parts*.
+        """
+        next_one = self.unsynced[survivors] if parts and survivors < len(self.unsynced) else 0
+        if not isinstance(next_one, int):
+            size = len(next_one.added)
+            self.torn = evolve(
+                next_one,
+                added=[row for at, row in enumerate(next_one.added) if parts >> at & 1],
+                removed=[number for at, number in enumerate(next_one.removed, size) if parts >> at & 1],
+            )
         self.synced += self.unsynced[:survivors]
         self.unsynced.clear()
         self.locked = False

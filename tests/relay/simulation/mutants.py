@@ -37,6 +37,7 @@ from syndicate.actors.turn import Turn
 from syndicate.errors import JournalError
 from syndicate.index.event import MESSAGE, RETRACT
 from syndicate.index.trie import Captures, Handler, Notice
+from syndicate.simulation.disk import SimulatedDisk
 from syndicate.simulation.process import SimulatedOutside
 from syndicate.storage.disk import Commit
 from syndicate.values.value import Assertion, Frozen, Value
@@ -86,6 +87,11 @@ def a_commit_for_each_event(patch: Patch) -> None:
         return changes
 
     patch.setattr(Journal, "take", take)
+
+
+def torn_is_whole(patch: Patch) -> None:
+    """Half of a commit is on the disk, and is taken for all of it."""
+    patch.setattr(SimulatedDisk, "has_end", lambda disk, torn: True)
 
 
 def told_after_a_failed_commit(patch: Patch) -> None:
@@ -398,6 +404,7 @@ MUTANTS: Final = [
     _mutant(the_turn_is_not_restored, crowd.ending, "S3|crash", 0, 19),
     _mutant(a_number_twice, crowd.cheating, "S11|S6|S1", 0, 20),
     _mutant(nothing_recovered, moving, "S2|S3", 1),
+    _mutant(torn_is_whole, crowd.ending, "S2|S3", 58),
     _mutant(a_ghost_is_recovered, stormy, "S4", 1),
     _mutant(retractions_are_not_sent, moving, "S5", 0),
     _mutant(ends_are_not_told, moving, "S5", 0),

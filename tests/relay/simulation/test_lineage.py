@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from relay import connect
 from relay.simulation import World, scenario
 from relay.simulation.campaign import find_scenario
-from relay.simulation.lineage import Fault, Run, Script, play, search
+from relay.simulation.faults import Fault, KillCommit, Strike
+from relay.simulation.lineage import Places, Run, found, play, search
 from relay.simulation.scenario import Scenario
+from relay.simulation.tape_file import Taped, shrunk
 from syndicate import Record, Ref, after, assert_, capture, on_message, record, send
 from syndicate.errors import ScenarioMisuse
-from syndicate.introspect import Story, Why, chronicled
+from syndicate.introspect import Story, Why
 from syndicate.simulation.tape import Tape
+from tests.relay.simulation.systems import stormy
 
 WORKED = {
     "job_queue": "hasty",
@@ -73,14 +78,13 @@ def small(*, again: bool, patient: bool) -> Scenario:
 
 def every_fault(system: Scenario, seed: int) -> list[Fault]:
     """All that could strike anywhere, whatever it has to do with the outcome."""
-    script = Script(())
-    with chronicled():
-        assert system.play(Tape(seed), script=script).held
+    places = Places()
+    assert system.play(Tape(seed), faults=(), listen=places.listen, followed=True).held
     return [
-        Fault(kind, piece.source, piece.target, piece.number)
-        for piece in script.pieces
-        if piece.time < script.until
-        for kind in ("kill", "cut")
+        Strike(how, piece.source, piece.target, piece.number)
+        for piece in places.pieces
+        if piece.time < places.until
+        for how in ("kill", "cut")
     ]
 
 
@@ -137,9 +141,8 @@ def test_the_runs_are_counted_and_told() -> None:
 def test_causes_go_through_the_broker_back_to_the_program() -> None:
     """Causes go through the broker back to the program, and without a chronicle no byte is different."""
     system = small(again=False, patient=True)
-    with chronicled() as chronicles:
-        system.run(3)
-    cause = Why(Story.of(*chronicles)).why(Record("Pong", [1]))
+    followed = system.play(Tape(3), followed=True)
+    cause = Why(Story.of(*followed.chronicles)).why(Record("Pong", [1]))
     assert cause is not None
     shown = str(cause)
     assert "answer in answerer" in shown
@@ -151,5 +154,45 @@ def test_causes_go_through_the_broker_back_to_the_program() -> None:
 
 def test_faults_have_names_that_say_what_they_do() -> None:
     """Faults have names that say what they do."""
-    assert str(Fault("kill", "a", "b", 3)) == "kill(a, before a->b #3)"
-    assert str(Fault("commit", "b", "", 2)) == "kill(b, at step 2 of its commits)"
+    assert str(Strike("kill", "a", "b", 3)) == "before piece 3 from a to b a is killed"
+    assert str(KillCommit("b", 2)) == "b loses its power at step 2 of its commits"
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_what_it_finds_is_a_tape_like_any_other(name: str, tmp_path: Path) -> None:
+    """It replays from its file, byte for byte, and is shrunk to no more faults."""
+    where = f"examples/simulated/{name}.py:{WORKED[name]}"
+    system = find_scenario(where)
+    verdict = search(system, runs=20, tapes=5)
+    taped = found(system, where, verdict)
+    assert taped is not None
+    taped.write(tmp_path / "found.tape")
+    read = Taped.read(tmp_path / "found.tape")
+    assert read == taped
+    again = read.play(system)
+    assert (again.history.digest(), str(again.violation)) == (taped.digest, taped.violation)
+    least, _ = shrunk(where, system, read, runs=60)
+    assert len(least.faults) <= len(taped.faults)
+    assert least.play(system).history.digest() == least.digest
+    kind = again.violation and (again.violation.kind, again.violation.name)
+    shrunken = least.play(system).violation
+    assert (shrunken and (shrunken.kind, shrunken.name)) == kind
+
+
+def test_a_fault_at_a_place_lasts_until_faults_are_to_end() -> None:
+    """Who is parted hears again then; a place that the run does not come to before is no fault."""
+    system = small(again=True, patient=True)
+    parted = system.play(Tape(0), faults=[Strike("part", "asker", "b", 4)], traced=True)
+    assert parted.held
+    assert parted.struck == [Strike("part", "asker", "b", 4)]
+    assert "partition" in parted.fired
+    never = system.play(Tape(0), faults=[Strike("kill", "asker", "b", 4_000)])
+    assert (never.held, never.struck, never.fired) == (True, [], set())
+    with pytest.raises(ScenarioMisuse, match="no such process"):
+        system.play(Tape(0), faults=[Strike("kill", "nobody", "b", 1)])
+
+
+def test_two_kills_at_commits_of_one_broker_both_strike() -> None:
+    """One is not forgotten for the other."""
+    faults = [KillCommit("b", 5), KillCommit("b", 12)]
+    assert stormy.play(Tape(0), faults=faults).struck == faults

@@ -120,3 +120,21 @@ def test_a_crash_keeps_a_beginning_of_what_was_not_synced() -> None:
         disk = SimulatedDisk([commits[0]], commits[1:])
         disk.crash(survivors)
         assert list(disk.contents()[0]) == [1, 2, 3][: 1 + survivors]
+
+
+def test_of_a_torn_commit_nothing_is_there() -> None:
+    """Some of its rows are on the disk, and not its end: who loads drops it, and the next is written in its place."""
+    rows = [StoredRow(number, 2, b"x") for number in (2, 3)]
+    first, second = Commit(1, 1, [StoredRow(1, 1, b"x")], []), Commit(2, 3, rows, [1])
+    for parts in range(8):
+        disk = SimulatedDisk([first], [second])
+        disk.crash(0, parts)
+        torn = disk.torn
+        assert (torn is None) == (not parts)
+        if torn is not None:
+            assert len(torn.added) + len(torn.removed) == parts.bit_count()
+        disk.open()
+        assert [number for number, _ in disk.load(lambda data: data.decode()).values] == [1]
+        assert disk.torn is None
+        disk.commit(second)
+        assert list(disk.contents()[0]) == [2, 3]
