@@ -10,6 +10,7 @@ import click
 
 from relay.cli.simulated import Wanted, again, show_faults
 from relay.simulation.campaign import find_scenario
+from relay.simulation.difference import difference
 from relay.simulation.lineage import Run, Verdict, found, search
 from relay.simulation.tape_file import Taped, shrunk
 
@@ -47,7 +48,7 @@ def by_lineage(name: str, first: int, tapes: int, most: int, runs: int, wanted: 
     if wanted.makes_something:
         return again(scenario, name, verdict.seed, taped, wanted, "the run that was found")
     least, how = shrunk(name, scenario, taped)
-    show_faults(least, how)
+    show_faults(least, how, difference(scenario, least))
     bounds = f"{f' --from {first}' * bool(first)}{f' --seeds {tapes}' * (tapes > 1)}{f' --most {most}' * (most > 1)}"
     click.echo(f"\nsyndicate simulate {name} --lineage{bounds} --shrink --tape FILE")
     click.echo(f"syndicate simulate {name} --replay FILE")

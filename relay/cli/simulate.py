@@ -13,6 +13,7 @@ from relay.cli.aimed import by_lineage
 from relay.cli.exit_codes import SETTINGS, Command, fail
 from relay.cli.simulated import Wanted, replayed, show_faults
 from relay.simulation.campaign import Campaign, Report, examined, find_scenario
+from relay.simulation.difference import difference
 from relay.simulation.tape_file import Taped, shrunk
 from syndicate.errors import Escaped, ScenarioMisuse, SyndicateError
 from syndicate.explain.spacetime import FORMS
@@ -200,6 +201,6 @@ def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, 
         again = f"syndicate simulate {scenario} --replay {seed}{'' if policy == 'random' else f' --policy {policy}'}"
         if shrink and not campaign.strays:
             least, how = shrunk(scenario, target, Taped.of(scenario, outcome))
-            show_faults(least, how)
+            show_faults(least, how, difference(target, least))
             click.echo(f"\n{again} --shrink --tape FILE")
         click.echo(f"{'' if shrink and not campaign.strays else chr(10)}{again}")

@@ -7,10 +7,12 @@ import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
 
+import attrs
 import click
 from attrs import frozen
 
 from relay.simulation.campaign import find_scenario
+from relay.simulation.difference import Difference, difference
 from relay.simulation.faults import Fault
 from relay.simulation.scenario import Outcome, Scenario
 from relay.simulation.shown import Lanes, Recordings
@@ -70,15 +72,16 @@ def again(scenario: Scenario, name: str, seed: int, taped: Taped | None, wanted:
         now.write(wanted.tape)
     if wanted.test:
         _write_test(wanted.test, now.as_test())
+    told = difference(scenario, now) if wanted.shrink else None
     if wanted.as_json:
-        _show_json(now, outcome, how)
+        _show_json(now, outcome, how, told)
     elif wanted.test != "-":
         if lanes is not None and wanted.diagram is not None:
             click.echo(lanes.draw(wanted.diagram, wanted.last))
         else:
             click.echo("\n".join(outcome.history.lines()))
         if wanted.diagram in (None, "text"):
-            show_faults(now, how)
+            show_faults(now, how, told)
             click.echo(f"\nseed {seed}: {outcome.violation or 'everything held'} ({now.digest[:16]})")
     if not wanted.shrink and before is not None and before.digest != now.digest:
         click.echo(f"this is not the run of {what}, but another: programs, or this version, have changed", err=True)
@@ -86,14 +89,16 @@ def again(scenario: Scenario, name: str, seed: int, taped: Taped | None, wanted:
     return 0 if outcome.held else 1
 
 
-def show_faults(taped: Taped, how: str) -> None:
-    """The faults of a run in words, and how it was shrunk."""
+def show_faults(taped: Taped, how: str, told: Difference | None = None) -> None:
+    """The faults of a run in words, how it was shrunk, and how it differs from the nearest one that holds."""
     if how:
         click.echo(f"\nshrunk to {how}")
     elif taped.faults:
         click.echo("\nfaults")
     for fault in taped.faults:
         click.echo(f"  {fault}")
+    if told is not None:
+        click.echo(f"\n{told}")
 
 
 def _run(scenario: Scenario, seed: int, taped: Taped | None, wanted: Wanted, lanes: Lanes | None) -> Outcome:
@@ -132,11 +137,12 @@ def _write_test(where: str, text: str) -> None:
         raise TapeFileError(f"cannot write the test {path}: {e.strerror}") from None
 
 
-def _show_json(taped: Taped, outcome: Outcome, how: str) -> None:
+def _show_json(taped: Taped, outcome: Outcome, how: str, told: Difference | None) -> None:
     violation = outcome.violation
     broken = None if violation is None else {"kind": violation.kind, "name": violation.name, "text": violation.text}
     data: dict[str, object] = {"scenario": taped.scenario, "seed": taped.seed, "violation": broken}
     data |= {"digest": taped.digest, "faults": [str(each) for each in taped.faults]}
     if how:
         data["shrunk"] = how
+        data["nearest_that_holds"] = None if told is None else attrs.asdict(told)
     click.echo(json.dumps({**data, "history": outcome.history.lines()}))

@@ -26,6 +26,7 @@ from typing import Final
 
 import pytest
 
+from relay.simulation.difference import difference
 from relay.simulation.scenario import Outcome, Scenario, scenario
 from relay.simulation.tape_file import Taped, shrunk
 from syndicate.simulation.guard import guarded
@@ -86,7 +87,8 @@ class ScenarioItem(pytest.Item):
         first = Taped.of(f"{where}:{self.scenario.name}", self.scenario.run(seed, traced=True))
         least, how = shrunk(first.scenario, self.scenario, first)
         faults = "".join(f"\n  {fault}" for fault in least.faults)
-        return f"shrunk to {how}{faults}\n\n{least.as_test()}\n"
+        told = difference(self.scenario, least)
+        return f"shrunk to {how}{faults}\n\n{told or ''}\n\n{least.as_test()}\n"
 
     def _judge(self, outcome: Outcome, *, show: int, least: str = "") -> None:
         lines = outcome.history.lines()[-show:]
