@@ -44,7 +44,7 @@ PLAN = """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap check values console rules replay server aimed simulated simulate why
+        exit_codes keyboard target bench cap check values console rules replay server simulated aimed simulate why
     """,
     "relay.cli.rules": """
         program bloom_program running verb check explore live plot repl run trace verify why
@@ -58,7 +58,8 @@ INSIDE = {
         synced trail session link
     """,
     "relay.simulation": """
-        network process view trail faults sessions laws world scenario campaign tape_file shown lineage testing
+        network process view trail faults sessions laws world scenario campaign tape_file difference shown lineage
+        testing
     """,
     "relay.transport": """
         address lobby poller tls stream greeting origin secure sockets network stdio frames websocket dial listener
