@@ -152,6 +152,10 @@ class ServerMissing(SyndicateError, ImportError):
     """The ``server`` extra is not installed."""
 
 
+class TracingMissing(SyndicateError, ImportError):
+    """The ``trace`` extra is not installed."""
+
+
 class StateError(SyndicateError, OSError):
     """A state directory that cannot be used: another server has it, it cannot be written, it is a file."""
 

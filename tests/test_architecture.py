@@ -44,7 +44,8 @@ PLAN = """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap check values console rules replay server simulated aimed simulate why
+        exit_codes keyboard target bench cap check values console rules replay tracing server simulated aimed simulate
+        why
     """,
     "relay.cli.rules": """
         program bloom_program running verb check explore live plot repl run trace verify why

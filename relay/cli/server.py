@@ -14,11 +14,12 @@ import click
 
 from relay.cli.cap import cap
 from relay.cli.exit_codes import SETTINGS, fail, give_up_output, run_command, version_option
+from relay.cli.tracing import exported
 from relay.server.config import Config, configure, read_config
 from relay.server.service import Service
 from relay.server.units import DOCKERFILE, SYSTEMD, example
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
-from syndicate.errors import ConfigError, RecordingError
+from syndicate.errors import AddressError, ConfigError, RecordingError, TracingMissing
 from syndicate.introspect import written
 from syndicate.log import configure as configure_log
 from syndicate.log import logger
@@ -58,6 +59,16 @@ Examples:
 @click.option(
     "--chronicle-every", type=click.IntRange(1), default=1, metavar="N", help="Follow one in N packets.  Default: 1"
 )
+@click.option(
+    "--trace", metavar="WHERE", help="Spans for OpenTelemetry: http://HOST:PORT of a collector (OTLP), or a new file."
+)
+@click.option(
+    "--trace-every",
+    type=click.IntRange(1),
+    default=100,
+    metavar="N",
+    help="Of what no client follows, follow one in N packets.  Default: 100",
+)
 @click.option("--drain", metavar="SECONDS", type=float, help="What a stop may take.  Default: 10")
 @click.option("--log-format", type=click.Choice(["auto", "json"]), help="auto (default): JSON unless on a terminal.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="Default: info")
@@ -70,6 +81,8 @@ def server_main(
     log_level: str | None,
     chronicle: str | None,
     chronicle_every: int,
+    trace: str | None,
+    trace_every: int,
     **flags: object,
 ) -> None:
     """Serve a dataspace to other programs, until SIGTERM or Ctrl-C.
@@ -92,12 +105,16 @@ def server_main(
     configure_log(settings.log.format, settings.log.level)
     to_stderr = any(listening.address.scheme == "stdio" for listening in settings.listen)
     service = Service(settings, announce=partial(_announce, to_stderr), reread=read)
+    if chronicle is not None and trace is not None:
+        raise click.UsageError("--chronicle and --trace both follow what happens: leave one of them out")
     with ExitStack() as after:
-        if chronicle is not None:
-            try:
+        try:
+            if chronicle is not None:
                 after.enter_context(written(chronicle, process="server", every=chronicle_every))
-            except RecordingError as e:
-                fail(_PROGRAM, e)
+            if trace is not None:
+                after.enter_context(exported(trace, _PROGRAM, every=trace_every))
+        except (RecordingError, TracingMissing, AddressError) as e:
+            fail(_PROGRAM, e)
         run_command(_PROGRAM, debug, service)
 
 

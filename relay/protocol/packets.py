@@ -54,6 +54,9 @@ FOLLOWED: Final = Symbol("followed")
 connects, as its first packet, and in answer by who was connected to, if that follows as well; by none that does not.
 """
 
+TRACE: Final = Symbol("trace")
+"""``<trace "00-TRACE-SPAN-01" turns>``, an extension, on the same condition: which trace the next Turn belongs to."""
+
 CAUSE: Final = Symbol("cause")
 """``<cause [process actor step place] ...>``, an extension, once both have said :data:`FOLLOWED`: what led to the next
 Turn of the sender, the last step first.
@@ -121,6 +124,23 @@ def rhythm(packet: Extension) -> tuple[float, float] | None:
     form = packet.form
     if form[0] is LIVENESS and len(form) == 3 and all(type(time) is int and 0 < time < 1 << 40 for time in form[1:]):
         return form[1] / 1000, form[2] / 1000
+    return None
+
+
+def traced(parent: str, left: int) -> Extension:
+    """The packet that says which trace the next Turn belongs to: its ``traceparent``, and how many turns it may reach.
+
+    >>> trace_of(traced("00-..", 9)), trace_of(liveness(10, 1))
+    (('00-..', 9), None)
+    """
+    return Extension((TRACE, parent, left))
+
+
+def trace_of(packet: Extension) -> tuple[str, int] | None:
+    """What :func:`traced` was given; None for any other extension, and for what is none."""
+    form = packet.form
+    if form[0] is TRACE and len(form) == 3 and type(form[1]) is str and len(form[1]) < _LONG and type(form[2]) is int:
+        return form[1], form[2]
     return None
 
 

@@ -2,7 +2,8 @@
 
 Who connects and has a chronicle offers that with its first packet; who was connected to, and has one, agrees.  From
 then on each Turn goes behind a packet that names the steps which led to it, at most 16, here and before.  Where one
-side follows nothing, no byte is different.
+side follows nothing, no byte is different.  Who follows by spans says the same first, and then, before a Turn that
+belongs to a trace, a packet with its ``traceparent`` (W3C Trace Context).
 
 Source: ``docs/design/introspect.md``, "Across the relay".
 """
@@ -11,20 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relay.protocol.packets import FOLLOWED, Extension, Hop, cause, hops_of
+from relay.protocol.packets import FOLLOWED, Extension, Hop, cause, hops_of, trace_of, traced
 from syndicate.actors.system import System
 
 
 class Trail:
     """That of a session of *system*; *say* sends a packet.  ``agreed``: both sides follow."""
 
-    __slots__ = ("_hops", "_say", "_system", "agreed")
+    __slots__ = ("_hops", "_say", "_system", "_trace", "agreed")
 
     def __init__(self, system: System, say: Callable[[Extension], object]) -> None:
         self.agreed = False
         self._system = system
         self._say = say
         self._hops: tuple[Hop, ...] = ()
+        self._trace: tuple[str, int] | None = None
 
     def offer(self) -> Extension | None:
         """The first packet of who connects, if it follows."""
@@ -38,6 +40,8 @@ class Trail:
             self.agreed = True
         elif self.agreed and (hops := hops_of(packet)) is not None:
             self._hops = hops
+        elif self.agreed and (trace := trace_of(packet)) is not None:
+            self._trace = trace
 
     def leave(self) -> None:
         """A Turn is about to be encoded."""
@@ -45,10 +49,12 @@ class Trail:
         hops = () if chronicle is None else chronicle.path(chronicle.here())
         if hops:
             self._say(cause(hops))
+        elif chronicle is not None and (trace := chronicle.carried()) is not None:
+            self._say(traced(*trace))
 
     def arrive(self) -> None:
         """What a Turn of the peer's says is about to be done."""
         chronicle = self._system.chronicle
         if chronicle is not None:
-            chronicle.packet(self._hops)
-        self._hops = ()
+            chronicle.packet(self._hops, self._trace)
+        self._hops, self._trace = (), None

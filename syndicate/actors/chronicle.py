@@ -34,7 +34,7 @@ Source: Sigelman et al. 2010 (sampling at the root); Buneman et al. 2001; ``docs
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextvars import ContextVar
 from functools import partial
 from itertools import islice
@@ -143,6 +143,11 @@ class Chronicle:
         self._outer: Callable[[Turn, list[Event]], None] | None = None
         system.chronicle = self
 
+    @property
+    def only(self) -> Container[int] | None:
+        """What alone is followed: of samples, those; else everything, which is None."""
+        return self.batches if self.every > 1 else None
+
     def end(self) -> None:
         """Follow no more; what is there can still be read."""
         if self._system.chronicle is self:
@@ -227,7 +232,10 @@ class Chronicle:
 
     # ------------------------------------------------------------------------------------------------ within a turn
 
-    def packet(self, hops: tuple[Hop, ...]) -> None:
+    def carried(self) -> None:
+        """Nothing of a trace: steps are told by :meth:`path`."""
+
+    def packet(self, hops: tuple[Hop, ...], trace: tuple[str, int] | None = None) -> None:
         """What follows in this step was said by a peer, in a packet that was caused by *hops*."""
         before = self._now
         if before is not None and self._system.chronicle is self:

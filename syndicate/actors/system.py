@@ -67,11 +67,10 @@ class Follower(Protocol):
     """What follows each turn, step by step: :class:`~syndicate.actors.chronicle.Chronicle`, where each is explained."""
 
     turns: int
-    every: int
 
     @property
-    def batches(self) -> Container[int]:
-        """The identities of batches that wait in the queue and are to be followed."""
+    def only(self) -> Container[int] | None:
+        """The identities of batches that wait in the queue and alone are to be followed; None if all are."""
 
     def take(self, actor: Actor, turn: Turn, events: list[Event]) -> None:
         """Let *actor* take its turn."""
@@ -97,8 +96,11 @@ class Follower(Protocol):
     def path(self, causes: Sequence[int]) -> tuple[Hop, ...]:
         """What led to these steps."""
 
-    def packet(self, hops: tuple[Hop, ...]) -> None:
-        """What follows in this turn was caused elsewhere."""
+    def packet(self, hops: tuple[Hop, ...], trace: tuple[str, int] | None = None) -> None:
+        """What follows in this turn was caused elsewhere: by steps, or by what :meth:`carried` has said there."""
+
+    def carried(self) -> tuple[str, int] | None:
+        """What to tell a peer of the trace that this turn belongs to, and how far that may go; None if nothing."""
 
 
 class System:
@@ -399,7 +401,7 @@ class System:
         if self.lanes or self._outdated or (self.meter is not None and self.meter.weight):
             return -1, None
         if self.chronicle is not None:
-            return -1, self.chronicle.batches if self.chronicle.every > 1 else None
+            return -1, self.chronicle.only
         return LARGE, None
 
     def _take_aside(self, actor: Actor, events: list[Event]) -> int:
