@@ -103,7 +103,7 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
-        leads story why why_not survey owners memory rules_at_work tail questions
+        leads story spans why why_not survey owners memory rules_at_work tail questions
     """,
     "syndicate.lattice": """
         lattice table delta extremum product sets fold map clock laws
