@@ -46,7 +46,6 @@ INSIDE = {
     "relay.cli": """
         exit_codes keyboard target bench cap check values console rules replay tracing server simulated aimed simulate
         why
-        why
     """,
     "relay.cli.rules": """
         program bloom_program running verb check explore live plot repl run trace verify why
