@@ -98,7 +98,7 @@ INSIDE = {
         columnar loop columns local contents profile snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
-        arrangement ranking context bilinear distinct groups linear nested traces
+        arrangement ranking context bilinear groups elements nested traces
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """

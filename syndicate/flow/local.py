@@ -395,7 +395,11 @@ class LocalEngine(Engine):
             self.undo.append((upserts.write, saved))
             upserts.write(entries)
             return batch
-        rows = change if type(change) is dict else delta_of(change, f"the source {name!r}").batch
+        rows = (
+            change if type(change) is dict
+            else change.batch if type(change) is ZSet
+            else delta_of(change, f"the source {name!r}").batch
+        )  # fmt: skip
         if name in self._unique:
             change = rows = self._changed(name, batch_of(rows) if rows is change else rows)
         if len(rows) >= LARGE_CHANGE and (table := self._as_table(name, rows)) is not None:

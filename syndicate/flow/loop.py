@@ -37,8 +37,7 @@ from syndicate.flow.element import Batch, Element, Key, Mixed, MixedRows, Rows, 
 from syndicate.flow.node import Netlist, Node, Port, restless
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.context import Cell, Step
-from syndicate.flow.operators.distinct import paired, unpaired
-from syndicate.flow.operators.linear import added_rows
+from syndicate.flow.operators.elements import added_rows, paired, unpaired
 from syndicate.flow.scope import STATIC, Engine, Scope
 from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
 from syndicate.flow.zset import Time

@@ -220,8 +220,11 @@ class Scope(Context):
                 self.closing.append(taker)
             else:
                 self.engine.commits.append(taker)
+        dirty = self.dirty
         for reader in self.readers[slot]:
-            self.mark(reader)
+            if not dirty[reader]:
+                dirty[reader] = 1
+                heappush(self.queue, reader)
 
     def run(self) -> None:
         """Run what is marked, in order."""

@@ -33,21 +33,12 @@ def take_back(log: Log, start: int = 0) -> None:
 def note(log: Log, table: dict[Key, Element], keys: Collection[Key]) -> list[Element]:
     """Note what a table has of some keys, and answer it; None for what it has not."""
     olds = list(map(table.get, keys))
-    log.append((_put_back, (table, keys, olds)))
+    log.append((put_back, (table, keys, olds)))
     return olds
 
 
-def note_as_read(log: Log, table: dict[Key, Element], keys: Collection[Key]) -> Callable[[Element], None]:
-    """Note what a table has of some keys one after the other: call what it answers with each, before that is changed.
-
-    For many keys this is faster than :func:`note`, which goes to the whole table once more.
-    """
-    olds: list[Element] = []
-    log.append((_put_back, (table, keys, olds)))
-    return olds.append
-
-
-def _put_back(what: tuple[dict[Key, Element], Iterable[Key], list[Element]]) -> None:
+def put_back(what: tuple[dict[Key, Element], Iterable[Key], list[Element]]) -> None:
+    """Let a table have of some keys what it had; of those behind the last old value nothing was changed."""
     table, keys, olds = what
     for key, old in zip(keys, olds, strict=False):  # those that were noted
         if old is None:
@@ -91,5 +82,5 @@ def _regroup(what: tuple[dict[Key, Element], list[tuple[Key, Element, dict[Key, 
         if group is None:
             groups.pop(key, None)
         else:
-            _put_back((group, change, olds))
+            put_back((group, change, olds))
             groups[key] = group

@@ -292,9 +292,9 @@ class Agent(Receiver):
             contents = self.runtime.states[name].contents
             if not isinstance(contents, Merged):
                 Contents(name, contents.columns, contents.keys).checked(rows)
-        for one, _ in self.runtime.sending.senders:
-            location = declaration_of(one).location
-            for row, weight in sent.get(f"{one.tabname} <~", NOTHING).items():
+        for one, name, declared, _ in self.runtime.sending.senders:
+            location = declared.location
+            for row, weight in sent.get(f"{name} <~", NOTHING).items():
                 if weight > 0 and location is not None and not self._is_own(natural(row)[location]):
                     try:
                         form_of(natural(row))

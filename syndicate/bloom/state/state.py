@@ -311,10 +311,6 @@ class DeferredRows:
     new: dict[Key, None] = field(factory=dict)
     gone: dict[Key, None] = field(factory=dict)
 
-    def moved(self) -> bool:
-        """Whether it changed in the last tick."""
-        return bool(self.new or self.gone)
-
     def commit(self, delta: Mapping[Key, int]) -> None:
         """Take in a change."""
         if not delta:
@@ -366,9 +362,12 @@ class TableState:
             or self.doomed
             or self.leaving
             or self.restored
-            or self.next.moved()
-            or self.replacing.moved()
-            or self.never.moved()
+            or self.next.new
+            or self.next.gone
+            or self.replacing.new
+            or self.replacing.gone
+            or self.never.new
+            or self.never.gone
             or (self.replacing.rows and isinstance(self.contents, Merged))
         )
 
@@ -479,7 +478,7 @@ class ScratchState:
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""
-        return not (self.inserted or self.given or self.next.moved())
+        return not (self.inserted or self.given or self.next.new or self.next.gone)
 
     def prepare(self) -> Delta:
         """What to tell the circuit."""

@@ -27,7 +27,7 @@ from attrs import define, field
 from syndicate import plan
 from syndicate.bloom.block import Unmade
 from syndicate.bloom.collection import Collection, taken_rows
-from syndicate.bloom.declaration import SENT, TABLES, Kind, Namespace, Row, Rule, fitted_all, here
+from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, Namespace, Row, Rule, fitted_all, here
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.state.inbox import Filter, FollowingState, Inbox, Noted, outside
 from syndicate.bloom.state.state import CellState, Contents, RowState, ScratchState, SentState, State, TableState
@@ -58,17 +58,21 @@ class Sending:
         """*send* takes rows of channels until another is set; *write* takes lines of terminals."""
         self.send, self.write = send, write
         self.sent: list[tuple[Value, str, tuple[Value, ...]]] = []
-        self.senders: list[tuple[Collection, SentState]] = []
+        self.senders: list[tuple[Collection, str, Declaration, SentState]] = []
+        """What sends: a collection, its name, declaration and state."""
 
     def of(self, collections: Iterable[Collection], states: Mapping[str, State]) -> None:
         """Send what these collections send."""
-        self.senders = [(one, held) for one in collections if isinstance(held := states[one.tabname], SentState)]
+        self.senders = [
+            (one, one.tabname, declaration_of(one), held)
+            for one in collections
+            if isinstance(held := states[one.tabname], SentState)
+        ]
 
     def post(self) -> None:
         """Let the rows of a tick go out."""
-        for one, state in self.senders:
-            name, declared = one.tabname, declaration_of(one)
-            for row in state.outgoing():
+        for _, name, declared, state in self.senders:
+            for row in state.outgoing() if state.posted or state.sending.rows else ():
                 if declared.kind is Kind.CHANNEL:
                     assert declared.location is not None
                     self.send(natural(row)[declared.location], name, natural(row))
@@ -79,7 +83,8 @@ class Sending:
 
     def channel(self, name: Value) -> Collection | None:
         """The channel of a name that somebody has sent."""
-        return next((one for one, _ in self.senders if one.tabname == name and kind_of(one) is Kind.CHANNEL), None)
+        channels = (one for one, own, declared, _ in self.senders if own == name and declared.kind is Kind.CHANNEL)
+        return next(channels, None)
 
 
 # -------------------------------------------------------------------------------------------------------------- runtime
@@ -356,7 +361,7 @@ class Runtime:
             raise IllegalRule(f"{here()}: tick() within a tick: use a callback, or tick afterwards")
         for _ in range(len(self.todo)):
             self.todo.pop(0)()
-        self.arrived = self.inbox.taken()
+        self.arrived = self.inbox.taken() if self.inbox.rows else {}
         for name, rows in self.arrived.items():
             state = self.row_state(name)
             getattr(state, state.inlet).update(rows)

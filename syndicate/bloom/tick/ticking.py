@@ -89,7 +89,7 @@ class Ticking:
         self.changes: Mapping[str, Mapping[Value, int]] = {}
         self.began = self.broken = False
         self.noticed: dict[str, frozenset[str]] = {}
-        self.inspect: Inspect = lambda changes, out: None
+        self.inspect: Inspect | None = None
         """Told what changed, and what is deferred and sent, before a tick is taken for done: it may raise."""
         self._wire(wiring, states)
 
@@ -97,6 +97,7 @@ class Ticking:
         self.wiring = wiring
         self.circuit: Circuit | None = None if wiring.circuit is None else wiring.circuit.circuit
         self.close()
+        self.run: Callable[[dict[str, ZSet]], Mapping[str, ZSet]] | None = None  # the circuit, at its first step
         if self.engine is not None and self.circuit is not None:
             self.runner = self.engine(self.circuit)
         self.states = dict(states)
@@ -216,7 +217,8 @@ class Ticking:
             told_of: Mapping[str, Mapping[Value, int]] = changes
             if fixpoint is not None:
                 told_of = Changes({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
-            self.inspect(told_of, out)
+            if self.inspect is not None:
+                self.inspect(told_of, out)
             if self.store is not None and (kept := self._kept(changes)):
                 self.store.write(kept)
         except Exception:
@@ -284,28 +286,25 @@ class Ticking:
             if self.fixpoint is not None:
                 self.fixpoint.told(found)
             for name, delta in found.items():
-                out[name] = plus(out.get(name, {}), delta)
-            deltas = self._lost(out)
-            for name, rows in deltas.items():
-                fed[name] = {**fed.get(name, {}), **rows}
+                out[name] = plus(out[name], delta) if name in out else delta
+            lost: dict[str, Delta] = {}
+            for name, state in self.sunk.items():
+                if name in out and isinstance(state, TableState) and (rows := state.lost(out[name])):
+                    lost[name] = dict.fromkeys(rows, 1)
+                    fed[name] = {**fed.get(name, {}), **lost[name]}
+            deltas = lost
         return out
 
     @staticmethod
     def _sum(one: Mapping[str, Delta], other: Mapping[str, Delta]) -> dict[str, Delta]:
         return {name: plus(one.get(name, {}), other.get(name, {})) for name in {**one, **other}}
 
-    def _lost(self, out: Mapping[str, Delta]) -> dict[str, Delta]:
-        return {
-            name: dict.fromkeys(rows, 1)
-            for name, state in self.sunk.items()
-            if isinstance(state, TableState) and name in out and (rows := state.lost(out[name]))
-        }
-
     def _step(self, deltas: Mapping[str, Delta], told: list[Mapping[str, Delta]]) -> dict[str, Delta]:
         if self.circuit is None:
             return {}
         try:
-            out = self._run(self.circuit, {name: zset(delta) for name, delta in deltas.items()})
+            run = self.run or self._begin(self.circuit)
+            out = run({name: zset(delta) for name, delta in deltas.items()})
         except StepFailed as error:
             cause = error.__cause__
             if isinstance(cause, (RuleFailed, RowMisfit, IllegalRule, LatticeFound, LatticeAsKey)):
@@ -318,7 +317,7 @@ class Ticking:
             where = str(error) if rule is None else f"{rule.origin}: {rule.head}: {error.reason}"
             raise RowMisfit(f"{where} The tick did not happen") from error
         told.append(deltas)
-        return {name: change.batch for name, change in out.items() if len(change)}
+        return {name: change.batch for name, change in out.items() if change.batch}
 
     def _rule(self, label: str) -> Rule | None:
         """The rule that a node of the circuit belongs to."""
@@ -350,10 +349,14 @@ class Ticking:
             relations=names,
         )
 
-    def _run(self, circuit: Circuit, deltas: dict[str, ZSet]) -> Mapping[str, ZSet]:
-        if self.runner is None:
-            return circuit.step(deltas)
-        return {name: change.to_zset() for name, change in self.runner.step(deltas).items()}
+    def _begin(self, circuit: Circuit) -> Callable[[dict[str, ZSet]], Mapping[str, ZSet]]:
+        """What steps the circuit, from its first step on."""
+        runner = self.runner
+        if runner is None:
+            self.run = circuit.engine.step
+        else:
+            self.run = lambda deltas: {name: change.to_zset() for name, change in runner.step(deltas).items()}
+        return self.run
 
     def close(self) -> None:
         """Let the engine go."""
@@ -368,7 +371,8 @@ class Ticking:
             back = self._sum(back, deltas)
         try:
             if self.circuit is not None and back:
-                self._run(self.circuit, {name: -zset(delta) for name, delta in back.items()})
+                run = self.run or self._begin(self.circuit)
+                run({name: -zset(delta) for name, delta in back.items()})
         except BaseException:  # such as a function that no longer gives what it gave
             self.broken = True
             raise
@@ -379,4 +383,4 @@ class Ticking:
 
 def zset(delta: Delta) -> ZSet:
     """A change for the circuit."""
-    return ZSet.adopt(Mixed(delta) if any(type(row) is Typed for row in delta) else dict(delta))
+    return ZSet.adopt(Mixed(delta) if Typed in map(type, delta) else dict(delta))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from syndicate.flow.node import Carries, Node
-from syndicate.flow.operators import bilinear, distinct, groups, linear, nested, traces
+from syndicate.flow.operators import bilinear, elements, groups, nested, traces
 from syndicate.flow.operators.context import Context, Step
 
 Maker: TypeAlias = Callable[[Context, Node], Step]
@@ -20,12 +20,12 @@ Maker: TypeAlias = Callable[[Context, Node], Step]
 def make_distinct(scope: Context, node: Node) -> Step:
     """``distinct``, incremental: of a flat stream, in a monotone loop, or in any other."""
     if scope.is_flat(node.inputs[0]):
-        step = distinct.make_flat_distinct(scope, node)
+        step = elements.make_flat_distinct(scope, node)
     elif scope.depth == 1 and scope.properties.is_monotone(node) and scope.properties.is_steady():
-        step = distinct.make_monotone_distinct(scope, node)
+        step = elements.make_monotone_distinct(scope, node)
     else:
         step = nested.make_nested_distinct(scope, node)
-    return step if node.carries[0] is Carries.ZSET else lambda: distinct.unpaired(step())
+    return step if node.carries[0] is Carries.ZSET else lambda: elements.unpaired(step())
 
 
 def make_aggregate(scope: Context, node: Node) -> Step:
@@ -35,24 +35,24 @@ def make_aggregate(scope: Context, node: Node) -> Step:
 
 
 MAKERS: Final[dict[str, Maker]] = {
-    "map": linear.make_map,
-    "filter": linear.make_filter,
-    "flat_map": linear.make_flat_map,
-    "index_with": linear.make_index_with,
-    "negate": linear.make_negate,
-    "plus": linear.make_plus,
-    "minus": linear.make_minus,
-    "inspect": linear.make_inspect,
-    "pairs": linear.make_pairs,
-    "keys": linear.make_keys,
-    "values": linear.make_values,
-    "forward": linear.make_forward,
+    "map": elements.make_map,
+    "filter": elements.make_filter,
+    "flat_map": elements.make_flat_map,
+    "index_with": elements.make_index_with,
+    "negate": elements.make_negate,
+    "plus": elements.make_plus,
+    "minus": elements.make_minus,
+    "inspect": elements.make_inspect,
+    "pairs": elements.make_pairs,
+    "keys": elements.make_keys,
+    "values": elements.make_values,
+    "forward": elements.make_forward,
     "join": bilinear.make_join,
     "join_stream": bilinear.make_join_stream,
     "join_trace": bilinear.make_join_trace,
     "distinct": make_distinct,
-    "distinct_stream": distinct.make_distinct_stream,
-    "distinct_incremental": distinct.make_distinct_incremental,
+    "distinct_stream": elements.make_distinct_stream,
+    "distinct_incremental": elements.make_distinct_incremental,
     "distinct_trace": traces.make_distinct_trace,
     "aggregate": make_aggregate,
     "aggregate_stream": groups.make_aggregate_stream,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from syndicate.flow.element import Key, Mixed, Rows, add_up, key_of, meet, mixed, natural, negated, plus
 from syndicate.flow.node import Carries, Node
 from syndicate.flow.operators.arrangement import meet_rows
-from syndicate.flow.operators.distinct import paired, unpaired, whole
+from syndicate.flow.operators.elements import paired, unpaired, whole
 from syndicate.flow.operators.nested import change_of_set, corners
 from syndicate.flow.trace import NO_VALUE, Times, Trace
 from syndicate.flow.undo import Log
