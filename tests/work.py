@@ -9,10 +9,15 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any, Final
 
 PATIENCE: Final = 840.0
 """Seconds to wait for what must come: a little less than the suite's own limit for a test, so that it says for what."""
+
+SYNDICATE: Final = Path(__file__).parents[1] / "syndicate"
+COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 def calls(fn: Callable[[], object]) -> int:
@@ -30,6 +35,28 @@ def calls(fn: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+def entered(fn: Callable[[], object]) -> dict[str, set[str]]:
+    """The files of `syndicate/` that *fn* enters, and of each the functions: a comprehension is a line of one."""
+    codes: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call":
+            codes.add(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        fn()
+    finally:
+        sys.setprofile(before)
+    files: dict[str, set[str]] = {}
+    for code in codes:
+        path = Path(code.co_filename)
+        if path.is_relative_to(SYNDICATE) and code.co_name not in COMPREHENSIONS:
+            files.setdefault(str(path.relative_to(SYNDICATE)), set()).add(code.co_qualname)
+    return files
 
 
 def lines(fn: Callable[[], object]) -> int:

@@ -227,9 +227,11 @@ class Bloom(Running, metaclass=ProgramClass):
         self._instance = Instance(runtime)
         self._declare(None)
         self._collect()
-        runtime.wire(self.collections(), self._instance.own.values())
+        runtime.wire(self._instance.collections(), self._instance.own.values())
         written = {"inputs": inputs, "messages": messages, "outputs": outputs, "sends": sends}
-        ports = check_ports(self._instance, ds, written)
+        ports: dict[str, dict[str, Value]] = {what: {} for what in written}
+        if any(written.values()):
+            ports = check_ports(self._instance, ds, written)
         runtime.open(state, ports["inputs"])
         try:
             if record is not None:
@@ -296,7 +298,7 @@ class Bloom(Running, metaclass=ProgramClass):
         start = len(rules)
         self._blocks = override = InterfaceOverride(self, self._instance)
         self._run_blocks(override)
-        if override.split():
+        if override.found and override.split():
             del rules[start:]
             self._run_blocks(override)
 
@@ -309,7 +311,7 @@ class Bloom(Running, metaclass=ProgramClass):
                     "another name"
                 )
             runtime.block = f"{self._instance.prefix}{name}"
-            runtime.collecting, runtime.note = True, override.note
+            runtime.collecting, runtime.note = True, override.note if override.levels else None
             try:
                 with placing(), watching():
                     override.run(definer(type(self), name), getattr(self, name))
@@ -369,7 +371,8 @@ class Bloom(Running, metaclass=ProgramClass):
         waits still does; :meth:`discard` drops what came from outside.  Where the program runs, it ends by that.
         """
         self._instance.check_root("tick")
-        runtime, agent = self._instance.runtime, self._agent
+        runtime = self._instance.runtime
+        agent = None if runtime.agent is None else self._agent
         for _ in range(times):
             if agent is not None:
                 agent.call(lambda: None, what="tick", tick=True)

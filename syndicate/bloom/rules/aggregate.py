@@ -19,7 +19,7 @@ Source: Bud; ``docs/design/bloom.md``, "Methods of rows" and "Rows and keys".
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from inspect import isfunction
 
@@ -28,7 +28,7 @@ from attrs import evolve, frozen
 from syndicate import plan
 from syndicate.bloom.declaration import Names, is_row, plain, row_type
 from syndicate.bloom.rules.function import failure, takes
-from syndicate.bloom.rules.symbols import Column, Factor, Side, attribute
+from syndicate.bloom.rules.symbols import Column, Factor, Side, attribute, distinct_names, over
 from syndicate.errors import IllegalRule, RowMisfit
 from syndicate.flow import aggregates
 from syndicate.flow.aggregates import Aggregate
@@ -189,28 +189,6 @@ def custom(
 
 
 Refs = Sequence[Column | str] | None
-
-
-def distinct_names(names: Iterable[str]) -> Names:
-    """The names, those that were there before with a number.
-
-    >>> distinct_names(["a", "b", "a", "a"])
-    ('a', 'b', 'a_1', 'a_2')
-    """
-    result: list[str] = []
-    for name in names:
-        number, new = 0, name
-        while new in result:
-            number += 1
-            new = f"{name}_{number}"
-        result.append(new)
-    return tuple(result)
-
-
-def over(rows: plan.Expression, columns: Names, attributes: Names, name: str) -> Factor:
-    """Rows with columns of their own."""
-    side = Side(None, name, columns, attributes)
-    return Factor(rows, (evolve(side, owner=side),))
 
 
 def grouped(factor: Factor, keys: Refs, aggregates: Sequence[object], site: str) -> Factor:

@@ -23,7 +23,7 @@ from syndicate import plan
 from syndicate.bloom.declaration import Names, fitted_all, here, is_row, plain
 from syndicate.bloom.rules import aggregate
 from syndicate.bloom.rules.abstract_value import bound, mentioning
-from syndicate.bloom.rules.aggregate import Refs, chosen, distinct_names, grouped, nested, over, reduced, with_index
+from syndicate.bloom.rules.aggregate import Refs, chosen, grouped, nested, reduced, with_index
 from syndicate.bloom.rules.function import (
     Attribute,
     Bare,
@@ -39,7 +39,7 @@ from syndicate.bloom.rules.function import (
     takes,
 )
 from syndicate.bloom.rules.reading import followed
-from syndicate.bloom.rules.symbols import Column, Factor, Head, Marked, Refusing, Side, astray
+from syndicate.bloom.rules.symbols import Column, Factor, Head, Marked, Refusing, Side, astray, distinct_names, over
 from syndicate.bloom.rules.term import VALUE, Cell, RightSide, Rows, Term, TermExpression, conversions, plan_of
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count

@@ -547,3 +547,25 @@ def positional(left: Factor, right: Factor, site: str) -> list[Pair]:
 
 def _shared(ours: plan.Expression, theirs: plan.Expression) -> plan.Expression:
     return plan.Projection(theirs, [name for name in theirs.heading if name in ours.heading])
+
+
+def distinct_names(names: Iterable[str]) -> Names:
+    """The names, those that were there before with a number.
+
+    >>> distinct_names(["a", "b", "a", "a"])
+    ('a', 'b', 'a_1', 'a_2')
+    """
+    result: list[str] = []
+    for name in names:
+        number, new = 0, name
+        while new in result:
+            number += 1
+            new = f"{name}_{number}"
+        result.append(new)
+    return tuple(result)
+
+
+def over(rows: plan.Expression, columns: Names, attributes: Names, name: str) -> Factor:
+    """Rows with columns of their own."""
+    side = Side(None, name, columns, attributes)
+    return Factor(rows, (evolve(side, owner=side),))

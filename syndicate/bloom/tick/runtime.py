@@ -132,7 +132,7 @@ class Runtime:
         self.semi_naive, self.make_engine = semi_naive, engine
         self.collecting = False
         self.block = ""
-        self.note: Callable[[Head, plan.Expression], None] = lambda head, body: None
+        self.note: Callable[[Head, plan.Expression], None] | None = None
         """Told of each rule that is recorded."""
         self.rules: list[Rule] = []
         self.merged: Mapping[str, frozenset[str]] = {}
@@ -167,7 +167,8 @@ class Runtime:
 
     def record(self, head: Head, op: str, body: plan.Expression, site: str) -> Rule:
         """Have one more rule, of the block that is run."""
-        self.note(head, body)
+        if self.note is not None:
+            self.note(head, body)
         self.rules.append(Rule(head.tabname, op, body, site, self.block, len(self.rules) + 1))
         return self.rules[-1]
 

@@ -54,7 +54,7 @@ from syndicate.bloom.tick.lattice_term import Body, body_of
 from syndicate.errors import BloomDeclaration, LatticeAsKey, Unstratifiable
 from syndicate.graph import reached
 from syndicate.lattice.lattice import Lattice, holds_lattice
-from syndicate.plan.algebra import with_parts
+from syndicate.plan.algebra import walk, with_parts
 from syndicate.plan.rules import ColumnValue, Growth
 
 # ------------------------------------------------------------------------------------------------------------- ordering
@@ -419,16 +419,19 @@ def wired(
     *merged* are the collections that are known to hold lattice values, with the columns that do.
     """
     every: list[Head] = list(collections)
+    rules = list(rules)
     known = {one.tabname: one for one in every if one.cols or kind_of(one) is not Kind.TEMP}
     _check_definitions(rules)
     cells = frozenset(one.tabname for one in every if kind_of(one) is Kind.LATTICE)
     named = {name: dict(declaration_of(one).lattices) for name, one in known.items() if name not in cells}
-    ordering = Ordering(
-        known_columns(every, merged or {}), {one.tabname: one for one in every if isinstance(one, Term)}
-    )
-    ordering.infer(rules)
-    rules = [ordering.ordered(rule) for rule in rules]
-    held = ordering.spread(rules, {name: key_count(one) for name, one in known.items()})
+    held: Mapping[str, frozenset[str]] = {}
+    if merged or cells or any(named.values()) or not all(moves_only(rule.body) for rule in rules):
+        ordering = Ordering(
+            known_columns(every, merged or {}), {one.tabname: one for one in every if isinstance(one, Term)}
+        )
+        ordering.infer(rules)
+        rules = [ordering.ordered(rule) for rule in rules]
+        held = ordering.spread(rules, {name: key_count(one) for name, one in known.items()})
     rules_ = [CircuitRule(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
     if not is_partitioned(every, rules, held):
         program, sinks = _program(known, rules_)
@@ -444,6 +447,21 @@ def wired(
     wiring = _wiring(program, own, known, [*partition.circuit_rules, *parts], sinks, partition)
     wiring.lattices, wiring.rules = named, rules
     return wiring
+
+
+def moves_only(body: plan.Expression) -> bool:
+    """Whether a rule moves rows, and makes no value: where no lattice comes in, none comes out."""
+    return all(
+        isinstance(part, (plan.Relation, plan.Rename, plan.NaturalJoin, plan.Union))
+        or (
+            isinstance(part, plan.Projection)
+            and all(
+                isinstance(scalar, plan.Attr) or (isinstance(scalar, plan.Const) and not holds_lattice(scalar.value))
+                for _, scalar in part.columns
+            )
+        )
+        for part in walk(body)
+    )
 
 
 def _program(
