@@ -4,7 +4,7 @@ In the *short* form, which all else works on, a rule has a kind, and its body na
 In the *explicit* form each atom has a time, related by ``successor``, ``time`` and ``after``, and an asynchronous rule
 chooses one:
 
->>> from syndicate.dedalus.parse import parse
+>>> from syndicate.dedalus.ast import text_of; from syndicate.dedalus.parse import parse
 >>> statements = parse("persist[p, 1]; r(A)@async :- e(A); q(T)@later :- s(T); n(count<X>)@next :- p(X);")
 >>> print(text_of(explicit(core(statements))), end="")
 p(X1)@S :- p(X1)@T, successor(T, S);
@@ -22,7 +22,7 @@ The relations of the clock as data: ``successor``, ``time`` and ``after`` in bod
 They are infinite, and so are not stored but computed: the successor of what is bound is one more, what it succeeds one
 less.  A value that is no time, as text or a fraction, is in none of them.
 
->>> from syndicate.dedalus.parse import parse
+>>> from syndicate.dedalus.ast import text_of; from syndicate.dedalus.parse import parse
 >>> (rule,) = parse("next_of(X, N) :- seq(X), successor(X, N);")
 >>> print(with_numbers(rule))
 next_of(X, X + 1) :- X < "", X % 1 == 0, seq(X);
@@ -39,7 +39,7 @@ into the future passes at once.  So its consumers see what ``@later`` lets them 
 
 >>> from syndicate.dedalus.ast import text_of
 >>> from syndicate.dedalus.desugar import core
->>> from syndicate.dedalus.parse import parse
+>>> from syndicate.dedalus.ast import text_of; from syndicate.dedalus.parse import parse
 >>> print(text_of(lamport(core(parse("p(A, B)@async :- q(A, B);")))), end="")
 p_wait(A, B, N)@async :- q(A, B)@N;
 p_wait(X1, X2, N)@next :- p_wait(X1, X2, N)@M, N >= M;

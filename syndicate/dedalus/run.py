@@ -17,7 +17,7 @@ A node is where the first atom of a rule's body is: its first column.  Such a ru
 node is not *down*; which nodes are, and since when, are facts.  What is *resting* keeps what inductive rules have made.
 Rules for *observers*, which look on from outside, are as they were.
 
->>> from syndicate.dedalus.parse import parse
+>>> from syndicate.dedalus.ast import text_of; from syndicate.dedalus.parse import parse
 >>> print(text_of(with_crashes(parse("p(X)@next :- p(X);"), Net(crash={"a": 3}, stop="all"), 1)), end="")
 p(X)@next :- p(X), notin down(X);
 down("a")@3;
