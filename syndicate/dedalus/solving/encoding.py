@@ -162,6 +162,8 @@ class Encoding:
         totals = [call(member, [*key, *("_" for _ in named), str(time)])]
         for place, total in grouped(rule)[1]:
             counted = [] if total.form == "count" else [self.term(total.of[0], now)]
+            if total.form == "sum":
+                counted = [f'@weighed({counted[0]},("{member}",{",".join([*key, str(time)])}))']
             weights = ",".join([*counted, *named]) or "1"
             totals.append(f"Z{place} = {_TOTALS[total.form]} {{ {weights} : {one} }}")
             totals.append(f"#inf < Z{place}, Z{place} < #sup")  # the least and the greatest of nothing

@@ -29,6 +29,7 @@ ENGINES: Final[tuple[Engine, ...]] = ("auto", "clingo", "search")
 INSTALL: Final = 'pip install "syndicate-dataspace[verify]"'
 LARGEST: Final = 1 << 20
 """clingo's numbers have 32 bits, and it does not say when a total has more."""
+LARGEST_SUM: Final = (1 << 31) - 1
 MOST_COMPUTED: Final = 2_000_000
 """So many times a program computes something: one that computes more has no end, perhaps."""
 SHORT: Final = 1_000
@@ -88,6 +89,7 @@ class Solver:
     control: clingo.Control = field(init=False)
     parts: int = 0
     computed: int = 0
+    sums: dict[clingo.Symbol, int] = field(factory=dict)
     wrong: str = ""
     least: int = 0
     bounded: Callable[[int], object] = lambda least: None
@@ -122,6 +124,16 @@ class Solver:
         if not isinstance(value, int) or abs(value) > LARGEST:
             raise Unencodable(f"it computes {value}")
         return [clingo.Number(value)]
+
+    def weighed(self, number: clingo.Symbol, group: clingo.Symbol) -> clingo.Symbol:
+        """What is added up; raises :class:`Unencodable` where that may come to more than clingo can hold."""
+        import clingo
+
+        if number.type is clingo.SymbolType.Number:
+            self.sums[group] = self.sums.get(group, 0) + abs(number.number)
+            if self.sums[group] > LARGEST_SUM:
+                raise Unencodable("a sum has more than 32 bits, perhaps")
+        return number
 
     def rank_of(self, rule: clingo.Symbol, time: clingo.Symbol, values: clingo.Symbol) -> clingo.Symbol:
         """The place of a value in the order in which a seed chooses."""
@@ -207,6 +219,9 @@ class _Asked:
 
     def compute(self, op: clingo.Symbol, left: clingo.Symbol, right: clingo.Symbol) -> Sequence[clingo.Symbol]:
         return self.solver.compute(op, left, right)
+
+    def weighed(self, number: clingo.Symbol, group: clingo.Symbol) -> clingo.Symbol:
+        return self.solver.weighed(number, group)
 
     def rank(self, rule: clingo.Symbol, time: clingo.Symbol, values: clingo.Symbol) -> clingo.Symbol:
         return self.solver.rank_of(rule, time, values)

@@ -165,6 +165,22 @@ def test_sums_of_few_rows_are_tried_of_many_refused() -> None:
         program(13).verify(eot=3, eff=2, nodes="ab", engine="search")
 
 
+@pytest.mark.parametrize("number", [1_000_000, -1_000_000])
+def test_a_sum_beyond_32_bits(number: int) -> None:
+    """What the solver cannot add up is left to the search, in verdicts and outcomes; so is what may not come."""
+    rows = "".join(f'w("a", {place}, {number});' for place in range(2200))
+    program = Program.parse(
+        f'{rows} go("b")@1; on("a")@async :- go("b");'
+        f"t(N, sum<V>) :- w(N, P, V), P > -1;"
+        f"s(N, sum<V>) :- w(N, P, V), P > -1, on(N);"
+        f"bad(N) :- t(N, T), T {'>' if number > 0 else '<'} 0;"
+    )
+    for invariant in ("bad", "t"):
+        assert program.verify(eot=2, eff=2, nodes=["a", "b"], invariant=invariant).min_counterexamples == ((),)
+    ends = {tuple(row) for one in program.explore(1, 2, relations=["s"]).outcomes for row in one.model.at(2)["s"]}
+    assert ends == {("a", 2200 * number)}
+
+
 def test_the_first_counterexample_is_shown_and_repeated() -> None:
     """The schedule of a verdict shows the violation, and the model and its diagram are of that run."""
     program = Program.load(CASES / "verdicts" / "retry.ded")
