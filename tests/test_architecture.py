@@ -74,7 +74,7 @@ INSIDE = {
         library
     """,
     "syndicate.bloom.insight": """
-        arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot
+        sealed arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot
     """,
     "syndicate.bloom.library": """
         cart causal chord delivery election membership multicast paths sealing shopper store session voting carts commit

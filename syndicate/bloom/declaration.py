@@ -284,6 +284,33 @@ class Declaration:
         return (self.kind, self.columns, self.keys, self.location, tuple(sorted(self.lattices.items(), key=str)))
 
 
+@frozen(eq=False)
+class SealDeclaration:
+    """A seal to be: of two collections of one class, with pairs of their columns."""
+
+    of: Declaration
+    by: Declaration
+    columns: tuple[tuple[str, str], ...]
+    site: str
+
+
+@frozen
+class Seal:
+    """Of the table *of* all rows are there that have the values of some columns, once *by* has a row with these.
+
+    *columns* are pairs, one of each; none at all: once *by* has any row.
+    """
+
+    of: str
+    by: str
+    columns: tuple[tuple[str, str], ...]
+    site: str
+
+    def __str__(self) -> str:
+        what = " and ".join(one for one, _ in self.columns)
+        return f"{self.site}: {self.of} is complete{f' for a {what}' if what else ''} once {self.by} says so"
+
+
 # ---------------------------------------------------------------------------------------------------------------- rules
 
 

@@ -39,7 +39,7 @@ Source: Alvaro et al. 2011a, "Modularity and Encapsulation"; ``docs/design/bloom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +50,17 @@ from syndicate.bloom.agent.ports import check_ports
 from syndicate.bloom.agent.running import Running
 from syndicate.bloom.block import Imported, ProgramClass, blocks_of, definer, is_marked, origin_of
 from syndicate.bloom.collection import Collection, loopback, scratch, two_in_one
-from syndicate.bloom.declaration import Declaration, Kind, Namespace, fitted_all, here, placing, raised_at
+from syndicate.bloom.declaration import (
+    Declaration,
+    Kind,
+    Namespace,
+    Seal,
+    SealDeclaration,
+    fitted_all,
+    here,
+    placing,
+    raised_at,
+)
 from syndicate.bloom.event_log import write_log
 from syndicate.bloom.insight.plot import plot
 from syndicate.bloom.rules.function import watching
@@ -290,6 +300,18 @@ class Bloom(Running, metaclass=ProgramClass):
             module = self.__dict__[name] = program(_above=self, _name=name)
             self._modules.append(module)
             self._instance.modules[name] = module._instance
+        runtime.seals += self._sealed({id(declaration): name for name, (declaration, _) in declarations.items()})
+
+    def _sealed(self, names: Mapping[int, str]) -> Iterator[Seal]:
+        """What the classes promise of their collections."""
+        prefix = self._instance.prefix
+        for cls in type(self).__mro__:
+            for one in vars(cls).values():
+                if isinstance(one, SealDeclaration):
+                    of, by = names.get(id(one.of)), names.get(id(one.by))
+                    if of is None or by is None:
+                        raise BloomDeclaration(f"{one.site}: a seal is about collections of its own class")
+                    yield Seal(f"{prefix}{of}", f"{prefix}{by}", one.columns, one.site)
 
     def _collect(self) -> None:
         for module in self._modules:

@@ -129,6 +129,7 @@ def _shown(calm: Calm) -> dict[str, object]:
         "confluent": calm.confluent,
         "points_of_order": [_point(point) for point in calm.points],
         "outputs": [_output(output) for output in calm.outputs],
+        "seals": [{"of": one.of, "by": one.by, "columns": dict(one.columns), "site": one.site} for one in calm.seals],
     }
 
 

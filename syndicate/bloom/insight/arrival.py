@@ -23,13 +23,15 @@ Source: Hellerstein and Alvaro 2020 (the CALM theorem); Alvaro et al. 2014 (race
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
 from attrs import frozen
 
 from syndicate import plan
+from syndicate.bloom.declaration import Seal
+from syndicate.bloom.insight.sealed import Finality
 from syndicate.explain.derivation import named
 from syndicate.plan.rules import ways
 
@@ -71,10 +73,17 @@ PIECEMEAL: Final = "function of merged rows"
 
 
 def arrival_of(
-    expression: plan.Expression, known: Mapping[str, Arrival], merging: frozenset[str] = frozenset()
+    expression: plan.Expression,
+    known: Mapping[str, Arrival],
+    merging: frozenset[str] = frozenset(),
+    seals: Sequence[Seal] = (),
 ) -> ArrivalAnalysis:
-    """How the rows of *expression* come, if those of the collections come as *known*; some are *merging* rows."""
+    """How the rows of *expression* come, if those of the collections come as *known*; some are *merging* rows.
+
+    What *seals* promise is not waited for.
+    """
     found: dict[plan.Expression, ArrivalAnalysis] = {}
+    finality = Finality(seals, lambda part: found[part].arrival is Arrival.CONSTANT)
     pending = [expression]
     while pending:
         this = pending[-1]
@@ -84,7 +93,7 @@ def arrival_of(
             continue
         pending.pop()
         if this not in found:
-            found[this] = _of(this, known, merging, found)
+            found[this] = _of(this, known, merging, found, finality)
     return found[expression]
 
 
@@ -93,6 +102,7 @@ def _of(
     known: Mapping[str, Arrival],
     merging: frozenset[str],
     found: Mapping[plan.Expression, ArrivalAnalysis],
+    finality: Finality,
 ) -> ArrivalAnalysis:
     if isinstance(this, plan.Relation):
         arrival = known.get(this.name, Arrival.CONSTANT)
@@ -102,9 +112,13 @@ def _of(
     hazards = [hazard for part, _ in parts for hazard in part.hazards]
     arrival = max((part.arrival for part, _ in parts), default=Arrival.CONSTANT)
     piecemeal = any(part.piecemeal for part, _ in parts)
-    orders = [Hazard(why, part.reads) for part, why in parts if why and part.arrival is not Arrival.CONSTANT]
+    orders = [
+        Hazard(why, found[part].reads)
+        for part, why in ways(this)
+        if why and found[part].arrival is not Arrival.CONSTANT and not finality.lifts(this, part)
+    ]
     hazards += orders
-    if not orders and len(parts) > 1 and not isinstance(this, plan.Union):
+    if not orders and not finality.of(this).final and len(parts) > 1 and not isinstance(this, plan.Union):
         hazards += _races([part for part, _ in parts])
     if piecemeal and not _only_moves(this):
         hazards.append(Hazard(PIECEMEAL, reads))

@@ -50,7 +50,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from syndicate.bloom.declaration import SENT, TABLES, Kind, Rule
+from syndicate.bloom.declaration import SENT, TABLES, Kind, Rule, Seal
 from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
 from syndicate.bloom.rules.abstract_value import Unseen
@@ -135,7 +135,7 @@ class Point:
             return "consensus", f"{self.rule.head} decides once among what comes: library.paxos"
         return (
             "sealing",
-            f"say when all of {of} is there: library.sealing; or a quorum: library.voting",
+            f"say when all of {of} is there: seal(), library.sealing; or a quorum: library.voting",
         )
 
     def needs(self) -> str:
@@ -206,6 +206,8 @@ class Calm:
     """The same of all collections."""
     ending: tuple[str, ...] = ()
     """Where rules write ``halt``: what has not happened by then is not accounted for."""
+    seals: tuple[Seal, ...] = ()
+    """What the program promises of its input, on which the verdicts rest."""
 
     @property
     def confluent(self) -> bool:
@@ -223,6 +225,7 @@ class Calm:
             lines += ["points of order", *(f"  {point}" for point in self.points)]
         if self.outputs:
             lines += ["outputs", *(f"  {line}" for output in self.outputs for line in self._said(output))]
+        lines += [f"seal: {one}; what changes it later makes its tick fail" for one in self.seals]
         lines += [f"note: {rule} ends the program: what has not happened by then is not seen" for rule in self.ending]
         return "\n".join(lines)
 
@@ -260,7 +263,8 @@ def calm_of(runtime: Runtime) -> Calm:
     merging = frozenset(name for name, one in runtime.collections.items() if declaration_of(one).lattices)
     taken = {rule.head for rule in rules if rule.op in TAKING}
     standing = {name for name in kinds if arrivals[name] is not Arrival.PASSING and name not in taken}
-    hazards = {rule: _hazards(rule, kinds, arrivals, merging, standing) for rule in rules}
+    seals = [one for one in runtime.seals if not taken.intersection((one.of, one.by))]
+    hazards = {rule: _hazards(rule, kinds, arrivals, merging, standing, seals) for rule in rules}
     reach = reach_of(kinds, rules)
     sources = {name: [one for one in kinds if one in reach[name] and kinds[one] in ASYNCHRONOUS] for name in kinds}
     points = []
@@ -284,7 +288,7 @@ def calm_of(runtime: Runtime) -> Calm:
             outputs[name] = _output(name, at_rest[name], [point for point in met if point.hazard.why != RESENDING])
     found = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
     ending = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if rule.head == "halt")
-    return Calm(runtime.name, len(rules), tuple(points), found, outputs, ending)
+    return Calm(runtime.name, len(rules), tuple(points), found, outputs, ending, tuple(runtime.seals))
 
 
 def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> bool:
@@ -328,8 +332,9 @@ def _hazards(
     arrivals: Mapping[str, Arrival],
     merging: frozenset[str],
     standing: set[str],
+    seals: Sequence[Seal],
 ) -> list[Hazard]:
-    coming = arrival_of(rule.body, arrivals, merging)
+    coming = arrival_of(rule.body, arrivals, merging, seals)
     found = [evolve(one, why=RESENDING) if _resends(rule, one, kinds, standing) else one for one in coming.hazards]
     if rule.op in TAKING:
         found.append(Hazard(TAKING[rule.op], coming.reads))

@@ -27,12 +27,12 @@ from attrs import define, field
 from syndicate import plan
 from syndicate.bloom.block import Unmade
 from syndicate.bloom.collection import Collection, taken_rows
-from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, Namespace, Row, Rule, fitted_all, here
+from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, Namespace, Row, Rule, Seal, fitted_all, here
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.state.inbox import Filter, FollowingState, Inbox, Noted, outside
 from syndicate.bloom.state.state import CellState, Contents, RowState, ScratchState, SentState, State, TableState
 from syndicate.bloom.state.store import Store
-from syndicate.bloom.tick.ticking import MakeEngine, Ticking
+from syndicate.bloom.tick.ticking import MakeEngine, Sealed, Ticking
 from syndicate.bloom.tick.wiring import Wiring, steady, wired
 from syndicate.errors import BloomDeclaration, IllegalRule, ProgramStopped, RuleFailed
 from syndicate.flow.element import Key, key_of, natural
@@ -135,6 +135,7 @@ class Runtime:
         self.note: Callable[[Head, plan.Expression], None] | None = None
         """Told of each rule that is recorded."""
         self.rules: list[Rule] = []
+        self.seals: list[Seal] = []
         self.merged: Mapping[str, frozenset[str]] = {}
         self.collections: dict[str, Collection] = {}
         self.outer: frozenset[str] = frozenset()
@@ -245,6 +246,7 @@ class Runtime:
             found=self._rewired,
             naive=not self.semi_naive,
             engine=self.make_engine,
+            seals=[Sealed.made(one, self.collections) for one in self.seals],
         )
 
     def _rewired(self, name: str, columns: frozenset[str]) -> Wiring | None:

@@ -15,7 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+from attrs import define, field
+
+from syndicate.bloom.declaration import Seal
 from syndicate.bloom.rules.function import LatticeFound, made_lattices
+from syndicate.bloom.rules.symbols import Head
 from syndicate.bloom.state.keyed_rows import Changes
 from syndicate.bloom.state.state import NOTHING, CellState, Delta, Merged, SentState, State, TableState
 from syndicate.bloom.state.store import Store
@@ -33,7 +37,7 @@ from syndicate.errors import (
     UnhashableElement,
 )
 from syndicate.flow import Circuit
-from syndicate.flow.element import Mixed, Typed, natural, plus
+from syndicate.flow.element import Key, Mixed, Typed, key_of, natural, plus
 from syndicate.flow.zset import ZSet
 from syndicate.plan.rules import Rule
 from syndicate.values.value import Value
@@ -61,6 +65,44 @@ class CircuitRunner(Protocol):
         """Let everything go."""
 
 
+@define(eq=False)
+class Sealed:
+    """What has been sealed of a table; *of* and *by* are the places of the columns of a seal."""
+
+    seal: Seal
+    of: tuple[int, ...]
+    by: tuple[int, ...]
+    closed: set[Key] = field(factory=set)
+
+    @classmethod
+    def made(cls, seal: Seal, collections: Mapping[str, Head]) -> Sealed:
+        """Of a seal that is of some of the *collections*."""
+
+        def places(name: str, at: int) -> tuple[int, ...]:
+            return tuple(collections[name].cols.index(pair[at]) for pair in seal.columns)
+
+        return cls(seal, places(seal.of, 0), places(seal.by, 1))
+
+    def check(self, changes: Mapping[Value, int]) -> None:
+        """Raise :class:`RowMisfit` where a row comes or goes that is of what was sealed before."""
+        for row, weight in changes.items() if self.closed else ():
+            values = natural(row)
+            if key_of(tuple(values[place] for place in self.of)) in self.closed:
+                columns = zip(self.seal.columns, self.of, strict=True)
+                told = " and ".join(f"{name} = {values[at]!r}" for (name, _), at in columns)
+                raise RowMisfit(
+                    f"{self.seal.site}: {self.seal.of} is sealed{f' for {told}' if told else ''}, by {self.seal.by}, "
+                    f"and {values!r} {'comes' if weight > 0 else 'goes'} after that. The tick did not happen"
+                )
+
+    def learn(self, changes: Mapping[Value, int]) -> None:
+        """Take note of what has been sealed in a tick."""
+        for row, weight in changes.items():
+            if weight > 0:
+                values = natural(row)
+                self.closed.add(key_of(tuple(values[place] for place in self.by)))
+
+
 MakeEngine: TypeAlias = Callable[[Circuit], CircuitRunner]
 
 
@@ -77,12 +119,15 @@ class Ticking:
         found: Callable[[str, frozenset[str]], Wiring | None] = lambda name, columns: None,
         naive: bool = False,
         engine: MakeEngine | None = None,
+        seals: Sequence[Sealed] = (),
     ) -> None:
         """Of a wired program, whose *durable* tables are kept in a *store*.
 
         *found* wires it anew when a collection turns out to hold lattice values; *naive* applies methods of lattices to
-        whole values each time; *engine* makes what runs the circuit, which does it itself otherwise.
+        whole values each time; *engine* makes what runs the circuit, which does it itself otherwise.  *seals* may not
+        be broken.
         """
+        self.seals = seals
         self.engine = engine
         self.runner: CircuitRunner | None = None
         self.durable, self.store, self.found, self.naive = durable, store, found, naive
@@ -213,6 +258,8 @@ class Ticking:
                         changes[name] = fixpoint.changes(name)
                         awake[name] = self.states[name]
                 awake |= fixpoint.cells
+            for seal in self.seals:
+                seal.check(changes.get(seal.seal.of, NOTHING))
             self._check(awake, changes, out)
             told_of: Mapping[str, Mapping[Value, int]] = changes
             if fixpoint is not None:
@@ -234,6 +281,8 @@ class Ticking:
             state.commit(fed.get(name, NOTHING), changes.get(name, NOTHING), later)
         if fixpoint is not None:
             fixpoint.commit()
+        for seal in self.seals:
+            seal.learn(changes.get(seal.seal.by, NOTHING))
 
     def _check(
         self, awake: Mapping[str, State], changes: Mapping[str, Mapping[Value, int]], out: Mapping[str, Delta]
