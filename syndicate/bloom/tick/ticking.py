@@ -258,8 +258,6 @@ class Ticking:
                         changes[name] = fixpoint.changes(name)
                         awake[name] = self.states[name]
                 awake |= fixpoint.cells
-            for seal in self.seals:
-                seal.check(changes.get(seal.seal.of, NOTHING))
             self._check(awake, changes, out)
             told_of: Mapping[str, Mapping[Value, int]] = changes
             if fixpoint is not None:
@@ -287,6 +285,8 @@ class Ticking:
     def _check(
         self, awake: Mapping[str, State], changes: Mapping[str, Mapping[Value, int]], out: Mapping[str, Delta]
     ) -> None:
+        for seal in self.seals:
+            seal.check(changes.get(seal.seal.of, NOTHING))
         for name, state in awake.items():
             if isinstance(state, CellState):
                 continue
