@@ -67,12 +67,11 @@ from syndicate.bloom.collection import (
     lset,
     periodic,
     scratch,
-    seal,
     stdio,
     table,
     temp,
 )
-from syndicate.bloom.declaration import Declaration, Kind, Row, Rule
+from syndicate.bloom.declaration import Declaration, Kind, Row, Rule, seal
 from syndicate.bloom.network import Network
 from syndicate.bloom.program import Bloom
 from syndicate.bloom.reflection import Reflecting

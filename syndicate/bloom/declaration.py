@@ -57,6 +57,7 @@ from attrs import field, frozen
 from syndicate import plan
 from syndicate.errors import BloomDeclaration, IllegalRule, RowMisfit, SyndicateError
 from syndicate.lattice.lattice import Lattice
+from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
 
 # ----------------------------------------------------------------------------------------------------------------- rows
@@ -309,6 +310,59 @@ class Seal:
     def __str__(self) -> str:
         what = " and ".join(one for one, _ in self.columns)
         return f"{self.site}: {self.of} is complete{f' for a {what}' if what else ''} once {self.by} says so"
+
+
+def seal(of: object, by: object, columns: Iterable[str | tuple[str, str]] | None = None) -> SealDeclaration:
+    """Promise that a table is complete: once *by* has a row, no row of *of* comes or goes that has the same *columns*.
+
+    So what must see all of it need not wait for anything else, and :meth:`Bloom.calm` knows: it is a punctuation, or
+    seal.  Who breaks the promise makes the tick fail (:class:`RowMisfit`).  *columns* are names, or pairs of one name
+    of each; if not given, the names that both have; none, ``[]``: any row of *by* says that all is there.
+
+    >>> from syndicate.bloom import Bloom, agg, bloom, channel, table
+    >>> class Till(Bloom):
+    ...     sold = channel(["@to", "day", "number"], ["price"]); closed = channel(["@to", "day"])
+    ...     sales = table(["day", "number"], ["price"]); total = table(["day"], ["sum"])
+    ...     days = seal(sales, closed)
+    ...     @bloom
+    ...     def rules(self):
+    ...         self.sales <= self.sold.payloads()
+    ...         self.total <= (self.sales * self.closed).lefts(("day", "day")).group(["day"], agg.sum("price"))
+    >>> till = Till(); till.calm()["total"].verdict
+    'confluent'
+    >>> till.deliver("sold", [("localhost", 1, 1, 30), ("localhost", 1, 2, 12)]); till.tick()
+    >>> till.deliver("closed", [("localhost", 1)]); till.tick(); sorted(till.total)
+    [(day=1, sum=42)]
+    >>> till.deliver("sold", [("localhost", 1, 3, 5)]); till.tick()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    syndicate.errors.RowMisfit: ...: sales is sealed for day = 1, by closed, and (1, 3, 5) comes after that...
+
+    Raises :class:`BloomDeclaration` for what is no table of plain rows, and for columns that are not there.
+    """
+    site = here()
+    of, by = _plain_rows(of, site), _plain_rows(by, site)
+    if of.kind not in TABLES:
+        raise BloomDeclaration(f"{site}: what is sealed is a table, which keeps its rows, and not a {of.kind.value}")
+    if columns is None:
+        address = () if by.location is None else by.columns[by.location : by.location + 1]
+        columns = [name for name in of.columns if name in by.columns and name not in address]
+        if not columns:
+            raise BloomDeclaration(f"{site}: the two have no column of one name: say which belong together, or []")
+    pairs = tuple((one, one) if isinstance(one, str) else (one[0], one[1]) for one in columns)
+    for declared, names in ((of, [one for one, _ in pairs]), (by, [one for _, one in pairs])):
+        for name in names:
+            if name not in declared.columns:
+                raise BloomDeclaration(
+                    f"{site}: there is no column {name!r}{meant(name, declared.columns)}; the columns are "
+                    f"{listed(declared.columns)}"
+                )
+    return SealDeclaration(of, by, pairs, site)
+
+
+def _plain_rows(one: object, site: str) -> Declaration:
+    if not isinstance(one, Declaration) or one.kind is Kind.LATTICE or one.lattices:
+        raise BloomDeclaration(f"{site}: a seal is about two collections of plain rows in this class, not {one!r}")
+    return one
 
 
 # ---------------------------------------------------------------------------------------------------------------- rules
