@@ -65,7 +65,13 @@ _STEADY: Final = 5.0
 
 
 class ConnectOptions(TypedDict, total=False):
-    """What :func:`connect` takes about a connection, for those who pass it on."""
+    """What :func:`connect` takes about a connection, for those who pass it on.
+
+    Example::
+
+        def dial(address: str, **options: Unpack[ConnectOptions]) -> None:
+            connect(address, **options)(on_connected)
+    """
 
     attempts: int | None
     reconnect: bool

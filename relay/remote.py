@@ -4,6 +4,12 @@
 page, a notebook, wants one that stays: what is asserted to it is asserted over each connection, interests among it, so
 that observers hear what is there, that it is gone when the connection is lost, and again what is there.
 
+Within a turn::
+
+    remote = open_remote("tcp://127.0.0.1:8001")
+    dataflow(lambda: print(remote.state.value))
+    assert_(remote.ds, Present("Alice"))
+
 While there is no connection a message is lost, with a line in the log, and a ``sync`` fails.
 
 Contract: in the turn in which the last connection goes, ``state`` is no longer ``connected``, and what came over it is
@@ -44,7 +50,7 @@ class Connection:
 
 @frozen
 class Remote:
-    """A dataspace of another process: ``ds``, and how the connection to it is: ``state``."""
+    """A dataspace of another process, made by :func:`open_remote`: ``ds``, and the ``state`` of the connection."""
 
     ds: Ref
     state: Field[ConnectionState]

@@ -538,7 +538,10 @@ _open: ContextVar[System | None] = ContextVar("syndicate.asyncio", default=None)
 async def connect(address: str, cap: str | None = None, *, timeout: float = 10.0) -> AsyncIterator[Ref]:  # noqa: ASYNC109  # of the first connection, not of the block
     """The dataspace of a broker, in the system that this task has opened, while the block runs.
 
-    As :meth:`System.connect`, which serves where another task has opened it.
+    As :meth:`System.connect`, which serves where another task has opened it::
+
+        async with open_system() as system, connect("tcp://127.0.0.1:8001") as ds:
+            await system.call(assert_, ds, Present("Alice"))
     """
     system = _open.get()
     if system is None or system.stopped:

@@ -4,7 +4,7 @@ A question is an assertion, ``<ask REQUEST REPLY>``, so that to withdraw it is t
 too late goes nowhere.  Who answers asserts that it does, and, while it is at a question, that it is at it: so nobody
 waits for a deadline to learn that nobody is there, or that who was asked has crashed.
 
->>> from syndicate import capture, dataspace, record, run
+>>> from syndicate import capture, dataspace, on_asserted, record, run, stop_actor
 >>> @record
 ... class Half:
 ...     number: int
@@ -25,6 +25,17 @@ NobodyAnswers
 
 Programs start in the order in which they need one another: ``provide`` says what there is and what it needs, and it
 begins when somebody requires it and all that it needs is there; ``require`` is told of it, for as long as it is.
+
+All of it is facts, which others may watch, such as who waits for what:
+
+>>> def boot():
+...     ds = dataspace()
+...     on_asserted(ds, RequireService(capture()))(lambda name: print("needed:", name))
+...     on_asserted(ds, ServiceState(capture(), capture()))(print)
+...     provide(ds, "clock", start=lambda: "a clock")
+...     require(ds, "clock")(lambda clock: stop_actor())
+>>> run(boot)
+needed: clock
 
 Source: ``docs/design/actors.md``, "Services"; Syndicate schemas, ``service`` (``<require-service N>`` and the rest).
 """

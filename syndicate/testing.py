@@ -63,7 +63,19 @@ Seen: TypeAlias = "list[tuple[Value, ...]]"
 
 
 class Watcher(Entity):
-    """An entity that writes down what a dataspace tells it."""
+    """An entity that writes down what a dataspace tells it.
+
+    >>> from syndicate import Observe, assert_, capture, dataspace, ref, run, sync
+    >>> watcher = Watcher()
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     assert_(ds, Observe(["present", capture()], ref(watcher)))
+    ...     assert_(ds, ["present", "Alice"])
+    ...     sync(ds, lambda: sync(ds, lambda: None))
+    >>> run(boot)
+    >>> watcher.seen
+    [('+', 'Alice')]
+    """
 
     def __init__(self) -> None:
         self.seen: Seen = []

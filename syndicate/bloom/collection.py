@@ -117,7 +117,7 @@ if TYPE_CHECKING:
 
 
 class Collection(Head, Expression):
-    """Rows of a program under a name."""
+    """Rows of a program under a name.  Made by :func:`table` and the other declarations."""
 
     def __init__(self, name: str, declaration: Declaration, owner: Owner) -> None:
         """Of a declaration; programs make them."""

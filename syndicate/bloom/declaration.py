@@ -67,7 +67,17 @@ Names: TypeAlias = tuple[str, ...]
 
 
 class Row(tuple[Value, ...]):
-    """A tuple with columns."""
+    """A tuple with columns.
+
+    >>> from syndicate.bloom import Bloom, Row, table
+    >>> class Stock(Bloom):
+    ...     items = table(["name"], ["count"])
+    >>> stock = Stock()
+    >>> stock.items.insert([("pen", 3)]); stock.tick()
+    >>> for row in stock.items:
+    ...     print(row.name, row.count, row == ("pen", 3), isinstance(row, Row))
+    pen 3 True True
+    """
 
     __slots__ = ()
     columns_: Names = ()
@@ -213,7 +223,12 @@ def site_of(function: Callable[..., Value]) -> str:
 
 
 class Kind(Enum):
-    """What a collection is: how long its rows live, and who writes them."""
+    """What a collection is: how long its rows live, and who writes them.
+
+    >>> from syndicate.bloom import Kind, table
+    >>> table(["name"]).kind is Kind.TABLE
+    True
+    """
 
     TABLE = "table"
     DURABLE = "durable table"
@@ -249,7 +264,10 @@ OPERATORS: Final[dict[Kind, tuple[str, ...]]] = {
 
 @frozen(eq=False)
 class Declaration:
-    """A collection to be: the first *keys* columns are the key, *location* is the index of the one marked ``@``."""
+    """A collection to be: the first *keys* columns are the key, *location* is the index of the one marked ``@``.
+
+    Made by :func:`table` and the other declarations.
+    """
 
     kind: Kind
     columns: Names = ()
@@ -380,7 +398,10 @@ MEANING = {
 
 @frozen(eq=False)
 class Rule:
-    """``head <op> body``; *block* is the method that has it, *number* its place in the program, from 1."""
+    """``head <op> body``; *block* is the method that has it, *number* its place in the program, from 1.
+
+    Made by :func:`bloom`.
+    """
 
     head: str
     op: str

@@ -4,6 +4,17 @@
 >>> check(["examples/box_and_client.py"]).findings
 []
 
+A protocol is a class of roles; who plays one is a function:
+
+>>> from syndicate.conversation import Protocol, role
+>>> from syndicate import record
+>>> @record
+... class Greet:
+...     name: str
+>>> class Greeting(Protocol):
+...     guest = role(sends=[Greet])
+...     host = role(hears=[Greet])
+
 Command: ``syndicate check``.  Source: ``docs/design/conversation.md``.
 """
 

@@ -52,7 +52,9 @@ _ROLES: Final[dict[str, tuple[bool, Kind]]] = {
 
 @frozen
 class Finding:
-    """What is wrong, and where; not *certain* if something that the text does not say could make it right."""
+    """What is wrong, and where; not *certain* if something that the text does not say could make it
+    right.  Made by :func:`check`.
+    """
 
     file: str
     line: int
@@ -100,7 +102,7 @@ class Part:
 
 @define
 class Report:
-    """What a check has read and found."""
+    """What a check has read and found.  Made by :func:`check`."""
 
     modules: int
     said: int

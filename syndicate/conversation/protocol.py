@@ -35,7 +35,10 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Role:
-    """What one side of a conversation says and hears; a decorator of the functions that play it."""
+    """What one side of a conversation says and hears; a decorator of the functions that play it.
+
+    Made by :func:`role`.
+    """
 
     def __init__(self, parts: dict[str, tuple[type, ...]]) -> None:
         self.parts = parts

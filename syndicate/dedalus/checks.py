@@ -64,7 +64,7 @@ RESERVED: Final = frozenset({*BUILT_IN, "choose"})
 
 @frozen
 class Diagnostic:
-    """A finding: *reason_class* names its cause, *rule* is the text of the rule."""
+    """A finding: *reason_class* names its cause, *rule* is the text of the rule.  Made by :meth:`Program.check`."""
 
     reason_class: str
     message: str

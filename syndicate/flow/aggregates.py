@@ -44,7 +44,10 @@ LINEAR: Final = frozenset({"count", "sum", "avg", "linear"})
 
 @frozen
 class Fold:
-    """What a linear aggregate keeps of a group: a total that begins at *zero*, changed by *add*, shown by *result*."""
+    """What a linear aggregate keeps of a group: a total that begins at *zero*, changed by *add*, shown by *result*.
+
+    Made by :func:`linear`.
+    """
 
     zero: Element
     add: Callable[[Element, Element, int], Element]
@@ -74,6 +77,7 @@ class Merging(Protocol):
 class Aggregate:
     """What is computed of a group: *form* is ``count sum avg min max top lattice linear`` or ``user``.
 
+    Made by :func:`top_k` and the like; ``count`` is one.
     *lattice* is the class of what the values of a group are made; without one they are such elements already.
     """
 

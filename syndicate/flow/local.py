@@ -228,6 +228,14 @@ class Unique:
 class LocalEngine(Engine):
     """A circuit with its state.
 
+    >>> from syndicate.flow import Circuit, ZSet
+    >>> circuit = Circuit()
+    >>> circuit.sink("out", circuit.source("in").distinct())
+    >>> engine = LocalEngine(circuit)
+    >>> outputs = engine.step({"in": ZSet({"a": 2})})
+    >>> isinstance(outputs, Outputs), outputs["out"], engine.epoch
+    (True, ZSet({'a': 1}), 1)
+
     ``states`` maps the global id of each node to what it keeps; ``epoch`` counts the steps done; ``measures``, when
     watching is on, what each node has cost.  ``inspect``, if there is one, sees what a step gives before the step has
     happened: if it raises, the step leaves no trace.

@@ -39,7 +39,14 @@ from syndicate.flow.element import Element
 
 
 class Kind(enum.Enum):
-    """What a node is for."""
+    """What a node is for.
+
+    >>> from syndicate.flow import Circuit
+    >>> circuit = Circuit()
+    >>> circuit.sink("out", circuit.source("in").map(str))
+    >>> [(node.kind is Kind.SOURCE, node.op) for node in circuit.nodes]
+    [(True, 'source'), (False, 'map'), (False, 'sink')]
+    """
 
     OPERATOR = "operator"
     CHILD = "child"
@@ -50,7 +57,12 @@ class Kind(enum.Enum):
 
 
 class Carries(enum.Enum):
-    """What a stream's values are."""
+    """What a stream's values are.
+
+    >>> from syndicate.flow import Circuit
+    >>> Circuit().source("in").index_with(str).port, Carries.INDEXED
+    (Port(node=1, output=0), <Carries.INDEXED: 'Indexed ZSet'>)
+    """
 
     ZSET = "ZSet"
     INDEXED = "Indexed ZSet"
@@ -62,7 +74,10 @@ GlobalId: TypeAlias = tuple[int, ...]
 
 @frozen
 class Port:
-    """An output of a node: the node's local id and the number of the output, which is 0 except for a child's."""
+    """An output of a node: the node's local id and the number of the output, which is 0 except for a child's.
+
+    Made by :class:`~syndicate.flow.circuit.Circuit`.
+    """
 
     node: int
     output: int = 0
@@ -70,7 +85,10 @@ class Port:
 
 @define(eq=False, repr=False)
 class Node:
-    """One vertex.  *op* names the operator as the stream's method does; *params* hold the user's functions as given."""
+    """One vertex, made by :class:`~syndicate.flow.circuit.Circuit` and the methods of its streams.
+
+    *op* names the operator as the stream's method does; *params* hold the user's functions as given.
+    """
 
     circuit: Netlist
     id: int

@@ -35,7 +35,10 @@ _VERBS: Final = {"assert": "asserted", "retract": "retracted", "message": "sent"
 
 @frozen(eq=False, repr=False)
 class Cause(Derivation):
-    """That something happened, and why: *premises* are what the handler reacted to, and what its facets rest on."""
+    """That something happened, and why.  Made by :class:`Why`.
+
+    *premises* are what the handler reacted to, and what its facets rest on.
+    """
 
     process: str = ""
     number: int = 0

@@ -124,7 +124,7 @@ def _to_keys(rows: Iterable[Iterable[Element]]) -> tuple[Key, ...]:
 
 @frozen(eq=False, repr=False)
 class Expression:
-    """What all expressions have: a heading, and parts."""
+    """What all expressions have: a heading, and parts.  Made by :class:`Product` and the other operators."""
 
     heading: Heading = field(init=False, default=())
     _identity: tuple[Element, ...] = field(init=False, default=())

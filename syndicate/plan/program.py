@@ -577,7 +577,7 @@ class Engine(Protocol):
 
 @define(eq=False)
 class Plan:
-    """A program and its circuit.
+    """A program and its circuit, made by :meth:`Program.plan`.
 
     ``circuit`` is an ordinary circuit: its sources are the given relations, its sinks the outputs, its elements tuples.
     ``engine`` is what runs it, None for the local one.

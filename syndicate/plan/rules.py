@@ -249,7 +249,14 @@ def _asked(condition: Condition, grows: Growing) -> list[str]:
 
 @frozen
 class Occurrence:
-    """A place where an expression reads a relation; *why* says what is not monotone about it, if anything."""
+    """A place where an expression reads a relation.  Made by :func:`occurrences`.
+
+    *why* says what is not monotone about it, if anything.
+
+    >>> from syndicate.plan import AntiJoin, Relation
+    >>> [(each.name, each.why) for each in occurrences(AntiJoin(Relation("a", ("x",)), Relation("b", ("x",))))]
+    [('a', ''), ('b', 'negation')]
+    """
 
     name: str
     heading: Heading
@@ -258,7 +265,7 @@ class Occurrence:
 
 @frozen
 class Rule:
-    """``head :- body``: the rows of *body* are rows of *head*.
+    """``head :- body``: the rows of *body* are rows of *head*.  Made by :meth:`Program.rule`.
 
     *origin* says where it was written, *text* how, if that is known.
     """
@@ -281,7 +288,10 @@ class Rule:
 
 @frozen
 class Edge:
-    """*head* depends on *body* by a rule; *why* says what is not monotone about it, if anything."""
+    """*head* depends on *body* by a rule.  Made by :func:`occurrences`, for each rule.
+
+    *why* says what is not monotone about it, if anything.
+    """
 
     head: str
     body: str
@@ -297,6 +307,8 @@ class Edge:
 @frozen
 class Stratum:
     """Relations that are computed together: one, or several that depend on each other.
+
+    Made by :meth:`Program.strata`.
 
     *level* counts the points of order on the path to here, on the path that has most: Bud's number of a stratum.
     """

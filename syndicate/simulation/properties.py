@@ -27,7 +27,10 @@ Holds = Callable[[], object]
 
 @frozen
 class Violation:
-    """A property that was broken: its kind (``always``, ``law``, ``crash``, ..), its name, when, and how."""
+    """A property that was broken: its kind (``always``, ``law``, ``crash``, ..), its name, when, and how.
+
+    Made by :meth:`Scenario.run <relay.simulation.Scenario.run>`.
+    """
 
     kind: str
     name: str

@@ -1,7 +1,26 @@
 """Spark beside the actors: tables and streams as a source of assertions, and as a sink; an engine for circuits.
 
 Nothing here imports pyspark before a session is opened, so that the actors run, and ``import
-syndicate.spark`` works, without the ``spark`` extra and without Java.
+syndicate.spark`` works, without the ``spark`` extra and without Java.  A program with a source, a sink and a view::
+
+    from syndicate.spark import (
+        Java, SparkSource, SparkWritten, find_java, open_session, read_changes, read_snapshot, spark_sink, spark_source
+    )
+
+    def table(session):
+        return session.read.parquet("sensors.parquet")
+
+    def boot():
+        ds = dataspace()
+        spawn(spark_source(ds, table, to=Sensor, key=["name"]))
+        on_asserted(ds, SparkSource(capture(), ANY))(print)     # its rows are there
+        spawn(spark_sink(ds, Sensor(capture(), capture()), to="written"))
+        on_asserted(ds, SparkWritten(capture(), capture(), capture(), capture()))(print)
+
+    java: Java = find_java()                         # or raises what to install
+    run(boot)
+    session = open_session()
+    read_snapshot(session, "written").show()         # what is there now; read_changes(..): each change
 """
 
 from syndicate.spark.engine import SparkEngine

@@ -3,6 +3,17 @@
 What is *kept* is there until the queue forgets it, whoever ends; the rest is asserted by the worker that it speaks of,
 and goes with it.
 
+>>> from syndicate import ANY, capture, dataspace, on_asserted, run
+>>> from syndicate.work import cancel, gather, queue, submit
+>>> def boot():
+...     ds = dataspace()
+...     jobs = queue(ds, "bills")
+...     on_asserted(ds, Dead("bills", capture(), capture(), ANY, ANY))(lambda ident, why: print(ident, why))
+...     cancel(jobs, submit(jobs, ["pay", 100], id="rent"))
+...     gather(jobs, ["rent"], lambda done, dead: None)
+>>> run(boot)
+rent it was cancelled
+
 Source: ``docs/design/work.md``, "Facts".
 """
 

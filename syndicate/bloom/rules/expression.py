@@ -61,7 +61,7 @@ class ComputedRows:
 
 
 class Expression(Rows, Refusing):
-    """Rows, described; see the module."""
+    """Rows, described; see the module.  Made by :func:`join`, and by the methods of collections."""
 
     _factor: Factor
     _computed: ComputedRows | None
@@ -569,7 +569,22 @@ def _following(row: Sequence[Value], names: Names, site: str) -> plan.Expression
 
 
 def join_of(relations: Sequence[object], *on: object) -> Expression:
-    """The paper's form: ``join([a, b, c], [a.x, b.x], [b.y, c.y])``; the columns of each list are equal."""
+    """The paper's form: ``join([a, b, c], [a.x, b.x], [b.y, c.y])``; the columns of each list are equal.
+
+    >>> from syndicate.bloom import Bloom, bloom, join, scratch, table
+    >>> class Graph(Bloom):
+    ...     edges = table(["a", "b"])
+    ...     cities = table(["name"], ["country"])
+    ...     abroad = scratch(["a", "b"])
+    ...     @bloom
+    ...     def rules(self):
+    ...         two = join([self.edges, self.cities], [self.edges.b, self.cities.name])
+    ...         self.abroad <= two.map(lambda edge, city: (edge.a, city.country))
+    >>> graph = Graph()
+    >>> graph.edges.insert([("Rome", "Paris")]); graph.cities.insert([("Paris", "France")])
+    >>> graph.tick(); print(sorted(graph.abroad))
+    [(a='Rome', b='France')]
+    """
     if not isinstance(relations, (list, tuple)) or len(relations) < 2:
         raise IllegalRule(f"{here()}: join takes a list of two collections or more: join([a, b], [a.x, b.x])")
     product = Product([to_expression(relations[0], here())])

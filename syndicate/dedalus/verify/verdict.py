@@ -61,6 +61,8 @@ MAX_RUNS: Final = 100_000
 class Verdict:
     """What was found, with the smallest sets of faults that break the specification, each sorted.
 
+    Made by :meth:`Program.verify`.
+
     *broken* are the rows by which the first of them does, ``model`` its run; without a counterexample, the run without
     faults.  *ff_post* are the rows of ``post`` at the end of a run without faults, under the choices of a run without a
     seed.  *runs* counts the sets of decisions that the search by lineage tried; *engine* says what decided.
