@@ -17,6 +17,8 @@ from syndicate.values.record import is_record_class
 PAGES = Path(__file__).parent.parent / "docs" / "api"
 MODULES = sorted({name for page in PAGES.glob("*.md") for name in re.findall(r"automodule:: (\S+)", page.read_text())})
 
+MAKER = re.compile(r"[Mm]ade by :(?:func|meth|class):`[^`]*?(\w+)(?: <[^>]*>)?`")
+
 
 def public(module: ModuleType) -> list[str]:
     """The functions and classes that the page of *module* shows, but errors and records: these say what they are."""
@@ -47,10 +49,8 @@ def examples(module: ModuleType) -> Iterator[str]:
         if home is not None and home.__name__.startswith(("syndicate", "relay")):
             for test in finder.find(home):
                 yield from (example.source for example in test.examples)
-                if (
-                    "::\n" in test.docstring
-                ):  # what needs a server or Spark; the tutorial has it as programs that are run
-                    yield test.docstring.partition("::\n")[2]
+                # What needs a server or Spark is a block of text; the tutorial has such programs, and they are run.
+                yield (test.docstring or "").partition("::\n")[2]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -60,13 +60,8 @@ def test_each_public_name_is_in_an_example(name: str) -> None:
     words = set(re.findall(r"\w+", "\n".join(examples(module))))
     lacking = []
     for each in public(module):
-        maker = re.search(
-            r"[Mm]ade by :(?:func|meth|class):`[^`]*?(\w+)(?: <[^>]*>)?`", getattr(module, each).__doc__ or ""
-        )
-        if (
-            each not in words
-            and ">>>" not in (getattr(module, each).__doc__ or "")
-            and not (maker and maker[1] in words)
-        ):
+        text = getattr(module, each).__doc__ or ""
+        maker = MAKER.search(text)
+        if each not in words and ">>>" not in text and not (maker and maker[1] in words):
             lacking.append(each)
     assert not lacking
