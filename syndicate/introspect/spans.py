@@ -116,7 +116,7 @@ class _Part:
 
 
 class Spans:
-    """Follows the turns of *system* and begins spans with *tracer*.  See the module's text.
+    """Follows the turns of *system* and begins spans with *tracer*.  Made by :func:`traced`; see the module's text.
 
     Raises :class:`~syndicate.errors.ArgumentError` for a system that somebody follows already.
     """
