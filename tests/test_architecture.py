@@ -44,7 +44,7 @@ PLAN = """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap check values console rules replay tracing server simulated aimed simulate
+        exit_codes keyboard target bench cap check values console rules replay tracing server simulated simulate
         why
     """,
     "relay.cli.rules": """
@@ -63,10 +63,10 @@ INSIDE = {
         testing
     """,
     "relay.transport": """
-        address lobby poller tls stream greeting origin secure sockets network stdio frames websocket dial listener
+        address lobby poller tls stream origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        journal loop signals trace meter block facet lane turn actor system chronicle field verbs during timer query
+        loop signals trace meter block facet lane turn actor system chronicle field verbs during timer query
         bulk dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
@@ -74,7 +74,7 @@ INSIDE = {
         library
     """,
     "syndicate.bloom.insight": """
-        sealed arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot
+        sealed arrival memory resending spacetime unmarked calm orders why introspection history plot
     """,
     "syndicate.bloom.library": """
         cart causal chord delivery election membership multicast paths sealing shopper store session voting carts commit
@@ -102,7 +102,7 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
-        leads story spans why why_not survey owners memory rules_at_work tail questions
+        story spans why why_not survey owners memory rules_at_work tail questions
     """,
     "syndicate.lattice": """
         lattice table delta extremum product sets fold map clock laws
@@ -111,11 +111,11 @@ INSIDE = {
         scalar algebra rewrite rules program
     """,
     "syndicate.simulation": """
-        tape shrink order history agenda clock disk process guard watch properties
+        tape shrink order history clock disk process guard watch properties
     """,
     "syndicate.spark": """
-        columns bulk errors feed java outage progress arrays arrow awaited difference engine query session
-        place stepping table rows current_rows delivery follower journal sink source streaming
+        columns bulk errors feed java outage progress arrays arrow difference engine query session place
+        stepping table rows current_rows delivery follower journal sink source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts

@@ -25,7 +25,7 @@ import trio
 
 from relay.transport.address import Address
 from relay.transport.network import Entrance
-from syndicate.simulation.agenda import Agenda
+from syndicate.simulation.clock import Agenda
 from syndicate.simulation.process import Life
 from syndicate.simulation.tape import Tape
 

@@ -27,8 +27,7 @@ from syndicate.actors.verbs import linked_task, sync
 from syndicate.errors import JournalDamaged, JournalError, ScenarioMisuse
 from syndicate.index.event import Event
 from syndicate.outside import replaced
-from syndicate.simulation.agenda import Agenda
-from syndicate.simulation.clock import VirtualClock
+from syndicate.simulation.clock import Agenda, VirtualClock
 from syndicate.simulation.disk import SimulatedDisk
 from syndicate.simulation.history import History
 from syndicate.simulation.process import Life, Severed, SimulatedOutside, SimulatedSystem, live, owner

@@ -41,8 +41,7 @@ from inspect import isawaitable, iscoroutine
 from typing import Generic, TypeVar
 
 from syndicate.actors.facet import Facet, settle_facets, unmake
-from syndicate.actors.journal import Journal
-from syndicate.actors.turn import Handle, Turn, current, expect_function
+from syndicate.actors.turn import Handle, Journal, Turn, current, expect_function
 from syndicate.errors import NotCallable
 from syndicate.index.event import ASSERT, ENTER, RETRACT
 from syndicate.log import logger

@@ -18,12 +18,22 @@ other.
 Contract: FIFO for each pair of actors, turn by turn; a batch is one turn; a turn never starts inside another.
 
 Source: Garnock-Jones 2018 (added assertions of a patch are processed before removed ones); ``docs/design/turns.md``.
+
+A journal: how what a turn did to its own actor is taken back.
+
+What a turn says to others is only noted until it commits, so that a turn which is undone has said nothing.  What it
+does to its own actor happens at once: fields are set, facets start and stop.  A turn that may be undone while its actor
+lives on (:mod:`~syndicate.actors.attempt`) has a journal; whatever changes the actor notes there how it is taken back.
+All other turns have none, since the crash of their actor takes everything back.
+
+Source: ``docs/design/hosts.md``, "A call is an attempt".
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +42,6 @@ from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 from syndicate.actors.block import Settling
-from syndicate.actors.journal import Journal
 from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
 from syndicate.native import kernel
@@ -44,6 +53,34 @@ if TYPE_CHECKING:
     from syndicate.actors.facet import Facet
     from syndicate.actors.system import System
     from syndicate.index.analysis import Skeleton
+
+
+# ------------------------------------------------------------------------------------------------------------ a journal
+
+
+class Journal(ABC):
+    """What the running turn did to its actor, each thing as a function that takes it back."""
+
+    __slots__ = ("notes",)
+
+    def __init__(self) -> None:
+        self.notes: list[Callable[[], Value]] = []
+
+    def note(self, back: Callable[[], Value]) -> None:
+        """Something was done which *back* takes back, once all that was done later has been."""
+        self.notes.append(back)
+
+    @abstractmethod
+    def commit(self) -> None:
+        """The turn has committed."""
+
+    @abstractmethod
+    def undo(self, error: Exception) -> None:
+        """The turn has raised *error*: let it never have been.  Raises what the actor is to crash by."""
+
+
+# --------------------------------------------------------------------------------------------------------------- a turn
+
 
 F = TypeVar("F", bound=Callable[..., object])
 

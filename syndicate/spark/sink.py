@@ -7,7 +7,7 @@ meanwhile the next batch gathers.  So a slow disk makes batches larger, and what
 difference between what is asserted now and what was at the last commit.
 
 No journal is needed.  After a restart, however the last run ended, the sink waits until what is asserted has come back
-(:mod:`syndicate.spark.awaited`), and writes the difference from what the last commit says: nothing is lost or doubled,
+(:mod:`syndicate.spark.sink`), and writes the difference from what the last commit says: nothing is lost or doubled,
 and nobody who reads the table sees a part of it.  If it is stopped before, it leaves the table as it was, unless no row
 of it is missing.
 
@@ -16,12 +16,21 @@ after some turn; a value is in the snapshot while somebody asserts it.  What cam
 no row.
 
 Source: ``docs/design/spark.md``, "Tables that a sink writes" and "What has not come back has not gone".
+
+Sources that a sink waits for at its start: until they stand, what is missing has not gone.
+
+Each source and view of Spark's says in the dataspace whether it has asserted what stood
+(:class:`~syndicate.spark.progress.SparkSource`).  Those that are there and do not stand yet are waited for, for as long
+as they need: they come to stand, or end.  One that comes late can be waited for by its name.
+
+Contract: what a source asserted before it says that it is caught up, the sink was notified of before this.
 """
 
 from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
@@ -33,19 +42,20 @@ from attrs import define, field, frozen
 from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current, expect_ref
-from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, sync, trio_task
+from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, ref, sync, trio_task
 from syndicate.errors import SinkError
 from syndicate.hosting import pattern_for
+from syndicate.index.interest import interest
 from syndicate.log import logger
 from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.spark.arrow import arrow_schema
-from syndicate.spark.awaited import Awaited, names_of
 from syndicate.spark.columns import ANYTHING, fields_of, hints_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery
+from syndicate.spark.progress import SparkSource
 from syndicate.spark.rows import Step
 from syndicate.spark.table import WEIGHT, SinkTable
-from syndicate.values.pattern import Capture
+from syndicate.values.pattern import Capture, capture, pattern_of
 from syndicate.values.record import is_record_class, record
 from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
 
@@ -53,6 +63,66 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+
+# --------------------------------------------------------------------------- sources that a sink waits for at its start
+
+
+def names_of(sources: Sequence[type | str]) -> list[str]:
+    """The names of sources that were given as record classes or as names; raises :class:`SinkError`.
+
+    >>> names_of([SparkSource, "readings"])
+    ['SparkSource', 'readings']
+    """
+    if isinstance(sources, str | type) or not all(isinstance(each, str | type) for each in sources):
+        raise SinkError(f"sources= takes a list of record classes or names of sources, not {sources!r}")
+    return [each if isinstance(each, str) else each.__name__ for each in sources]
+
+
+class Awaited(Entity):
+    """The sources in a dataspace, and those *named*, whether they are there or not."""
+
+    raw = True
+
+    def __init__(self, named: Iterable[str]) -> None:
+        self.named = list(named)
+        self.sources: dict[Assertion, tuple[str, bool]] = {}
+        self.changed = trio.Event()
+
+    def watch(self, ds: Ref) -> None:
+        """Observe the sources in *ds*, from the turn that is."""
+        pattern = pattern_of(SparkSource(capture(), capture()))
+        current("spark_sink").assert_form(current_facet(), ds, interest(pattern, ref(self)))
+
+    def assert_(self, value: Value, handle: Assertion) -> None:
+        """A source says what it is."""
+        name, standing = thaw(value)
+        self.sources[handle] = (name, bool(standing))
+        self._tell()
+
+    def retract(self, handle: Assertion) -> None:
+        """It says so no more."""
+        self.sources.pop(handle, None)
+        self._tell()
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def absent(self) -> list[str]:
+        """The names of those that do not stand yet."""
+        here = Counter(self.sources.values())
+        starting = {name for name, standing in here if not standing}
+        return sorted(starting | {name for name in self.named if (name, True) not in here})
+
+    async def asserted(self) -> None:
+        """Wait until all stand."""
+        while self.absent():
+            await self.changed.wait()
+
+
+# --------------------------------------------------------- what is asserted in a dataspace as a table that any spark jo
+
 
 T = TypeVar("T")
 

@@ -32,8 +32,7 @@ from syndicate.log import logger
 from syndicate.outside import outside
 from syndicate.values.pattern import ANY, capture
 from syndicate.values.value import Ref, Value
-from syndicate.work.cron import next_slot
-from syndicate.work.policy import Retry
+from syndicate.work.policy import Retry, next_slot
 from syndicate.work.records import (
     Cancel,
     Claimed,

@@ -15,9 +15,8 @@ from syndicate.errors import ArgumentError
 from syndicate.outside import outside
 from syndicate.values.pattern import ANY, capture
 from syndicate.values.value import Ref, Value, freeze
-from syndicate.work.cron import next_slot
 from syndicate.work.dispatcher import Policy, candidate
-from syndicate.work.policy import Retry
+from syndicate.work.policy import Retry, next_slot
 from syndicate.work.records import Cancel, Dead, Done, Job, Options, Paused, Redrive, Schedule
 from syndicate.work.shelf import shelf
 

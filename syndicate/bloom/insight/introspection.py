@@ -11,8 +11,7 @@ from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Kind, Rule
 from syndicate.bloom.insight.calm import Calm, analyse
-from syndicate.bloom.insight.why import Reason, why
-from syndicate.bloom.insight.why_not import Lack, why_not
+from syndicate.bloom.insight.why import Lack, Reason, why, why_not
 from syndicate.bloom.rules.symbols import kind_of
 from syndicate.bloom.tick.runtime import Instantiated
 from syndicate.values.value import Value

@@ -18,11 +18,39 @@ a table holds from earlier ticks needs no reason any more: the tree says that it
 :func:`~syndicate.bloom.insight.memory.remember` has been asked to watch.
 
 Source: Buneman et al. 2001; ``docs/design/bloom.md``, "Tools".
+
+Merging, told: of which rows with lattice values a row is made.
+
+>>> from syndicate.lattice import Set
+>>> votes = Merging(("round", "who"), 1, {"who": Set})
+>>> votes.bound((1, Set(["ann", "bob"])), ("round", "who")), votes.made((1, "ann"))
+({'round': 1}, (1, Set(['ann'])))
+>>> votes.cover((1, Set(["ann", "bob"])), [(1, Set(["ann"])), (1, Set()), (1, Set(["ann", "bob"]))])
+([(1, Set(['ann', 'bob']))], True)
+
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/lattice.md``, "Lattices and rows".
+
+Why not: what each rule lacked to derive a row that is not there.
+
+>>> from syndicate.bloom import Bloom, bloom, table
+>>> class Reach(Bloom):
+...     link = table(["from", "to"]); path = table(["from", "to"])
+...     @bloom
+...     def closure(self):
+...         self.path <= self.link
+...         self.path <= (self.link * self.path).pairs(("to", "from"), lambda l, p: (l.from_, p.to))
+>>> p = Reach(); p.link <= [(1, 2), (2, 3)]; p.tick(); print(why_not(p, "path", (1, 9)))  # doctest: +ELLIPSIS
+path(1, 9) is not there after 1 tick
+  rule 1 (...): no link with from = 1, to = 9
+  rule 2 (...): no path with to = 9
+
+Source: ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -30,20 +58,77 @@ from attrs import frozen
 
 from syndicate import plan
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import Kind, Rule, fitted_all, here
+from syndicate.bloom.declaration import Kind, Names, Rule, fitted_all, here
 from syndicate.bloom.insight.memory import since_in
-from syndicate.bloom.insight.merging import Merging, merging_of
+from syndicate.bloom.rules.function import made_lattices
 from syndicate.bloom.rules.symbols import key_count, kind_of
 from syndicate.bloom.rules.term import TermExpression, place_of
-from syndicate.bloom.state.state import CellState, Merged, SentState, TableState
+from syndicate.bloom.state.state import CellState, Merged, SentState, State, TableState
 from syndicate.bloom.tick.lattice_term import TermEvaluation
 from syndicate.bloom.tick.runtime import Instance, Instantiated, Runtime, instance_of
 from syndicate.errors import RowAbsent, RowMisfit
-from syndicate.explain.derivation import Derivation, said
+from syndicate.explain.absence import WhyNot
+from syndicate.explain.derivation import Derivation, Row, said
+from syndicate.explain.lack import Failed, lacks
 from syndicate.explain.proof import Proof, Proofs
 from syndicate.explain.witness import Bound, Fact, Grouped, Matches, Witnesses, fits
 from syndicate.flow.element import Key, key_of, natural
+from syndicate.lattice.lattice import Lattice, join
 from syndicate.values.value import Value
+
+# -------------------------------------------------------------------------------------------------------- merging, told
+
+
+@frozen(eq=False)
+class Merging:
+    """How rows of a collection are merged: by the first *keys* columns; *lattices* are those that are known."""
+
+    columns: Names
+    keys: int
+    lattices: Mapping[str, type[Lattice]]
+
+    def bound(self, row: Row, heading: Sequence[str]) -> dict[str, Value]:
+        """What a row has in common with those that it is made of."""
+        known = dict(zip(self.columns, row, strict=True))
+        return {name: known[name] for name in heading if not isinstance(known[name], Lattice)}
+
+    def made(self, row: Row) -> Row:
+        """A row as it is merged."""
+        return made_lattices(row, self.columns, self.lattices, "")
+
+    def cover(self, row: Row, parts: Iterable[Row]) -> tuple[list[Row], bool]:
+        """Enough of *parts*, and whether they make all of the row."""
+        some = list(parts)
+        whole = next((part for part in some if key_of(part) == key_of(row)), None)
+        if whole is not None:
+            return [whole], True
+        used: list[Row] = []
+        held: Row | None = None
+        for part in some:
+            more = part if held is None else self._joined(held, part)
+            if held is None or key_of(more) != key_of(held):
+                used.append(part)
+                held = more
+            if key_of(held) == key_of(row):
+                return used, True
+        return used, False
+
+    def _joined(self, one: Row, other: Row) -> Row:
+        pairs = zip(one, other, strict=True)
+        return tuple([reduce(join, pair) if isinstance(pair[0], Lattice) else pair[0] for pair in pairs])
+
+
+def merging_of(state: State | None) -> Merging | None:
+    """How the rows that a state holds are merged; None if they are not."""
+    if isinstance(state, CellState):
+        return Merging(("value",), 0, {"value": state.lattice})
+    contents = None if state is None else state.contents
+    if isinstance(contents, Merged):
+        return Merging(contents.columns, contents.keys, contents.lattices)
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------------- provenance
 
 
 @frozen(eq=False, repr=False)
@@ -282,3 +367,50 @@ class Reasons(Proofs[Rule, Reason]):
             tick=proof.tick,
             rest=proof.rest,
         )
+
+
+# -------------------------------------------------------------------------------------------------------------- why not
+
+
+@frozen(eq=False, repr=False)
+class Lack(WhyNot):
+    """A row that is not there, what each rule lacks, and whether it *waits* for the next tick."""
+
+    attempts: tuple[Failed, ...] = ()
+    ticks: int = 0
+    waits: bool = False
+
+    def title(self) -> str:
+        """That it is not there, and since when."""
+        return super().title() if self.there else f"{super().title()} after {ticks(self.ticks)}"
+
+    def notes(self) -> list[str]:
+        """Whether it waits."""
+        return ["it waits for the next tick"] if self.waits else []
+
+    def nothing(self) -> str:
+        """If there is no rule."""
+        return "no rule derives such rows within a tick, and nobody gave it"
+
+
+def why_not(program: Instantiated, collection: str | Collection, row: Value) -> Lack:
+    """What each rule lacks to derive a row."""
+    instance = instance_of(program)
+    runtime = instance.runtime
+    name, key = find(instance, collection, row)
+    reasons, fact = Reasons(runtime), Fact(name, key)
+    if key in reasons.witnesses.contents[name]:
+        return Lack(name, natural(key), ticks=runtime.done, there=True)
+    attempts = [
+        attempt
+        for rule in reasons.rules.get(name, ())
+        for attempt in Failed.of(
+            rule,
+            f"rule {rule.number} ({rule.site})",
+            rule.site,
+            lacks(reasons.witnesses, rule.body, reasons.bound(fact, rule)),
+        )
+    ]
+    state = runtime.states.get(name)
+    waits = state is not None and not isinstance(state, CellState) and key in state.inserted
+    return Lack(name, natural(key), attempts=tuple(attempts), ticks=runtime.done, waits=waits)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syndicate.storage.event_log import DamagedLine, line_of, texts_of
 from syndicate.storage.files import draft_of, remove, replace, sync
-from syndicate.storage.lines import DamagedLine, line_of, texts_of
 
 TEXTS = st.lists(st.binary(max_size=20).filter(lambda text: b"\n" not in text), max_size=6)
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from syndicate.bloom import Bloom, agg, bloom, channel, const, import_module, lbool, lmax, lmin, lset, scratch, table
 from syndicate.bloom.insight.memory import remember
-from syndicate.bloom.insight.why import Reason, why
-from syndicate.bloom.insight.why_not import why_not
+from syndicate.bloom.insight.why import Reason, why, why_not
 from syndicate.errors import BloomDeclaration, KeyConflict, RowAbsent, Unstratifiable
 from tests.syndicate.bloom.naive import NaiveRule, Rows
 from tests.syndicate.bloom.programs import KINDS, program, random_rules
