@@ -168,6 +168,7 @@ def circuit(engine: str, workload: str, rows: int, keys: int, delta: int, deltas
     load = time.process_time() - began
     times = []
     for _ in range(deltas):
+        side.between()
         changes = data.delta(delta)
         began = time.process_time()
         side.step(side.ready(changes))

@@ -69,6 +69,7 @@ class Ours(Engine):
         super().__init__(workload)
         self.circuit = circuit_of(workload)
         self.given: list[Any] = []
+        self.totals: dict[str, dict[Any, int]] = {}
 
     def ready(self, changes: list[Change]) -> dict[str, dict[Any, int]]:
         """Elements and weights, as a user has them."""
@@ -87,12 +88,18 @@ class Ours(Engine):
         """One epoch, and all its changes as Python's objects, which large ones only become when they are read."""
         self.given.append(_read(self.circuit.step(changes)))
 
-    def _total(self, sink: str) -> ZSet:
-        total: dict[Any, int] = {}
+    def between(self) -> None:
+        """Add up what was given, so that it takes no fresh memory from the next delta; the peers do not keep theirs."""
         for outputs in self.given:
-            for row, weight in outputs[sink].items():
-                total[row] = total.get(row, 0) + weight
-        return ZSet(total)
+            for sink, changed in outputs.items():
+                total = self.totals.setdefault(sink, {})
+                for row, weight in changed.items():
+                    total[row] = total.get(row, 0) + weight
+        self.given.clear()
+
+    def _total(self, sink: str) -> ZSet:
+        self.between()
+        return ZSet(self.totals.get(sink, {}))
 
     def rows(self) -> Iterator[tuple[int, ...]]:
         """The integral of all outputs."""
@@ -142,6 +149,7 @@ class Scratch(Ours):
                 whole[row] = whole.get(row, 0) + weight
                 if not whole[row]:
                     del whole[row]
+        self.totals.clear()
         self.given = [_read(circuit_of(self.workload).step(self.whole))]
 
 

@@ -3,6 +3,7 @@
 //! A kernel has no behaviour, no option and no error text of its own.  For whatever is rare it calls its specification,
 //! the Python function or class of the same name.  `docs/design/native.md` says what is here, and why.
 
+mod arranged;
 mod delivery;
 mod frozen;
 mod gate;
@@ -11,8 +12,10 @@ mod msgpack;
 mod preserves;
 mod session;
 mod slot;
+mod slots;
 mod table;
 mod turns;
+mod words;
 
 use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
@@ -39,6 +42,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "note_retraction" => Ok(wrap_pyfunction!(turns::note_retraction, py)?.into_any()),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
+        "words" => words::words_kernel(specification),
         "read_msgpack" => Ok(wrap_pyfunction!(msgpack::read_msgpack, py)?.into_any()),
         "write_msgpack" => Ok(wrap_pyfunction!(msgpack::write_msgpack, py)?.into_any()),
         "read_preserves" => Ok(wrap_pyfunction!(preserves::read_preserves, py)?.into_any()),

@@ -72,7 +72,8 @@ class Columns:
 
     def table(self) -> Table | None:
         """As the engine takes them, if it can: no part may be None, or an object that is not plain."""
-        from syndicate.flow.columnar.table import Table, leaf, row_shape
+        from syndicate.flow.columnar.table import Table
+        from syndicate.flow.shape import leaf, row_shape
 
         if not all(array.dtype.kind != "O" or _can_be_column(array.tolist()) for array in self.arrays):
             return None

@@ -48,6 +48,8 @@ Held = dict[tuple["GlobalId", int], Element]
 
 def kept(engine: LocalEngine) -> Held:
     """All that a circuit keeps, by node and number; what is in columns becomes dictionaries first."""
+    if engine.tables is not None:
+        engine.tables.settle()
     if engine.readied is not None:
         engine.readied.settle()
     return held(engine)

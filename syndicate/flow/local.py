@@ -38,6 +38,8 @@ from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import AS_BEFORE, Carries, Kind, Netlist, Node, Port
 from syndicate.flow.scope import Engine, Scope
+from syndicate.flow.tables import Table as WordTable
+from syndicate.flow.tabular import tabular
 from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
 from syndicate.graph import reached
@@ -254,6 +256,7 @@ class LocalEngine(Engine):
         self._pause = Pause()  # of the garbage collector, in the step that runs
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
+        self.tables = tabular(self.root)
         self._takers = takers(circuit)
         self._constants = [
             (self.root.slots[Port(node.id)], node.params["zset"].batch)
@@ -309,6 +312,9 @@ class LocalEngine(Engine):
                     "it"
                 )
             self.recover()
+        if self.tables is not None and any(isinstance(change, Columns) for change in deltas.values()):
+            self.tables.end()
+            self.tables = None
         self._busy = True
         try:
             self._pause.begin()
@@ -330,6 +336,8 @@ class LocalEngine(Engine):
     def _run(self, deltas: Mapping[str, Given | Columns]) -> Outputs:
         """All of a step: each change of what is kept is noted in the log before it is made."""
         root = self.root
+        if self.tables is not None and not self.epoch % _SELDOM:
+            self.tables.give_back()
         if self.measures is not None:
             self.measures.begin()
         outputs = self.outputs = Outputs(self._empties)
@@ -389,7 +397,7 @@ class LocalEngine(Engine):
         self.undo.clear()
         self._busy = False
 
-    def _batch(self, name: str, change: Given | Columns) -> Batch | Table:
+    def _batch(self, name: str, change: Given | Columns) -> Batch | Table | WordTable:
         if name not in self._sources:
             sources = ", ".join(map(repr, sorted(self._sources))) or "none"
             raise UnknownStream(f"the circuit has no source {name!r}; its sources are {sources}")
@@ -410,7 +418,11 @@ class LocalEngine(Engine):
         )  # fmt: skip
         if name in self._unique:
             change = rows = self._changed(name, batch_of(rows) if rows is change else rows)
-        if len(rows) >= LARGE_CHANGE and (table := self._as_table(name, rows)) is not None:
+        if self.tables is not None:
+            words = self.tables.taken(name, rows)
+            if words is not None:
+                return words
+        elif len(rows) >= LARGE_CHANGE and (table := self._as_table(name, rows)) is not None:
             return table
         return batch_of(rows) if rows is change and name not in self._unique else rows
 
@@ -460,6 +472,8 @@ class LocalEngine(Engine):
             self.recover()
         start = len(self.undo)
         try:
+            if self.tables is not None:
+                self.tables.settle()
             if self.readied is not None:
                 self.readied.settle()
             yield
@@ -469,7 +483,8 @@ class LocalEngine(Engine):
 
     def in_columns(self) -> list[tuple[Node, int]]:
         """How many entries of a node are in columns and no dictionary."""
-        return [] if self.readied is None else [(node, len(runs)) for node, runs in self.readied.sorted_runs]
+        kept = [] if self.readied is None else [(node, len(runs)) for node, runs in self.readied.sorted_runs]
+        return kept if self.tables is None else [(node, len(keeper)) for node, keeper in self.tables.keepers]
 
     def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""

@@ -15,11 +15,12 @@ from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sorted_runs import Patience, Run, SortedRuns, gathered, parted
 from syndicate.flow.columnar.sums import Entries, emitted
-from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
+from syndicate.flow.columnar.table import Array, Table, joined, kind_of
 from syndicate.flow.element import Element, Key, MixedRows, is_rearranging, natural, naturals
 from syndicate.flow.operators.arrangement import Index, put_rows
 from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.groups import GroupView
+from syndicate.flow.shape import ByRows, Leaf, row_shape, traced
 from syndicate.flow.undo import note, note_whole
 
 if TYPE_CHECKING:

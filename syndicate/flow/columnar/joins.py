@@ -20,18 +20,10 @@ from attrs import frozen
 
 from syndicate.flow.columnar.parts import all_encoded, weights_of
 from syndicate.flow.columnar.sorted_runs import Parted, Patience, Run, SortedRuns, gathered, parted
-from syndicate.flow.columnar.table import (
-    SAFE,
-    Array,
-    ByRows,
-    Shape,
-    Table,
-    leaves,
-    renamed,
-    traced,
-)
+from syndicate.flow.columnar.table import SAFE, Array, Table
 from syndicate.flow.element import Element, Key, Rows, natural, naturals
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, put_rows
+from syndicate.flow.shape import ByRows, Shape, leaves, renamed, traced
 from syndicate.flow.undo import note_whole
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from syndicate.flow.columnar.table import SAFE, Array, ByRows, Leaf, Shape, Table, bits, equal, kind_of, largest, leaf
+from syndicate.flow.columnar.table import SAFE, Array, Table, bits, equal, kind_of, largest
 from syndicate.flow.element import Element, Key, all_plain, key_of
+from syndicate.flow.shape import ByRows, Leaf, Shape, leaf
 
 _KINDS: Final[dict[str, type[np.generic | object]]] = {"i": int, "f": float, "b": bool}
 _DTYPES: Final[dict[str, type[np.generic | object]]] = {"i": np.int64, "f": np.float64, "b": np.bool_, "o": object}

@@ -20,7 +20,6 @@ from syndicate.flow.columnar.parts import encoded, plain_keys, shape_of, take_ap
 from syndicate.flow.columnar.table import (
     SAFE,
     Array,
-    ByRows,
     Table,
     added_up,
     all_differ,
@@ -30,11 +29,10 @@ from syndicate.flow.columnar.table import (
     joined,
     kind_of,
     largest,
-    leaves,
     mixed_up,
-    signature,
 )
 from syndicate.flow.element import Element, Key
+from syndicate.flow.shape import ByRows, leaves, signature
 from syndicate.flow.undo import Log, note_attribute
 
 if TYPE_CHECKING:

@@ -12,21 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from syndicate.flow.columnar import extremes, joins, sums
-from syndicate.flow.columnar.table import (
-    ByRows,
-    ColumnarZSet,
-    Leaf,
-    Shape,
-    Table,
-    bits,
-    joined,
-    kind_of,
-    traced,
-)
+from syndicate.flow.columnar.table import ColumnarZSet, Table, bits, joined, kind_of
 from syndicate.flow.comparison import where
 from syndicate.flow.element import Element, is_rearranging
 from syndicate.flow.node import Carries, Kind, Node
 from syndicate.flow.operators.arrangement import Arrangement
+from syndicate.flow.shape import ByRows, Leaf, Shape, traced
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Step

@@ -17,22 +17,9 @@ from attrs import field, frozen
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sorted_runs import RATIO, Patience
-from syndicate.flow.columnar.table import (
-    SAFE,
-    Array,
-    ByRows,
-    Leaf,
-    Table,
-    bits,
-    coded,
-    equal,
-    kind_of,
-    largest,
-    leaf,
-    sums,
-    traced,
-)
+from syndicate.flow.columnar.table import SAFE, Array, Table, bits, coded, equal, kind_of, largest, sums
 from syndicate.flow.element import Element, Key, is_rearranging, keys_of, naturals
+from syndicate.flow.shape import ByRows, Leaf, leaf, traced
 from syndicate.flow.undo import note, note_attribute, note_whole
 
 if TYPE_CHECKING:

@@ -12,106 +12,20 @@ Contract: no weight is 0; equal elements may recur, as in ``Rows``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Rows, collect, collect_keys, keys_of
+from syndicate.flow.element import Element, Key, MixedRows, Rows, collect, collect_keys, keys_of
+from syndicate.flow.shape import ByRows, Leaf, Shape, leaves, renamed, signature
 from syndicate.flow.zset import ZSet
 
 Array: TypeAlias = NDArray[Any]
-Shape: TypeAlias = Any
 SAFE: Final = 1 << 62
 """Sums of weights, and of values, stay below this; where one could not, rows are taken, whose integers have no end."""
-
-
-class ByRows(Exception):  # no error: the step continues
-    """This step cannot be columnar; nothing was changed."""
-
-
-class Leaf:
-    """The name of a column, as a function of elements gets it in place of a value: it may pass it on, and no more.
-
-    What it cannot notice is ``is None``, and no column holds None; and ``type()``, which the contract of
-    :func:`~syndicate.flow.element.rearranges` forbids.
-    """
-
-    __slots__ = ("at",)
-    asked: ClassVar[bool] = False
-    """While a function is being traced; who looks through all objects for other reasons gets the class."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-    def _refused(self, *_: object) -> Any:
-        raise ByRows
-
-    def _class(self) -> type:
-        return self._refused() if Leaf.asked else Leaf
-
-    __class__ = property(_class)  # what isinstance() asks
-    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __len__ = __iter__ = _refused
-    __repr__ = __str__ = __format__ = __contains__ = __int__ = __float__ = __index__ = __call__ = _refused
-
-
-@lru_cache
-def leaf(at: int) -> Leaf:
-    """The leaf of a column."""
-    return Leaf(at)
-
-
-@lru_cache
-def row_shape(columns: int) -> Shape:
-    """The shape of tuples of so many columns."""
-    return tuple(leaf(at) for at in range(columns))
-
-
-def traced(function: Callable[..., Element], *shapes: Shape) -> Shape:
-    """The shape of what a rearranging function makes; raises :class:`ByRows` if it does more, or fails."""
-    try:
-        Leaf.asked = True
-        shape = function(*shapes)
-        _check(shape)
-    except Exception as error:
-        raise ByRows from error
-    finally:
-        Leaf.asked = False
-    return shape
-
-
-def _check(shape: Shape) -> None:
-    if type(shape) is tuple:
-        for part in shape:
-            _check(part)
-    elif type(shape) is not Leaf and type(shape) not in ATOMS:
-        raise ByRows
-
-
-def leaves(shape: Shape) -> Iterator[int]:
-    """The columns of a shape, from left to right."""
-    if type(shape) is tuple:
-        for part in shape:
-            yield from leaves(part)
-    elif type(shape) is Leaf:
-        yield shape.at
-
-
-def renamed(shape: Shape, names: dict[int, int]) -> Shape:
-    """The shape with other columns."""
-    if type(shape) is tuple:
-        return tuple([renamed(part, names) for part in shape])
-    return leaf(names[shape.at]) if type(shape) is Leaf else shape
-
-
-def signature(shape: Shape) -> Any:
-    """What two shapes have in common if they are alike: comparable, unlike a shape."""
-    if type(shape) is tuple:
-        return ("tuple", *map(signature, shape))
-    return shape.at if type(shape) is Leaf else (type(shape).__name__, shape)
 
 
 def kind_of(column: Array) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
-from syndicate.flow.element import Key, MixedRows, Rows, meet
+from syndicate.flow.element import Element, Key, MixedRows, Rows, meet
 from syndicate.flow.undo import Log, note_attribute
 from syndicate.flow.zset import Time
 
@@ -69,24 +69,46 @@ class SortedRuns(Protocol):
         """It has failed."""
 
 
+class InWords(Protocol):
+    """An arrangement's rows as words."""
+
+    def take(self, batch: Element) -> Rows:
+        """A batch arrives, rows or a table; what is left for the arrangement itself."""
+
+    def commit(self, undo: Log) -> None:
+        """The step has succeeded."""
+
+    def discard(self) -> None:
+        """It has failed."""
+
+
 class Arrangement(Arriving):
     """The sum of a flat stream's rows, by key, less those of the running step."""
 
-    __slots__ = ("index", "sorted_runs")
+    __slots__ = ("index", "sorted_runs", "words")
 
     def __init__(self) -> None:
         super().__init__()
         self.index: Index = {}
         self.sorted_runs: SortedRuns | None = None  # where columns come, the columnar part of the sum
+        self.words: InWords | None = None  # where tables come, all of the sum, as long as that can be
 
     def take(self, rows: Any) -> None:
-        """Rows arrive, or a table where there are sorted runs."""
-        super().take(rows if self.sorted_runs is None else self.sorted_runs.take(rows))
+        """Rows arrive, or a table where it may."""
+        if self.words is not None:
+            rows = self.words.take(rows)
+        self.receive(rows if self.sorted_runs is None else self.sorted_runs.take(rows))
+
+    def receive(self, rows: Rows) -> None:
+        """Rows arrive."""
+        super().take(rows)
         if type(rows) is MixedRows:
             meet_rows(self.grouped(), self.index)
 
     def commit(self, undo: Log) -> None:
         """The step has succeeded: its rows are of the past now."""
+        if self.words is not None:
+            self.words.commit(undo)
         if self.sorted_runs is not None:
             self.sorted_runs.commit()
         if self._grouped is not None and not self.index:
@@ -99,6 +121,8 @@ class Arrangement(Arriving):
     def discard(self) -> None:
         """Forget the rows."""
         super().discard()
+        if self.words is not None:
+            self.words.discard()
         if self.sorted_runs is not None:
             self.sorted_runs.discard()
 

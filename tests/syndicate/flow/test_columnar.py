@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import syndicate.flow.local
 from syndicate.errors import CircuitError, StepFailed, UnhashableElement, WeightError
-from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges, where
+from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges, shape, where
 from syndicate.flow import aggregates as agg
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import two_sources
@@ -514,9 +514,9 @@ def test_who_looks_through_all_objects_is_not_disturbed() -> None:
     c = Circuit()
     c.sink("out", c.source("in").index_with(itemgetter(0)).aggregate(agg.count))
     c.step({"in": Columns([list(range(100)), list(range(100))])})
-    assert isinstance(table.leaf(0), table.Leaf)
-    assert not isinstance(table.leaf(0), tuple)
-    assert sum(isinstance(thing, table.Leaf) for thing in gc.get_objects()) >= 1
+    assert isinstance(shape.leaf(0), shape.Leaf)
+    assert not isinstance(shape.leaf(0), tuple)
+    assert sum(isinstance(thing, shape.Leaf) for thing in gc.get_objects()) >= 1
 
 
 @pytest.mark.usefixtures("eager")

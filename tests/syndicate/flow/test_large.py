@@ -27,6 +27,12 @@ from tests.syndicate.flow.test_columnar import circuit, ends, first, second, swa
 pytest.importorskip("numpy")
 
 
+@pytest.fixture(autouse=True)
+def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no kernels run: there tables take changes of any size."""
+    monkeypatch.setattr(syndicate.flow.local, "tabular", lambda _: None)
+
+
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every change counts as large."""

@@ -1,0 +1,889 @@
+//! What a circuit keeps of a flat stream, in rows of words: by key, for joins; by element, for distinct; sums by key.
+//!
+//! Each takes part in a step once, and can take that back until the next step begins: `take_back(version)` leaves what
+//! was there at that version, however often it is called.
+
+use crate::slots::{hash, prefetch, Set, Slots, Word, NONE};
+use crate::words::{fits, too_large, Data, Table, LARGE};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+
+/// What took a step in, and how it is taken back.
+enum Journal {
+    Nothing,
+    Empty, // it was empty before
+    Rows(Data),
+}
+
+/// From so many values on, those of a key have a table of their own.
+const MANY: u32 = 16;
+
+/// So many keys ahead a second entry is asked for.
+const AHEAD: usize = 8;
+
+/// The rows of a stream by key, less those of the running step, and those.
+#[pyclass(module = "syndicate._native")]
+pub struct Arranged {
+    width: usize,       // of a value
+    keys: Set,          // beside a key: the number of its first entry, and how many it has
+    entries: Vec<Word>, // a value, and in one word its weight and the number of the next
+    free: u32,
+    gone: usize,
+    large: HashMap<u32, Slots>,
+    arriving: Option<Arriving>,
+    version: u64,
+    journal: Journal,
+}
+
+/// Rows that arrive, and where they are found.
+struct Arriving {
+    data: Data,
+    keys: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+/// Two numbers in one word.
+#[inline]
+fn halves(word: Word) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+#[inline]
+fn word(first: u32, second: u32) -> Word {
+    u64::from(first) | u64::from(second) << 32
+}
+
+impl Arranged {
+    #[inline]
+    fn stride(&self) -> usize {
+        self.width + 1
+    }
+
+    #[inline]
+    fn value(&self, entry: u32) -> &[Word] {
+        &self.entries[entry as usize * self.stride()..][..self.width]
+    }
+
+    #[inline]
+    fn weight(&self, entry: u32) -> i64 {
+        i64::from(halves(self.entries[entry as usize * self.stride() + self.width]).1 as i32)
+    }
+
+    #[inline]
+    fn next(&self, entry: u32) -> u32 {
+        halves(self.entries[entry as usize * self.stride() + self.width]).0
+    }
+
+    /// The first entry of a key.
+    #[inline]
+    fn first(&self, key: u32) -> u32 {
+        if key == NONE { NONE } else { halves(self.keys.beside(key)[0]).0 }
+    }
+
+    /// Ask for the second entry of a key that is soon walked.
+    #[inline]
+    fn ahead(&self, keys: &[u32], at: usize) {
+        if let Some(&key) = keys.get(at + AHEAD) {
+            let first = self.first(key);
+            if first != NONE {
+                let next = self.next(first);
+                if next != NONE {
+                    prefetch(&self.entries, next as usize * self.stride());
+                }
+            }
+        }
+    }
+
+    fn find(&self, key: u32, value: &[Word]) -> Option<u32> {
+        let (mut entry, count) = halves(self.keys.beside(key)[0]);
+        if count > MANY {
+            return self.large.get(&key)?.find(hash(value), |entry| self.value(entry) == value);
+        }
+        while entry != NONE {
+            if self.value(entry) == value {
+                return Some(entry);
+            }
+            entry = self.next(entry);
+        }
+        None
+    }
+
+    /// The keys of rows, whose entries are soon read; and how many entries these keys have.
+    fn keys_of(&self, data: &Data) -> (Vec<u32>, usize) {
+        let width = self.keys.width;
+        let mut keys = Vec::with_capacity(data.len());
+        let stride = self.stride();
+        let mut all = 0;
+        self.keys.find_all(data.len(), |at| &data.row(at)[..width], |set, number| {
+            if number != NONE {
+                let (first, count) = halves(set.beside(number)[0]);
+                prefetch(&self.entries, first as usize * stride);
+                all += count as usize;
+            }
+            keys.push(number);
+        });
+        (keys, all)
+    }
+
+    /// Rows with their places; None where a weight would be too large.
+    fn located(&self, data: Data) -> Option<Arriving> {
+        let (keys, _) = self.keys_of(&data);
+        let mut entries = Vec::with_capacity(data.len());
+        for (at, &key) in keys.iter().enumerate() {
+            self.ahead(&keys, at);
+            let value = &data.row(at)[self.keys.width..];
+            let entry = if key == NONE { None } else { self.find(key, value) };
+            let old = entry.map_or(0, |entry| self.weight(entry));
+            i32::try_from(old + data.weights[at]).ok()?;
+            entries.push(entry.unwrap_or(NONE));
+        }
+        Some(Arriving { data, keys, entries })
+    }
+
+    fn put(&mut self, arriving: &Arriving, sign: i64) {
+        let data = &arriving.data;
+        let at_weight = self.width;
+        let mut gone = Vec::new();
+        for (at, &entry) in arriving.entries.iter().enumerate() {
+            if entry != NONE {
+                let place = entry as usize * self.stride() + at_weight;
+                let (next, weight) = halves(self.entries[place]);
+                let sum = i64::from(weight as i32) + sign * data.weights[at];
+                self.entries[place] = word(next, sum as i32 as u32);
+                if sum == 0 {
+                    gone.push(at);
+                }
+            }
+        }
+        for (at, &entry) in arriving.entries.iter().enumerate() {
+            if entry == NONE {
+                let (key, value) = data.row(at).split_at(self.keys.width);
+                let number = match arriving.keys[at] {
+                    NONE => {
+                        let hashed = hash(key);
+                        self.keys.find(hashed, key).unwrap_or_else(|| {
+                            let number = self.keys.insert(hashed, key);
+                            self.keys.beside_mut(number)[0] = word(NONE, 0);
+                            number
+                        })
+                    }
+                    number => number,
+                };
+                self.insert(number, value, sign * data.weights[at]);
+            }
+        }
+        for at in gone {
+            let key = arriving.keys[at];
+            if let Some(entry) = self.find(key, &data.row(at)[self.keys.width..]) {
+                self.remove(key, entry);
+            }
+        }
+    }
+
+    fn insert(&mut self, key: u32, value: &[Word], weight: i64) {
+        let (first, count) = halves(self.keys.beside(key)[0]);
+        let (at, stride) = (self.width, self.stride());
+        let last = word(first, weight as i32 as u32);
+        let entry = if self.free == NONE {
+            self.entries.extend_from_slice(value);
+            self.entries.push(last);
+            (self.entries.len() / stride) as u32 - 1
+        } else {
+            let entry = self.free;
+            self.free = self.next(entry);
+            self.gone -= 1;
+            let place = &mut self.entries[entry as usize * stride..][..stride];
+            place[..at].copy_from_slice(value);
+            place[at] = last;
+            entry
+        };
+        self.keys.beside_mut(key)[0] = word(entry, count + 1);
+        if count >= MANY {
+            let entries = &self.entries;
+            let hash_of = |entry: u32| hash(&entries[entry as usize * stride..][..at]);
+            let slots = self.large.entry(key).or_default();
+            if count == MANY {
+                let mut each = first;
+                while each != NONE {
+                    slots.insert(hash_of(each), each, hash_of);
+                    each = halves(entries[each as usize * stride + at]).0;
+                }
+            }
+            slots.insert(hash_of(entry), entry, hash_of);
+        }
+    }
+
+    /// Take an entry out: what is in the first one moves into its place, and that one is free.
+    fn remove(&mut self, key: u32, entry: u32) {
+        let (first, count) = halves(self.keys.beside(key)[0]);
+        let (at, stride) = (self.width, self.stride());
+        if count > MANY {
+            if let Some(slots) = self.large.get_mut(&key) {
+                let entries = &self.entries;
+                let hash_of = |entry: u32| hash(&entries[entry as usize * stride..][..at]);
+                slots.remove(hash_of(entry), entry, hash_of);
+                if first != entry {
+                    slots.remove(hash_of(first), first, hash_of);
+                    slots.insert(hash_of(first), entry, hash_of);
+                }
+            }
+            if count == MANY + 1 {
+                self.large.remove(&key);
+            }
+        }
+        let second = self.next(first);
+        if first != entry {
+            let (start, place) = (first as usize * stride, entry as usize * stride);
+            self.entries.copy_within(start..start + at, place);
+            let (_, weight) = halves(self.entries[start + at]);
+            let (next, _) = halves(self.entries[place + at]);
+            self.entries[place + at] = word(next, weight);
+        }
+        self.entries[first as usize * stride + at] = word(self.free, 0);
+        self.free = first;
+        self.gone += 1;
+        if count == 1 {
+            self.keys.remove(key);
+        } else {
+            self.keys.beside_mut(key)[0] = word(second, count - 1);
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Arranged {
+            arriving: self.arriving.take(),
+            version: self.version,
+            ..Arranged::new(self.keys.width, self.width)
+        };
+    }
+
+    /// All entries, in any order.
+    fn each(&self, mut call: impl FnMut(&[Word], &[Word], i64)) {
+        for number in self.keys.numbers() {
+            let mut entry = self.first(number);
+            while entry != NONE {
+                call(self.keys.row(number), self.value(entry), self.weight(entry));
+                entry = self.next(entry);
+            }
+        }
+    }
+
+    /// Make it again where most of its room is empty.
+    fn compact(&mut self) {
+        let all = self.entries.len() / self.stride();
+        if self.keys.is_sparse() || (all > 1024 && self.gone * 4 > all * 3) {
+            let mut fresh = Arranged::new(self.keys.width, self.width);
+            fresh.entries.reserve_exact((all - self.gone) * self.stride());
+            for number in self.keys.numbers() {
+                let key = fresh.keys.insert(hash(self.keys.row(number)), self.keys.row(number));
+                fresh.keys.beside_mut(key)[0] = word(NONE, 0);
+                let mut entry = self.first(number);
+                while entry != NONE {
+                    fresh.insert(key, self.value(entry), self.weight(entry));
+                    entry = self.next(entry);
+                }
+            }
+            fresh.version = self.version;
+            std::mem::swap(&mut fresh.journal, &mut self.journal);
+            *self = fresh;
+        }
+    }
+}
+
+#[pymethods]
+impl Arranged {
+    /// Of keys of so many words, and values of so many.
+    #[new]
+    pub fn new(key_width: usize, width: usize) -> Arranged {
+        Arranged {
+            width,
+            keys: Set::new(key_width, 1, 0),
+            entries: Vec::new(),
+            free: NONE,
+            gone: 0,
+            large: HashMap::new(),
+            arriving: None,
+            version: 0,
+            journal: Journal::Nothing,
+        }
+    }
+
+    /// A table arrives, whose keys and values these columns are.
+    fn arrive(&mut self, table: &Table, columns: Vec<usize>) -> PyResult<()> {
+        let data = table.picked(&columns);
+        self.arriving = Some(self.located(data).ok_or_else(too_large)?);
+        Ok(())
+    }
+
+    /// What has arrived is of the past now.  To be taken back: what is noted to be called with this version first.
+    fn commit(&mut self) {
+        if let Some(arriving) = self.arriving.take() {
+            self.version += 1;
+            let was_empty = self.keys.len() == 0;
+            if was_empty {
+                self.entries.reserve_exact(arriving.data.len() * self.stride());
+            }
+            self.put(&arriving, 1);
+            self.journal = if was_empty { Journal::Empty } else { Journal::Rows(arriving.data) };
+        }
+    }
+
+    fn discard(&mut self) {
+        self.arriving = None;
+    }
+
+    #[getter]
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Be as at a version, the last or the one before.
+    fn take_back(&mut self, version: u64) {
+        if self.version != version {
+            match std::mem::replace(&mut self.journal, Journal::Nothing) {
+                Journal::Nothing => (),
+                Journal::Empty => self.clear(),
+                Journal::Rows(data) => {
+                    if let Some(arriving) = self.located(data) {
+                        self.put(&arriving, -1);
+                    }
+                }
+            }
+            self.version = version;
+        }
+    }
+
+    /// Give room back; between steps.
+    fn give_back(&mut self) {
+        self.journal = Journal::Nothing;
+        self.compact();
+    }
+
+    fn __len__(&self) -> usize {
+        self.entries.len() / self.stride() - self.gone
+    }
+
+    /// All rows as a table, less or with those that arrive; keys first.
+    fn rows(&self, shape: Py<PyAny>) -> Table {
+        let mut data = Data::new(self.keys.width + self.width, self.__len__());
+        self.each(|key, value, weight| {
+            data.rows.extend_from_slice(key);
+            data.rows.extend_from_slice(value);
+            data.weights.push(weight);
+        });
+        Table::of(data, shape, true)
+    }
+
+}
+
+struct Product<'a> {
+    left: &'a Arranged,
+    right: &'a Arranged,
+    out: Data,
+    is_large: bool,
+}
+
+impl Product<'_> {
+    #[inline]
+    fn emit(&mut self, key: &[Word], left: &[Word], right: &[Word], weight: i64) {
+        if weight != 0 {
+            self.is_large |= weight.unsigned_abs() >= LARGE as u64;
+            self.out.rows.extend_from_slice(key);
+            self.out.rows.extend_from_slice(left);
+            self.out.rows.extend_from_slice(right);
+            self.out.weights.push(weight);
+        }
+    }
+
+    /// A row of the left side with all that the right side has of its key, whose number is given.
+    #[inline]
+    fn forth(&mut self, row: &[Word], weight: i64, number: u32) {
+        let (key, value) = row.split_at(self.left.keys.width);
+        let right = self.right;
+        let mut entry = right.first(number);
+        while entry != NONE {
+            self.emit(key, value, right.value(entry), weight * right.weight(entry));
+            entry = right.next(entry);
+        }
+    }
+
+    #[inline]
+    fn back(&mut self, row: &[Word], weight: i64, number: u32) {
+        let (key, value) = row.split_at(self.right.keys.width);
+        let left = self.left;
+        let mut entry = left.first(number);
+        while entry != NONE {
+            self.emit(key, left.value(entry), value, weight * left.weight(entry));
+            entry = left.next(entry);
+        }
+    }
+
+    /// Both sides change: a key that changes on both gives each pair of values once, whatever of it changes.
+    fn both(&mut self, arriving_a: &Arriving, arriving_b: &Arriving) {
+        let width = self.left.keys.width;
+        let (a, b) = (&arriving_a.data, &arriving_b.data);
+        let mut keys = Set::new(width, 1, b.len()); // beside a key: its last row of b, of a, and one each
+        let mut before_b = vec![0u32; b.len()];
+        let mut before_a: Vec<(u32, u32)> = Vec::new(); // rows of a of shared keys: the row, and the one before
+        for (at, before) in before_b.iter_mut().enumerate() {
+            let key = &b.row(at)[..width];
+            let hashed = hash(key);
+            let number = keys.find(hashed, key).unwrap_or_else(|| keys.insert(hashed, key));
+            let place = &mut keys.beside_mut(number)[0];
+            *before = *place as u32;
+            *place = at as Word + 1;
+        }
+        let mut shared = Vec::new();
+        let (met, all) = self.right.keys_of(a);
+        let (met_back, all_back) = self.left.keys_of(b);
+        self.out = Data::new(self.out.width, all + all_back + 8);
+        for at in 0..a.len() {
+            self.right.ahead(&met, at);
+            let key = &a.row(at)[..width];
+            match keys.find(hash(key), key) {
+                None => self.forth(a.row(at), a.weights[at], met[at]),
+                Some(number) => {
+                    let (last_b, last_a) = halves(keys.beside(number)[0]);
+                    if last_a == 0 {
+                        shared.push(number);
+                    }
+                    before_a.push((at as u32, last_a));
+                    keys.beside_mut(number)[0] = word(last_b, before_a.len() as u32);
+                }
+            }
+        }
+        let mut is_shared = vec![false; b.len()];
+        for &number in &shared {
+            let mut last = halves(keys.beside(number)[0]).0;
+            while last != 0 {
+                is_shared[last as usize - 1] = true;
+                last = before_b[last as usize - 1];
+            }
+        }
+        for at in 0..b.len() {
+            self.left.ahead(&met_back, at);
+            if !is_shared[at] {
+                self.back(b.row(at), b.weights[at], met_back[at]);
+            }
+        }
+        for number in shared {
+            let (mut last_b, mut last_a) = halves(keys.beside(number)[0]);
+            let (mut rows_a, mut rows_b) = (Vec::new(), Vec::new());
+            while last_a != 0 {
+                let (at, before) = before_a[last_a as usize - 1];
+                rows_a.push(at);
+                last_a = before;
+            }
+            while last_b != 0 {
+                rows_b.push(last_b - 1);
+                last_b = before_b[last_b as usize - 1];
+            }
+            let key = keys.row(number);
+            let lefts = changed(self.left, arriving_a, &rows_a);
+            let rights = changed(self.right, arriving_b, &rows_b);
+            let of_left = self.left.keys.find(hash(key), key).unwrap_or(NONE);
+            let of_right = self.right.keys.find(hash(key), key).unwrap_or(NONE);
+            let (left, right) = (self.left, self.right);
+            let (mine, others) = (entries(&lefts), entries(&rights));
+            for one in &lefts {
+                for other in &rights {
+                    let (new, old) = (one.new.saturating_mul(other.new), one.old.saturating_mul(other.old));
+                    self.emit(key, one.value, other.value, new.saturating_sub(old));
+                }
+                let mut entry = right.first(of_right);
+                while entry != NONE {
+                    if others.binary_search(&entry).is_err() {
+                        let weight = (one.new - one.old).saturating_mul(right.weight(entry));
+                        self.emit(key, one.value, right.value(entry), weight);
+                    }
+                    entry = right.next(entry);
+                }
+            }
+            let mut entry = left.first(of_left);
+            while entry != NONE {
+                if mine.binary_search(&entry).is_err() {
+                    for other in &rights {
+                        let weight = left.weight(entry).saturating_mul(other.new - other.old);
+                        self.emit(key, left.value(entry), other.value, weight);
+                    }
+                }
+                entry = left.next(entry);
+            }
+        }
+    }
+}
+
+/// The entries of values that change, in order.
+fn entries(changes: &[Change<'_>]) -> Vec<u32> {
+    let mut entries: Vec<u32> = changes.iter().map(|change| change.entry).collect();
+    entries.sort_unstable();
+    entries
+}
+
+/// A value whose weight changes, and its entry if it has one.
+struct Change<'a> {
+    value: &'a [Word],
+    entry: u32,
+    old: i64,
+    new: i64,
+}
+
+fn changed<'a>(side: &Arranged, arriving: &'a Arriving, rows: &[u32]) -> Vec<Change<'a>> {
+    rows.iter()
+        .rev()
+        .map(|&at| {
+            let at = at as usize;
+            let entry = arriving.entries[at];
+            let old = if entry == NONE { 0 } else { side.weight(entry) };
+            let value = &arriving.data.row(at)[side.keys.width..];
+            Change { value, entry, old, new: old + arriving.data.weights[at] }
+        })
+        .collect()
+}
+
+/// What two sides give together because of what arrives at either: rows of key, left value, right value.
+pub fn join(left: &Arranged, right: &Arranged, shape: Py<PyAny>, whole: bool) -> PyResult<Table> {
+    let width = left.keys.width + left.width + right.width;
+    let out = Data::new(width, 0);
+    let mut product = Product { left, right, out, is_large: false };
+    match (&left.arriving, &right.arriving) {
+        (Some(a), Some(b)) if a.data.len() > 0 && b.data.len() > 0 => product.both(a, b),
+        (a, b) => {
+            for a in a.iter().map(|arriving| &arriving.data) {
+                let (keys, all) = right.keys_of(a);
+                product.out = Data::new(width, all);
+                for (at, &number) in keys.iter().enumerate() {
+                    right.ahead(&keys, at);
+                    product.forth(a.row(at), a.weights[at], number);
+                }
+            }
+            for b in b.iter().map(|arriving| &arriving.data) {
+                let (keys, all) = left.keys_of(b);
+                if product.out.len() == 0 {
+                    product.out = Data::new(width, all);
+                }
+                for (at, &number) in keys.iter().enumerate() {
+                    left.ahead(&keys, at);
+                    product.back(b.row(at), b.weights[at], number);
+                }
+            }
+        }
+    }
+    if product.is_large {
+        return Err(too_large());
+    }
+    Ok(Table::of(product.out, shape, whole))
+}
+
+impl Arranged {
+    /// Tell of all words that are here.
+    pub fn mark(&self, mark: &mut impl FnMut(Word)) {
+        mark_rows(&self.keys, mark);
+        for entry in self.entries.chunks_exact(self.stride()) {
+            entry[..self.width].iter().for_each(|&word| mark(word));
+        }
+    }
+}
+
+fn mark_rows(set: &Set, mark: &mut impl FnMut(Word)) {
+    if set.stride > 0 {
+        for row in set.rows.chunks_exact(set.stride) {
+            row[..set.width].iter().for_each(|&word| mark(word));
+        }
+    }
+}
+
+/// The weights of elements.
+#[pyclass(module = "syndicate._native")]
+pub struct Weighed {
+    rows: Set, // beside an element: its weight
+    version: u64,
+    journal: Journal,
+}
+
+impl Weighed {
+    /// Tell of all words that are here.
+    pub fn mark(&self, mark: &mut impl FnMut(Word)) {
+        mark_rows(&self.rows, mark);
+    }
+
+    /// Add to the weight of an element whose number is given; what it was, and what it is.
+    fn put(&mut self, row: &[Word], weight: i64, number: u32) -> (i64, i64) {
+        if number == NONE {
+            let number = self.rows.insert(hash(row), row);
+            self.rows.beside_mut(number)[0] = weight as Word;
+            return (0, weight);
+        }
+        let old = self.rows.beside(number)[0] as i64;
+        let new = old + weight;
+        if new == 0 {
+            self.rows.remove(number);
+        } else {
+            self.rows.beside_mut(number)[0] = new as Word;
+        }
+        (old, new)
+    }
+}
+
+#[pymethods]
+impl Weighed {
+    #[new]
+    pub fn new(width: usize) -> Weighed {
+        Weighed { rows: Set::new(width, 1, 0), version: 0, journal: Journal::Nothing }
+    }
+
+    /// Add a table, of which these columns are the elements; what comes and what goes.
+    fn step(&mut self, table: &Table, columns: Vec<usize>, shape: Py<PyAny>) -> PyResult<Table> {
+        let data = table.picked(&columns);
+        if !fits(&data.weights) {
+            return Err(too_large());
+        }
+        let mut out = Data::new(data.width, data.len());
+        let was_empty = self.rows.len() == 0;
+        self.version += 1;
+        let mut numbers = Vec::with_capacity(data.len());
+        self.rows.find_all(data.len(), |at| data.row(at), |_, number| numbers.push(number));
+        for (at, number) in numbers.into_iter().enumerate() {
+            let (old, new) = self.put(data.row(at), data.weights[at], number);
+            if (old > 0) != (new > 0) {
+                out.rows.extend_from_slice(data.row(at));
+                out.weights.push(if new > 0 { 1 } else { -1 });
+            }
+        }
+        self.journal = if was_empty { Journal::Empty } else { Journal::Rows(data) };
+        Ok(Table::of(out, shape, true))
+    }
+
+    #[getter]
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Be as at a version, the last or the one before.
+    fn take_back(&mut self, version: u64) {
+        if self.version != version {
+            match std::mem::replace(&mut self.journal, Journal::Nothing) {
+                Journal::Nothing => (),
+                Journal::Empty => self.rows = Set::new(self.rows.width, 1, 0),
+                Journal::Rows(data) => {
+                    for at in 0..data.len() {
+                        let number = self.rows.find(hash(data.row(at)), data.row(at)).unwrap_or(NONE);
+                        self.put(data.row(at), -data.weights[at], number);
+                    }
+                }
+            }
+            self.version = version;
+        }
+    }
+
+    /// Give room back; between steps.
+    fn give_back(&mut self) {
+        self.journal = Journal::Nothing;
+        if self.rows.is_sparse() {
+            self.rows = self.rows.compacted();
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// All elements and their weights.
+    fn rows(&self, shape: Py<PyAny>) -> Table {
+        let mut data = Data::new(self.rows.width, self.rows.len());
+        for number in self.rows.numbers() {
+            data.rows.extend_from_slice(self.rows.row(number));
+            data.weights.push(self.rows.beside(number)[0] as i64);
+        }
+        Table::of(data, shape, true)
+    }
+}
+
+/// By key, the sum of the weights and, where it is asked for, of the values.
+#[pyclass(module = "syndicate._native")]
+pub struct Summed {
+    keys: Set, // beside a key: the sum of its weights, that of its values
+    counts: bool,
+    version: u64,
+    journal: Set, // what was added
+    was_empty: bool,
+}
+
+/// An integer as a word, if it is small.
+#[inline]
+fn word_of(number: i64) -> Option<Word> {
+    ((number << 1) >> 1 == number).then_some((number << 1) as Word | 1)
+}
+
+impl Summed {
+    /// Tell of all words that are here.
+    pub fn mark(&self, mark: &mut impl FnMut(Word)) {
+        mark_rows(&self.keys, mark);
+    }
+
+    /// Add to the sums of a key whose number is given.
+    fn put(&mut self, key: &[Word], number: i64, whole: i64, place: u32) {
+        let at = if place == NONE { self.keys.insert(hash(key), key) } else { place };
+        let beside = self.keys.beside_mut(at);
+        beside[0] = (beside[0] as i64).wrapping_add(number) as Word;
+        beside[1] = (beside[1] as i64).wrapping_add(whole) as Word;
+        if beside[0] == 0 && beside[1] == 0 {
+            self.keys.remove(at);
+        }
+    }
+
+    /// By key what a table adds; None where a value is no small integer, or a sum too large.
+    fn added(&self, data: &Data, keys: &[usize], value: Option<usize>) -> Option<Set> {
+        let mut added = Set::new(keys.len(), 2, data.len());
+        let mut key = vec![0; keys.len()];
+        for at in 0..data.len() {
+            let row = data.row(at);
+            for (place, &column) in key.iter_mut().zip(keys) {
+                *place = row[column];
+            }
+            let weight = data.weights[at];
+            let more = match value {
+                None => 0,
+                Some(column) if row[column] & 1 == 1 => (row[column] as i64 >> 1).checked_mul(weight)?,
+                Some(_) => return None,
+            };
+            let hashed = hash(&key);
+            let number = added.find(hashed, &key).unwrap_or_else(|| added.insert(hashed, &key));
+            let beside = added.beside_mut(number);
+            beside[0] = (beside[0] as i64).checked_add(weight)? as Word;
+            beside[1] = (beside[1] as i64).checked_add(more)? as Word;
+        }
+        Some(added)
+    }
+}
+
+#[pymethods]
+impl Summed {
+    /// Of keys of so many words; *counts*: the sum of the weights is what is given out.
+    #[new]
+    pub fn new(width: usize, counts: bool) -> Summed {
+        Summed { keys: Set::new(width, 2, 0), counts, version: 0, journal: Set::new(width, 2, 0), was_empty: true }
+    }
+
+    /// Add a table; the old rows of key and sum out, the new ones in.  None, and nothing is changed, where integers of
+    /// 64 bits are not enough.
+    fn step(
+        &mut self,
+        table: &Table,
+        keys: Vec<usize>,
+        value: Option<usize>,
+        shape: Py<PyAny>,
+    ) -> PyResult<Option<Table>> {
+        let Some(added) = self.added(&table.data, &keys, value) else { return Ok(None) };
+        let mut out = Data::new(keys.len() + 1, 2 * added.len());
+        let counts = self.counts;
+        let mut numbers = Vec::with_capacity(added.len());
+        self.keys.find_all(added.len(), |at| added.row(at as u32), |_, number| numbers.push(number));
+        for at in 0..added.len() as u32 {
+            let (key, more) = (added.row(at), added.beside(at));
+            let old = match numbers[at as usize] {
+                NONE => [0, 0],
+                number => {
+                    let beside = self.keys.beside(number);
+                    [beside[0] as i64, beside[1] as i64]
+                }
+            };
+            let (Some(number), Some(whole)) =
+                (old[0].checked_add(more[0] as i64), old[1].checked_add(more[1] as i64))
+            else {
+                return Ok(None);
+            };
+            let [before, after] = if counts { [old[0], number] } else { [old[1], whole] };
+            if before == after && (old[0] != 0) == (number != 0) {
+                continue;
+            }
+            let (Some(gone), Some(come)) = (word_of(before), word_of(after)) else { return Ok(None) };
+            for (there, word, weight) in [(old[0], gone, -1), (number, come, 1)] {
+                if there != 0 {
+                    out.rows.extend_from_slice(key);
+                    out.rows.push(word);
+                    out.weights.push(weight);
+                }
+            }
+        }
+        self.version += 1;
+        self.was_empty = self.keys.len() == 0;
+        if self.was_empty {
+            self.keys = added;
+            let empty = (0..self.keys.len() as u32).filter(|&at| self.keys.beside(at) == [0, 0]);
+            for number in empty.collect::<Vec<_>>() {
+                self.keys.remove(number);
+            }
+            self.journal = Set::new(keys.len(), 2, 0);
+        } else {
+            for at in 0..added.len() as u32 {
+                let more = added.beside(at);
+                self.put(added.row(at), more[0] as i64, more[1] as i64, numbers[at as usize]);
+            }
+            self.journal = added;
+        }
+        Ok(Some(Table::of(out, shape, true)))
+    }
+
+    #[getter]
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Be as at a version, the last or the one before.
+    fn take_back(&mut self, version: u64) {
+        if self.version != version {
+            if self.was_empty {
+                self.keys = Set::new(self.keys.width, 2, 0);
+            } else {
+                let added = std::mem::take(&mut self.journal);
+                for at in 0..added.len() as u32 {
+                    let more = added.beside(at);
+                    let (number, whole) = ((more[0] as i64).wrapping_neg(), (more[1] as i64).wrapping_neg());
+                    let place = self.keys.find(hash(added.row(at)), added.row(at)).unwrap_or(NONE);
+                    self.put(added.row(at), number, whole, place);
+                }
+            }
+            self.version = version;
+        }
+    }
+
+    /// Give room back; between steps.
+    fn give_back(&mut self) {
+        self.journal = Set::new(self.keys.width, 2, 0);
+        if self.keys.is_sparse() {
+            self.keys = self.keys.compacted();
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Begin with such rows as `rows` gives; false where a sum is no small integer.
+    fn load(&mut self, table: &Table) -> bool {
+        let (width, data) = (self.keys.width, &table.data);
+        for at in 0..data.len() {
+            let (key, sums) = data.row(at).split_at(width);
+            if sums.len() != 2 || sums.iter().any(|sum| sum & 1 == 0) {
+                return false;
+            }
+            let place = self.keys.find(hash(key), key).unwrap_or(NONE);
+            self.put(key, sums[0] as i64 >> 1, sums[1] as i64 >> 1, place);
+        }
+        true
+    }
+
+    /// All keys, each with the sum of its weights and that of its values; None if one is too large for a word.
+    fn rows(&self, shape: Py<PyAny>) -> Option<Table> {
+        let mut data = Data::new(self.keys.width + 2, self.keys.len());
+        for number in self.keys.numbers() {
+            data.rows.extend_from_slice(self.keys.row(number));
+            for &sum in self.keys.beside(number) {
+                data.rows.push(word_of(sum as i64)?);
+            }
+            data.weights.push(1);
+        }
+        Some(Table::of(data, shape, true))
+    }
+}

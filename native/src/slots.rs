@@ -1,0 +1,277 @@
+//! Hash tables of numbers of rows: open addressing, a slot is four bytes, and rows lie elsewhere, one after the other.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::OnceLock;
+
+pub type Word = u64;
+
+static SEED: OnceLock<(u64, u64)> = OnceLock::new();
+
+/// Two odd numbers of this process, so that nobody outside can prepare rows whose hashes meet.
+#[inline]
+fn seed() -> (u64, u64) {
+    *SEED.get_or_init(|| {
+        let state = RandomState::new();
+        let number = |n: u64| {
+            let mut hasher = state.build_hasher();
+            hasher.write_u64(n);
+            hasher.finish() | 1
+        };
+        (number(1), number(2))
+    })
+}
+
+/// The hash of a row: each word is multiplied to 128 bits and folded, with a secret of this process.
+#[inline]
+pub fn hash(words: &[Word]) -> u64 {
+    let (first, second) = seed();
+    let mut mixed = first;
+    for &word in words {
+        let product = u128::from(mixed ^ word) * u128::from(second);
+        mixed = (product as u64) ^ ((product >> 64) as u64) ^ first.rotate_left(23);
+    }
+    let product = u128::from(mixed) * u128::from(first);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// Ask for what will be read soon: many such reads under way at once cost little more than one.
+#[inline]
+pub fn prefetch<T>(all: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if at < all.len() {
+        // SAFETY: a hint about a place within the slice.
+        unsafe { std::arch::x86_64::_mm_prefetch(all.as_ptr().add(at).cast(), std::arch::x86_64::_MM_HINT_T0) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (all, at);
+}
+
+/// So many rows are looked up at once.
+const BLOCK: usize = 32;
+
+/// No row.
+pub const NONE: u32 = u32::MAX;
+
+/// Numbers of rows by the hash of the row, which the caller knows how to compute.
+#[derive(Default)]
+pub struct Slots {
+    slots: Vec<u32>, // a number and one, or 0
+    used: usize,
+}
+
+impl Slots {
+    pub fn with_room(rows: usize) -> Slots {
+        let mut slots = Slots::default();
+        slots.resize(rows, |_| 0);
+        slots
+    }
+
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> usize {
+        hash as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The row with this hash that is the same.
+    #[inline]
+    pub fn find(&self, hash: u64, same: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            match self.slots[at] {
+                0 => return None,
+                number => {
+                    if same(number - 1) {
+                        return Some(number - 1);
+                    }
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Put in a row that is not there; `hash_of` is asked of the others where they move.
+    #[inline]
+    pub fn insert(&mut self, hash: u64, row: u32, hash_of: impl Fn(u32) -> u64) {
+        if (self.used + 1) * 4 > self.slots.len() * 3 {
+            self.resize(self.used * 2 + 4, hash_of);
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = row + 1;
+        self.used += 1;
+    }
+
+    fn resize(&mut self, rows: usize, hash_of: impl Fn(u32) -> u64) {
+        let room = (rows * 4 / 3 + 1).next_power_of_two().max(8);
+        let old = std::mem::replace(&mut self.slots, vec![0; room]);
+        let mask = room - 1;
+        for number in old {
+            if number != 0 {
+                let mut at = hash_of(number - 1) as usize & mask;
+                while self.slots[at] != 0 {
+                    at = (at + 1) & mask;
+                }
+                self.slots[at] = number;
+            }
+        }
+    }
+
+    /// Take out a row that is there: what follows it moves up, so that no mark is left.
+    pub fn remove(&mut self, hash: u64, row: u32, hash_of: impl Fn(u32) -> u64) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != row + 1 {
+            if self.slots[at] == 0 {
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+        self.used -= 1;
+        let mut next = at;
+        loop {
+            next = (next + 1) & mask;
+            let number = self.slots[next];
+            if number == 0 {
+                break;
+            }
+            let home = hash_of(number - 1) as usize & mask;
+            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(at) & mask) {
+                self.slots[at] = number;
+                at = next;
+            }
+        }
+        self.slots[at] = 0;
+    }
+}
+
+/// Rows found by their first words; what is beside these, in the same row, is the owner's.
+#[derive(Default)]
+pub struct Set {
+    pub width: usize,
+    pub stride: usize,
+    pub rows: Vec<Word>,
+    pub slots: Slots,
+    free: Vec<u32>,
+}
+
+impl Set {
+    /// Rows of *width* words, each with so many more *beside* them.
+    pub fn new(width: usize, beside: usize, room: usize) -> Set {
+        let stride = width + beside;
+        Set { width, stride, rows: Vec::with_capacity(room * stride), slots: Slots::with_room(room), free: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// One more than the largest number of a row.
+    pub fn end(&self) -> usize {
+        self.slots.len() + self.free.len()
+    }
+
+    #[inline]
+    pub fn row(&self, number: u32) -> &[Word] {
+        &self.rows[number as usize * self.stride..][..self.width]
+    }
+
+    /// What is beside a row.
+    #[inline]
+    pub fn beside(&self, number: u32) -> &[Word] {
+        &self.rows[number as usize * self.stride..][self.width..self.stride]
+    }
+
+    #[inline]
+    pub fn beside_mut(&mut self, number: u32) -> &mut [Word] {
+        &mut self.rows[number as usize * self.stride..][self.width..self.stride]
+    }
+
+    #[inline]
+    pub fn find(&self, hashed: u64, row: &[Word]) -> Option<u32> {
+        self.slots.find(hashed, |number| self.row(number) == row)
+    }
+
+    /// The number of a row that is not there, with zeros beside it.
+    #[inline]
+    pub fn insert(&mut self, hashed: u64, row: &[Word]) -> u32 {
+        let number = match self.free.pop() {
+            Some(number) => {
+                let place = &mut self.rows[number as usize * self.stride..][..self.stride];
+                place[..self.width].copy_from_slice(row);
+                place[self.width..].fill(0);
+                number
+            }
+            None => {
+                self.rows.extend_from_slice(row);
+                self.rows.resize(self.rows.len() + self.stride - self.width, 0);
+                self.slots.len() as u32
+            }
+        };
+        let (rows, width, stride) = (&self.rows, self.width, self.stride);
+        self.slots.insert(hashed, number, |other| hash(&rows[other as usize * stride..][..width]));
+        number
+    }
+
+    pub fn remove(&mut self, number: u32) {
+        let hashed = hash(self.row(number));
+        let (rows, width, stride) = (&self.rows, self.width, self.stride);
+        self.slots.remove(hashed, number, |other| hash(&rows[other as usize * stride..][..width]));
+        self.free.push(number);
+    }
+
+    /// The numbers of many rows, each of which begins where it is said to; NONE for what is not there.
+    pub fn find_all<'a>(&self, count: usize, row: impl Fn(usize) -> &'a [Word], mut found: impl FnMut(&Set, u32)) {
+        let mut hashes = [0; BLOCK];
+        for start in (0..count).step_by(BLOCK) {
+            let block = BLOCK.min(count - start);
+            for (at, hashed) in hashes[..block].iter_mut().enumerate() {
+                *hashed = hash(row(start + at));
+                prefetch(&self.slots.slots, self.slots.place(*hashed));
+            }
+            if !self.slots.slots.is_empty() {
+                for &hashed in &hashes[..block] {
+                    let number = self.slots.slots[self.slots.place(hashed)];
+                    prefetch(&self.rows, number.wrapping_sub(1) as usize * self.stride);
+                }
+            }
+            for (at, &hashed) in hashes[..block].iter().enumerate() {
+                found(self, self.find(hashed, row(start + at)).unwrap_or(NONE));
+            }
+        }
+    }
+
+    /// Whether most of the room is empty.
+    pub fn is_sparse(&self) -> bool {
+        self.end() > 1024 && self.end() > 4 * self.len()
+    }
+
+    /// The numbers of the rows that are there.
+    pub fn numbers(&self) -> Vec<u32> {
+        let mut gone = vec![false; self.end()];
+        for &number in &self.free {
+            gone[number as usize] = true;
+        }
+        (0..self.end() as u32).filter(|&number| !gone[number as usize]).collect()
+    }
+
+    /// The same in as little room as it takes; the rows get other numbers.
+    pub fn compacted(&self) -> Set {
+        let mut set = Set::new(self.width, self.stride - self.width, self.len());
+        for number in self.numbers() {
+            let fresh = set.insert(hash(self.row(number)), self.row(number));
+            set.beside_mut(fresh).copy_from_slice(self.beside(number));
+        }
+        set
+    }
+}

@@ -1,0 +1,645 @@
+//! Elements as words of 64 bits: a small integer is its own word, any other part of an element has a number.
+//!
+//! Two parts are the same, as `key_of` in `syndicate/flow/element.py` has it, if and only if their words are equal.
+
+use crate::arranged::{join, Arranged, Summed, Weighed};
+use crate::slots::{hash, Set, Word};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// No weight of a table is as large as this: so that sums and products of two stay within 64 bits.
+pub const LARGE: i64 = 1 << 31;
+
+/// Rows of words, one after the other, and their weights, none of which is 0.
+pub struct Data {
+    pub width: usize,
+    pub rows: Vec<Word>,
+    pub weights: Vec<i64>,
+}
+
+/// Room that tables have left: what each step takes anew from the system costs more than to fill it.
+static LEFT: Mutex<(Vec<Vec<Word>>, Vec<Vec<i64>>)> = Mutex::new((Vec::new(), Vec::new()));
+
+/// So many pieces of room are kept, and none that is larger.
+const PIECES: usize = 8;
+const LARGEST: usize = 1 << 20;
+
+/// An empty piece of room, one that was left if it is large enough and not much too large.
+fn room<T>(left: &mut Vec<Vec<T>>, size: usize) -> Vec<T> {
+    let fits = |piece: &Vec<T>| piece.capacity() >= size && piece.capacity() <= 8 * size;
+    match left.iter().position(fits) {
+        Some(at) => left.swap_remove(at),
+        None => Vec::with_capacity(size),
+    }
+}
+
+fn leave<T>(left: &mut Vec<Vec<T>>, mut piece: Vec<T>) {
+    if (1 << 12..=LARGEST).contains(&piece.capacity()) {
+        piece.clear();
+        if left.len() == PIECES {
+            left.remove(0);
+        }
+        left.push(piece);
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        if let Ok(mut left) = LEFT.try_lock() {
+            leave(&mut left.0, std::mem::take(&mut self.rows));
+            leave(&mut left.1, std::mem::take(&mut self.weights));
+        }
+    }
+}
+
+impl Data {
+    pub fn new(width: usize, size: usize) -> Data {
+        if size < 1 << 9 {
+            return Data { width, rows: Vec::with_capacity(width * size), weights: Vec::with_capacity(size) };
+        }
+        let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+        Data { width, rows: room(&mut left.0, width * size), weights: room(&mut left.1, size) }
+    }
+
+    #[inline]
+    pub fn row(&self, at: usize) -> &[Word] {
+        &self.rows[at * self.width..][..self.width]
+    }
+
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Some columns of it; with each row once, unless that is known.
+    pub fn picked(&self, columns: &[usize], once: bool) -> Data {
+        let width = columns.len();
+        let mut data = Data::new(width, self.len());
+        if columns.iter().copied().eq(0..self.width) {
+            data.rows.extend_from_slice(&self.rows);
+        } else {
+            for at in 0..self.len() {
+                let row = self.row(at);
+                data.rows.extend(columns.iter().map(|&column| row[column]));
+            }
+        }
+        data.weights.extend_from_slice(&self.weights);
+        if once { data } else { data.consolidated() }
+    }
+
+    /// Each row once, in the order in which they came first, without what cancels out.
+    pub fn consolidated(self) -> Data {
+        let mut set = Set::new(self.width, 0, self.len());
+        let mut sums: Vec<i64> = Vec::with_capacity(self.len());
+        for at in 0..self.len() {
+            let row = self.row(at);
+            let hashed = hash(row);
+            match set.find(hashed, row) {
+                Some(number) => sums[number as usize] += self.weights[at],
+                None => {
+                    set.insert(hashed, row);
+                    sums.push(self.weights[at]);
+                }
+            }
+        }
+        let mut data = Data { width: self.width, rows: std::mem::take(&mut set.rows), weights: sums };
+        if data.weights.contains(&0) {
+            let mut kept = 0;
+            for at in 0..data.weights.len() {
+                if data.weights[at] != 0 {
+                    data.rows.copy_within(at * data.width..(at + 1) * data.width, kept * data.width);
+                    data.weights[kept] = data.weights[at];
+                    kept += 1;
+                }
+            }
+            data.rows.truncate(kept * data.width);
+            data.weights.truncate(kept);
+        }
+        data
+    }
+}
+
+/// Whether no weight is too large for a table.
+pub fn fits(weights: &[i64]) -> bool {
+    weights.iter().all(|weight| weight.abs() < LARGE)
+}
+
+/// How an element is made of the words of a row.
+enum Maker {
+    Column(usize),
+    Constant(Py<PyAny>),
+    Tuple(Vec<Maker>),
+}
+
+/// What elements look like: nested tuples of columns, written as their numbers, and of constants, each in a list.
+#[pyclass(frozen, module = "syndicate._native")]
+pub struct Shape {
+    maker: Maker,
+    columns: Vec<usize>,
+}
+
+#[pymethods]
+impl Shape {
+    #[new]
+    fn new(written: Bound<'_, PyAny>) -> PyResult<Shape> {
+        let mut columns = Vec::new();
+        let maker = read_maker(&written, &mut columns)?;
+        Ok(Shape { maker, columns })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit_maker(&self.maker, &visit)
+    }
+}
+
+fn visit_maker(maker: &Maker, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    match maker {
+        Maker::Column(_) => Ok(()),
+        Maker::Constant(constant) => visit.call(constant),
+        Maker::Tuple(parts) => parts.iter().try_for_each(|part| visit_maker(part, visit)),
+    }
+}
+
+fn read_maker(written: &Bound<'_, PyAny>, columns: &mut Vec<usize>) -> PyResult<Maker> {
+    if let Ok(parts) = written.cast_exact::<PyTuple>() {
+        return Ok(Maker::Tuple(parts.iter().map(|part| read_maker(&part, columns)).collect::<PyResult<_>>()?));
+    }
+    if let Ok(constant) = written.cast_exact::<PyList>() {
+        return Ok(Maker::Constant(constant.get_item(0)?.unbind()));
+    }
+    let column: usize = written.extract()?;
+    if !columns.contains(&column) {
+        columns.push(column);
+    }
+    Ok(Maker::Column(column))
+}
+
+#[derive(Default)]
+struct Things {
+    things: Vec<Option<Py<PyAny>>>,
+    free: Vec<u32>,
+    shown: Vec<Weak<Data>>, // whose words must stay
+    most: usize,            // of them, when it was last looked
+    kept: usize,            // things that stayed when it was last swept
+}
+
+/// The words of the elements of one circuit.
+#[pyclass(frozen, module = "syndicate._native")]
+pub struct Words {
+    key_of: Py<PyAny>,
+    typed: Py<PyType>,
+    plain: Vec<Py<PyType>>,
+    numbers: Py<PyDict>,
+    things: Mutex<Things>,
+}
+
+const FEW: usize = 4096;
+
+impl Words {
+    fn things(&self) -> MutexGuard<'_, Things> {
+        self.things.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The word of a part of an element; raises what `key_of` raises.
+    #[inline]
+    pub fn word(&self, part: &Bound<'_, PyAny>) -> PyResult<Word> {
+        if let Ok(integer) = part.cast_exact::<PyInt>() {
+            let mut overflow = 0;
+            // SAFETY: it is an integer.
+            let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(integer.as_ptr(), &mut overflow) };
+            if overflow == 0 && (number << 1) >> 1 == number {
+                return Ok((number << 1) as u64 | 1);
+            }
+            return self.number(part, part);
+        }
+        self.other(part)
+    }
+
+    fn other(&self, part: &Bound<'_, PyAny>) -> PyResult<Word> {
+        let kind = part.get_type();
+        if part.is_exact_instance_of::<PyString>() || part.is_exact_instance_of::<PyBytes>() || part.is_none() {
+            return self.number(part, part);
+        }
+        if let Ok(float) = part.cast_exact::<PyFloat>() {
+            if float.value().fract() != 0.0 && float.value().is_finite() {
+                return self.number(part, part);
+            }
+        } else if self.plain.iter().any(|class| kind.is(class)) {
+            return self.number(part, part);
+        }
+        let key = self.key_of.bind(part.py()).call1((part,))?;
+        self.number(&key, part)
+    }
+
+    fn number(&self, key: &Bound<'_, PyAny>, thing: &Bound<'_, PyAny>) -> PyResult<Word> {
+        let py = key.py();
+        let numbers = self.numbers.bind(py);
+        if let Some(number) = numbers.get_item(key)? {
+            return Ok(number.extract::<u64>()? << 1);
+        }
+        let number = {
+            let mut things = self.things();
+            match things.free.pop() {
+                Some(number) => {
+                    things.things[number as usize] = Some(thing.clone().unbind());
+                    number
+                }
+                None => {
+                    things.things.push(Some(thing.clone().unbind()));
+                    things.things.len() as u32 - 1
+                }
+            }
+        };
+        numbers.set_item(key, number)?; // what raises here leaves a thing without a name, which is swept
+        Ok(u64::from(number) << 1)
+    }
+
+    /// Take an element apart; false if it does not look so.
+    fn take_apart(&self, maker: &Maker, element: &Bound<'_, PyAny>, row: &mut [Word], seen: &mut u64) -> PyResult<bool> {
+        match maker {
+            Maker::Column(column) => {
+                if element.is_none() {
+                    return Ok(false); // a function that only rearranges may yet ask for it: see `Leaf`
+                }
+                let word = self.word(element)?;
+                let bit = 1u64 << column;
+                if *seen & bit != 0 {
+                    return Ok(row[*column] == word);
+                }
+                *seen |= bit;
+                row[*column] = word;
+                Ok(true)
+            }
+            Maker::Constant(constant) => Ok(self.word(constant.bind(element.py()))? == self.word(element)?),
+            Maker::Tuple(makers) => {
+                let Ok(parts) = element.cast_exact::<PyTuple>() else { return Ok(false) };
+                if parts.len() != makers.len() {
+                    return Ok(false);
+                }
+                for (maker, part) in makers.iter().zip(parts.iter_borrowed()) {
+                    if !self.take_apart(maker, &part, row, seen)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn natural<'py>(&self, key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        if key.get_type().is(&self.typed) { key.getattr(intern!(py, "value")) } else { Ok(key) }
+    }
+}
+
+/// A new reference to the element that a row makes.
+#[inline]
+fn made(py: Python<'_>, maker: &Maker, row: &[Word], things: &[Option<Py<PyAny>>]) -> PyResult<Py<PyAny>> {
+    match maker {
+        Maker::Column(column) => {
+            let word = row[*column];
+            if word & 1 == 1 {
+                // SAFETY: a new integer, or null with an exception.
+                return unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(word as i64 >> 1)) }.map(Bound::unbind);
+            }
+            match things.get((word >> 1) as usize) {
+                Some(Some(thing)) => Ok(thing.clone_ref(py)),
+                _ => Err(PyTypeError::new_err("a word of no element")),
+            }
+        }
+        Maker::Constant(constant) => Ok(constant.clone_ref(py)),
+        Maker::Tuple(parts) => {
+            // SAFETY: a new tuple, each place of which is filled once before anybody else sees it.  What holds nothing
+            // that the collector follows is no work of it: tuples of tuples it untracks by itself.
+            unsafe {
+                let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(parts.len() as isize))?;
+                let mut flat = true;
+                for (at, part) in parts.iter().enumerate() {
+                    let item = made(py, part, row, things)?.into_ptr();
+                    flat &= ffi::PyLong_CheckExact(item) != 0 || ffi::PyUnicode_CheckExact(item) != 0;
+                    ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, item);
+                }
+                if flat && !parts.is_empty() {
+                    ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
+                }
+                Ok(tuple.unbind())
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Words {
+    /// What elements look like: see `Shape`.
+    fn shape(&self, written: Bound<'_, PyAny>) -> PyResult<Shape> {
+        Shape::new(written)
+    }
+
+    /// The rows of a stream by key.
+    fn arranged(&self, key_width: usize, width: usize) -> Arranged {
+        Arranged::new(key_width, width)
+    }
+
+    /// The weights of elements.
+    fn weighed(&self, width: usize) -> Weighed {
+        Weighed::new(width)
+    }
+
+    /// Sums by key.
+    fn summed(&self, width: usize, counts: bool) -> Summed {
+        Summed::new(width, counts)
+    }
+
+    /// What two sides give together because of what arrives at either: rows of key, left value, right value.
+    fn join(
+        &self,
+        left: PyRef<'_, Arranged>,
+        right: PyRef<'_, Arranged>,
+        shape: Py<PyAny>,
+        whole: bool,
+    ) -> PyResult<Table> {
+        join(&left, &right, shape, whole)
+    }
+
+    /// Forget the things of words that none of these has, if there are many new ones.
+    fn sweep(&self, py: Python<'_>, keepers: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let size = {
+            let things = self.things();
+            if things.things.len() - things.free.len() < 2 * things.kept + FEW {
+                return Ok(());
+            }
+            things.things.len()
+        };
+        let mut marked = vec![false; size];
+        let mut mark = |word: Word| {
+            if word & 1 == 0 {
+                if let Some(place) = marked.get_mut((word >> 1) as usize) {
+                    *place = true;
+                }
+            }
+        };
+        for keeper in keepers {
+            if let Ok(arranged) = keeper.cast::<Arranged>() {
+                arranged.try_borrow()?.mark(&mut mark);
+            } else if let Ok(weighed) = keeper.cast::<Weighed>() {
+                weighed.try_borrow()?.mark(&mut mark);
+            } else {
+                keeper.cast::<Summed>()?.try_borrow()?.mark(&mut mark);
+            }
+        }
+        let mut things = self.things();
+        things.shown.retain(|data| data.strong_count() > 0);
+        for data in things.shown.iter().filter_map(Weak::upgrade) {
+            data.rows.iter().for_each(|&word| mark(word));
+        }
+        drop(things);
+        let numbers = self.numbers.bind(py);
+        let mut names = Vec::new();
+        for (name, number) in numbers.iter() {
+            if !marked.get(number.extract::<usize>()?).copied().unwrap_or(true) {
+                names.push(name);
+            }
+        }
+        for name in &names {
+            numbers.del_item(name)?;
+        }
+        let mut gone = Vec::new();
+        let mut things = self.things();
+        for (number, &marked) in marked.iter().enumerate() {
+            if !marked {
+                if let Some(thing) = things.things[number].take() {
+                    gone.push(thing);
+                    things.free.push(number as u32);
+                }
+            }
+        }
+        things.kept = things.things.len() - things.free.len();
+        drop(things);
+        drop(gone); // when nothing is locked any more: this may run code
+        Ok(())
+    }
+
+    /// Pairs of elements and weights, in a batch or a list, as a table of this shape, *row* its columns; None where an
+    /// element looks otherwise, or a weight is no small integer.
+    fn table(&self, batch: Bound<'_, PyAny>, shape: &Shape, row: Py<PyAny>) -> PyResult<Option<Table>> {
+        let py = batch.py();
+        let width = shape.columns.len();
+        if width > 64 {
+            return Ok(None);
+        }
+        let mut data = Data::new(width, batch.len()?);
+        let mut words = vec![0; width];
+        let mut add = |key: Bound<'_, PyAny>, weight: Bound<'_, PyAny>| -> PyResult<bool> {
+            let Ok(weight) = weight.cast_exact::<PyInt>() else { return Ok(false) };
+            let mut overflow = 0;
+            // SAFETY: it is an integer.
+            let weight = unsafe { ffi::PyLong_AsLongLongAndOverflow(weight.as_ptr(), &mut overflow) };
+            if overflow != 0 || weight.unsigned_abs() >= LARGE as u64 {
+                return Ok(false);
+            }
+            if !self.take_apart(&shape.maker, &self.natural(key)?, &mut words, &mut 0)? {
+                return Ok(false);
+            }
+            if weight != 0 {
+                data.rows.extend_from_slice(&words);
+                data.weights.push(weight);
+            }
+            Ok(true)
+        };
+        if let Ok(batch) = batch.cast::<PyDict>() {
+            for (key, weight) in batch.iter() {
+                if !add(key, weight)? {
+                    return Ok(None);
+                }
+            }
+        } else {
+            for pair in batch.cast::<PyList>()?.iter() {
+                let pair = pair.cast_into::<PyTuple>()?;
+                if !add(pair.get_item(0)?, pair.get_item(1)?)? {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(Table::of(data, row.clone_ref(py), true)))
+    }
+
+    /// What the elements of some rows of a table are, in a list.
+    fn elements<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Table,
+        shape: &Shape,
+        start: usize,
+        stop: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let things = self.things();
+        let data = &table.data;
+        let stop = stop.min(data.len());
+        // SAFETY: a new list, each place of which is filled once before anybody else sees it.
+        unsafe {
+            let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(stop.saturating_sub(start) as isize))?;
+            for at in start..stop {
+                let element = made(py, &shape.maker, data.row(at), &things.things)?;
+                ffi::PyList_SET_ITEM(list.as_ptr(), (at - start) as isize, element.into_ptr());
+            }
+            Ok(list.cast_into_unchecked())
+        }
+    }
+
+    /// The words of a table must stay while anybody has it.
+    fn show(&self, table: &Table) {
+        let mut things = self.things();
+        if things.shown.len() >= 64 && things.shown.len() > 2 * things.most {
+            things.shown.retain(|data| data.strong_count() > 0);
+            things.most = things.shown.len();
+        }
+        things.shown.push(Arc::downgrade(&table.data));
+    }
+
+    fn __len__(&self) -> usize {
+        let things = self.things();
+        things.things.len() - things.free.len()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.key_of)?;
+        visit.call(&self.numbers)?;
+        if let Ok(things) = self.things.try_lock() {
+            things.things.iter().try_for_each(|thing| visit.call(thing))?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self, py: Python<'_>) {
+        self.numbers.bind(py).clear();
+        let gone = std::mem::take(&mut *self.things());
+        drop(gone); // when nothing is locked any more: this may run code
+    }
+}
+
+/// A batch of a stream: rows of words, and what its elements are made of them.
+#[pyclass(frozen, module = "syndicate._native")]
+pub struct Table {
+    pub data: Arc<Data>,
+    #[pyo3(get)]
+    shape: Py<PyAny>,
+    /// Whether no element recurs.
+    #[pyo3(get)]
+    pub once: bool,
+    memo: Mutex<Option<Py<PyAny>>>,
+}
+
+impl Table {
+    pub fn of(data: Data, shape: Py<PyAny>, once: bool) -> Table {
+        Table { data: Arc::new(data), shape, once, memo: Mutex::default() }
+    }
+
+    /// Some columns, each row once.
+    pub fn picked(&self, columns: &[usize]) -> Data {
+        self.data.picked(columns, self.once && columns.len() >= self.data.width)
+    }
+}
+
+#[pymethods]
+impl Table {
+    fn __len__(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Other elements of the same rows; *whole* if they tell all columns.
+    fn shaped(&self, shape: Py<PyAny>, whole: bool) -> Table {
+        Table { data: self.data.clone(), shape, once: self.once && whole, memo: Mutex::default() }
+    }
+
+    /// How many columns there are, used in the shape or not.
+    #[getter]
+    fn width(&self) -> usize {
+        self.data.width
+    }
+
+    /// What its owner has made of it, if anything.
+    #[getter]
+    fn memo(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.memo.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|memo| memo.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_memo(&self, memo: Option<Py<PyAny>>) {
+        let old = std::mem::replace(&mut *self.memo.lock().unwrap_or_else(PoisonError::into_inner), memo);
+        drop(old);
+    }
+
+    /// Those rows for which a byte is not 0.
+    fn taken(&self, py: Python<'_>, which: &[u8]) -> Table {
+        let mut data = Data::new(self.data.width, which.len());
+        for (at, _) in which.iter().enumerate().take(self.data.len()).filter(|(_, &is)| is != 0) {
+            data.rows.extend_from_slice(self.data.row(at));
+            data.weights.push(self.data.weights[at]);
+        }
+        Table::of(data, self.shape.clone_ref(py), self.once)
+    }
+
+    /// The weights of some rows.
+    fn weights(&self, start: usize, stop: usize) -> &[i64] {
+        self.data.weights.get(start..stop.min(self.data.len())).unwrap_or_default()
+    }
+
+    /// Whether some weight is below 0.
+    fn is_mixed(&self) -> bool {
+        self.data.weights.iter().any(|&weight| weight < 0)
+    }
+
+    /// The same with opposite weights.
+    fn negated(&self, py: Python<'_>) -> Table {
+        let data = Data {
+            width: self.data.width,
+            rows: self.data.rows.clone(),
+            weights: self.data.weights.iter().map(|weight| -weight).collect(),
+        };
+        Table::of(data, self.shape.clone_ref(py), self.once)
+    }
+
+    /// Some columns in this order, each row once.
+    fn consolidated(&self, columns: Vec<usize>, shape: Py<PyAny>) -> Table {
+        Table::of(self.picked(&columns), shape, true)
+    }
+
+    /// Two tables whose columns, in these orders, are alike, one after the other.
+    fn plus(&self, columns: Vec<usize>, other: &Table, others: Vec<usize>, shape: Py<PyAny>) -> PyResult<Table> {
+        let mut data = self.data.picked(&columns, true);
+        let more = other.data.picked(&others, true);
+        if more.width != data.width {
+            return Err(PyTypeError::new_err("tables of different widths"));
+        }
+        data.rows.extend_from_slice(&more.rows);
+        data.weights.extend_from_slice(&more.weights);
+        Ok(Table::of(data, shape, false))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.shape)?;
+        match self.memo.try_lock() {
+            Ok(memo) => visit.call(&*memo),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// The words of a circuit: a function of what names elements (`key_of`), the class of typed keys, and plain classes.
+#[pyfunction]
+fn words(key_of: Py<PyAny>, typed: Py<PyType>, plain: Vec<Py<PyType>>, py: Python<'_>) -> Words {
+    Words { key_of, typed, plain, numbers: PyDict::new(py).unbind(), things: Mutex::default() }
+}
+
+pub fn words_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(wrap_pyfunction!(words, specification.py())?.into_any())
+}
+
+/// The error that lets a node take rows, where Python's integers have no end.
+pub fn too_large() -> PyErr {
+    PyOverflowError::new_err("a weight or a sum of 64 bits and more")
+}

@@ -1,0 +1,104 @@
+"""Shapes: what the elements of a table look like.
+
+A shape is nested tuples with a :class:`Leaf` for each value that is in a column, and plain constants.  Elements
+``(a, (a, b))`` of two columns have the shape ``(Leaf(0), (Leaf(0), Leaf(1)))``.  A function that only rearranges is
+called once, on a shape, and what it makes is the shape of its results.
+
+>>> shape = traced(lambda row: (row[1], "x"), row_shape(2)); list(leaves(shape)), signature(shape)
+([1], ('tuple', 1, ('str', 'x')))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import ClassVar, TypeAlias
+
+from syndicate.flow.element import ATOMS, Element
+
+Shape: TypeAlias = Element
+
+
+class ByRows(Exception):  # no error: the step continues
+    """This step cannot be columnar; nothing was changed."""
+
+
+class Leaf:
+    """The name of a column, as a function of elements gets it in place of a value: it may pass it on, and no more.
+
+    What it cannot notice is ``is None``, and no column holds None; and ``type()``, which the contract of
+    :func:`~syndicate.flow.element.rearranges` forbids.
+    """
+
+    __slots__ = ("at",)
+    asked: ClassVar[bool] = False
+    """While a function is being traced; who looks through all objects for other reasons gets the class."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def _refused(self, *_: object) -> Element:
+        raise ByRows
+
+    def _class(self) -> type:
+        return self._refused() if Leaf.asked else Leaf
+
+    __class__ = property(_class)  # what isinstance() asks
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __len__ = __iter__ = _refused
+    __repr__ = __str__ = __format__ = __contains__ = __int__ = __float__ = __index__ = __call__ = _refused
+
+
+@lru_cache
+def leaf(at: int) -> Leaf:
+    """The leaf of a column."""
+    return Leaf(at)
+
+
+@lru_cache
+def row_shape(columns: int) -> Shape:
+    """The shape of tuples of so many columns."""
+    return tuple(leaf(at) for at in range(columns))
+
+
+def traced(function: Callable[..., Element], *shapes: Shape) -> Shape:
+    """The shape of what a rearranging function makes; raises :class:`ByRows` if it does more, or fails."""
+    try:
+        Leaf.asked = True
+        shape = function(*shapes)
+        _check(shape)
+    except Exception as error:
+        raise ByRows from error
+    finally:
+        Leaf.asked = False
+    return shape
+
+
+def _check(shape: Shape) -> None:
+    if type(shape) is tuple:
+        for part in shape:
+            _check(part)
+    elif type(shape) is not Leaf and type(shape) not in ATOMS:
+        raise ByRows
+
+
+def leaves(shape: Shape) -> Iterator[int]:
+    """The columns of a shape, from left to right."""
+    if type(shape) is tuple:
+        for part in shape:
+            yield from leaves(part)
+    elif type(shape) is Leaf:
+        yield shape.at
+
+
+def renamed(shape: Shape, names: dict[int, int]) -> Shape:
+    """The shape with other columns."""
+    if type(shape) is tuple:
+        return tuple([renamed(part, names) for part in shape])
+    return leaf(names[shape.at]) if type(shape) is Leaf else shape
+
+
+def signature(shape: Shape) -> Element:
+    """What two shapes have in common if they are alike: comparable, unlike a shape."""
+    if type(shape) is tuple:
+        return ("tuple", *map(signature, shape))
+    return shape.at if type(shape) is Leaf else (type(shape).__name__, shape)

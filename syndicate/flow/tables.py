@@ -1,0 +1,258 @@
+"""Tables: batches of words, where native kernels run.
+
+A **word** is 64 bits: a small integer is its own word, any other part of an element has a number, so that two parts are
+the same (:func:`~syndicate.flow.element.key_of`) if and only if their words are equal.  A table holds rows of words,
+and a :mod:`~syndicate.flow.shape` that says how its elements are made of them.  Functions that only rearrange give it
+another shape; joins, ``distinct``, ``count`` and ``sum`` work on the words, and keep them; elements become Python's
+tuples again where a sink, a function of the user, or a node that knows no tables reads them.
+
+What a node keeps is in words or in the dictionaries of its Python form, never in both.  It begins in words if tables
+can come to it, and goes over to dictionaries for good when something comes that is no table, or when integers of 64
+bits are not enough; all it says and raises is then what the Python form says and raises.
+
+This module names what the kernel :func:`words` makes.  :mod:`syndicate.flow.tabular` puts it to work.
+
+Source: ``docs/design/flow.md``, "Rows, columns and what they cost"; ``docs/design/native.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Final, Protocol, TypeAlias
+
+from syndicate.flow.element import Element, Key, MixedRows, Rows, all_plain, collect, keys_of
+from syndicate.flow.shape import Leaf, Shape
+from syndicate.flow.zset import ZSet
+from syndicate.native import kernel
+
+
+class Written(Protocol):
+    """A shape as a kernel reads it."""
+
+
+class Table(Protocol):
+    """A batch of words.  Immutable, but for what is remembered of it."""
+
+    shape: Shape
+    once: bool
+    width: int
+    memo: Element
+
+    def __len__(self) -> int: ...
+
+    def shaped(self, shape: Shape, whole: bool) -> Table:  # a kernel takes no names
+        """Other elements of the same rows; *whole* if they tell all columns."""
+
+    def taken(self, which: bytes) -> Table:
+        """Those rows for which a byte is not 0."""
+
+    def weights(self, start: int, stop: int) -> list[int]:
+        """The weights of some rows."""
+
+    def negated(self) -> Table:
+        """The same with opposite weights."""
+
+    def consolidated(self, columns: list[int], shape: Shape) -> Table:
+        """Some columns in this order, each row once."""
+
+    def plus(self, columns: list[int], other: Table, others: list[int], shape: Shape) -> Table:
+        """Two tables whose columns, in these orders, are alike, one after the other."""
+
+
+class Kept(Protocol):
+    """What a node keeps in words; a step can be taken back until the next."""
+
+    version: int
+
+    def __len__(self) -> int: ...
+
+    def take_back(self, version: int) -> None:
+        """Be as at a version: the last, or the one before."""
+
+    def give_back(self) -> None:
+        """Give room back; between steps."""
+
+    def rows(self, shape: Shape) -> Table | None:
+        """All of it as a table; None where that cannot be."""
+
+
+class Arranged(Kept, Protocol):
+    """The rows of a stream by key."""
+
+    def arrive(self, table: Table, columns: list[int]) -> None:
+        """Rows arrive, whose keys and values these columns are; raises :class:`OverflowError`."""
+
+    def arrived(self, shape: Shape) -> Table:
+        """What has arrived."""
+
+    def commit(self) -> None:
+        """It is of the past now."""
+
+    def discard(self) -> None:
+        """Forget it."""
+
+
+class Weighed(Kept, Protocol):
+    """The weights of elements."""
+
+    def step(self, table: Table, columns: list[int], shape: Shape) -> Table:
+        """Add a table; what comes and what goes.  Raises :class:`OverflowError`, and changes nothing then."""
+
+
+class Summed(Kept, Protocol):
+    """By key, the sum of the weights, and of the values."""
+
+    def load(self, table: Table) -> bool:
+        """Begin with rows of key, sum of weights and sum of values; whether they are all small integers."""
+
+    def step(self, table: Table, keys: list[int], value: int | None, shape: Shape) -> Table | None:
+        """Add a table; old rows out, new ones in.  None, and nothing is changed, where words are not enough."""
+
+
+class Words(Protocol):
+    """The words of the elements of one circuit; as many as it is long stand for what is no small integer."""
+
+    def __len__(self) -> int: ...
+
+    def shape(self, written: Element) -> Written:
+        """What elements look like: nested tuples of the numbers of columns, and of constants, each in a list."""
+
+    def table(self, batch: Mapping[Key, int] | list[tuple[Key, int]], shape: Written, row: Shape) -> Table | None:
+        """A batch as a table; None where an element looks otherwise, or a weight is no small integer."""
+
+    def elements(self, table: Table, shape: Written, start: int, stop: int) -> list[Element]:
+        """The elements of some rows of a table, or what of them this shape tells."""
+
+    def arranged(self, key_width: int, width: int) -> Arranged:
+        """For keys and values of so many words."""
+
+    def weighed(self, width: int) -> Weighed:
+        """For elements of so many words."""
+
+    def summed(self, width: int, counts: bool) -> Summed:  # a kernel takes no names
+        """For keys of so many words; *counts*: the sum of the weights is what is given out."""
+
+    def join(self, left: Arranged, right: Arranged, shape: Shape, whole: bool) -> Table:
+        """What two sides give because of what arrives: key, left value, right value.  Raises :class:`OverflowError`."""
+
+    def show(self, table: Table) -> None:
+        """Somebody may keep this table for long."""
+
+    def sweep(self, keepers: list[Kept]) -> None:
+        """Forget what words stand for that nobody has any more, where there are many new ones; between steps."""
+
+
+_CHUNK: Final = 1024
+
+Makes: TypeAlias = Callable[[Element], Key]
+
+
+@kernel
+def words(key_of: Makes, typed: type, plain: list[type]) -> Words | None:
+    """The words of a circuit; None where no kernel runs: rows are then taken one by one, in Python.
+
+    *key_of* names an element, by itself or by an object of the class *typed*; elements of the classes *plain* name
+    themselves, beside integers, strings and bytes.
+    """
+    return None
+
+
+def written(shape: Shape) -> Element:
+    """A shape as :meth:`Words.shape` reads it.
+
+    >>> from syndicate.flow.shape import leaf
+    >>> written((leaf(1), ("x", leaf(0))))
+    (1, (['x'], 0))
+    """
+    if type(shape) is tuple:
+        return tuple(map(written, shape))
+    return shape.at if type(shape) is Leaf else [shape]
+
+
+class Texts:
+    """The words of one circuit, and the shapes that it has read."""
+
+    __slots__ = ("read", "words")
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self.read: dict[int, tuple[Shape, Written]] = {}
+
+    def shape(self, shape: Shape) -> Written:
+        """A shape as the kernel reads it; shapes are few, and made once."""
+        found = self.read.get(id(shape))
+        if found is None:
+            if len(self.read) > 1000:
+                self.read.clear()
+            found = self.read[id(shape)] = (shape, self.words.shape(written(shape)))
+        return found[1]
+
+    def elements(self, table: Table, shape: Shape) -> list[Element]:
+        """The elements of a table, or what of them this shape tells."""
+        return self.words.elements(table, self.shape(shape), 0, len(table))
+
+    def items(self, table: Table) -> Iterator[tuple[Element, int]]:
+        """Elements and weights, made a thousand at a time: what nobody keeps takes no room then."""
+        elements, shape = self.words.elements, self.shape(table.shape)
+        return chain.from_iterable(
+            zip(elements(table, shape, at, at + _CHUNK), table.weights(at, at + _CHUNK), strict=True)
+            for at in range(0, len(table), _CHUNK)
+        )
+
+    def rows(self, table: Table, *, indexed: bool) -> Element:
+        """A table as other operators take it: a canonical batch, or rows if the stream is *indexed*; made once."""
+        rows = table.memo
+        if rows is None:
+            rows = table.memo = self._rows(table) if indexed else self.batch(table)
+        return rows
+
+    def batch(self, table: Table) -> dict[Key, int]:
+        """A table as a canonical batch."""
+        elements = self.elements(table, table.shape)
+        if table.once and all_plain(elements):
+            return dict(zip(elements, table.weights(0, len(table)), strict=True))
+        return collect(elements, table.weights(0, len(table)))
+
+    def _rows(self, table: Table) -> Rows:
+        key, value = table.shape
+        keys, typed = keys_of(self.elements(table, key))
+        values, others = keys_of(self.elements(table, value))
+        return (MixedRows if typed or others else Rows)(zip(keys, values, table.weights(0, len(table)), strict=True))
+
+
+class TableZSet(ZSet):
+    """What a sink gives of a table in which no element recurs: its elements are made when they are looked at."""
+
+    __slots__ = ("_batch", "_table", "_texts")
+
+    _batch: dict[Key, int] | None
+    _table: Table
+    _texts: Texts
+
+    @classmethod
+    def lazily(cls, texts: Texts, table: Table) -> TableZSet:
+        """Of a table."""
+        lazy = object.__new__(cls)
+        lazy._texts, lazy._table, lazy._batch = texts, table, None
+        texts.words.show(table)
+        return lazy
+
+    def items(self) -> Iterator[tuple[Element, int]]:
+        """Elements and weights."""
+        if self._batch is not None:
+            return super().items()
+        return self._texts.items(self._table)
+
+    def __iter__(self) -> Iterator[Element]:
+        return super().__iter__() if self._batch is not None else (element for element, _ in self.items())
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def batch(self) -> dict[Key, int]:  # type: ignore[override]  # there an attribute
+        """The elements and weights, made now if they have not been."""
+        if self._batch is None:
+            self._batch = self._texts.rows(self._table, indexed=False)
+        return self._batch

@@ -1,0 +1,296 @@
+"""Tables of words, where kernels run: the same results as by rows, the same errors, and steps that leave no trace."""
+
+from __future__ import annotations
+
+import gc
+import random
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import syndicate.flow.local
+import syndicate.flow.tables
+from syndicate import Symbol, native
+from syndicate.errors import StepFailed, SyndicateError
+from syndicate.flow import Circuit, ZSet, rearranges
+from syndicate.flow import aggregates as agg
+from syndicate.flow.contents import held
+from syndicate.flow.element import Typed, key_of
+from syndicate.flow.shape import leaf, row_shape
+from syndicate.flow.tables import Texts, words
+from syndicate.flow.tabular import Tabular
+from tests.strategies import P
+from tests.syndicate.flow.circuits import two_sources
+from tests.syndicate.flow.oracle import bag_of, check
+from tests.syndicate.flow.test_columnar import circuit, first, second
+
+pytestmark = pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+
+ALIKE = (0, 1, True, 1.0, -0.0, 0.0, float("nan"), 2.5, "a", "b", b"a", Symbol("a"), None, ("a", 1), ("a", True), P(1))
+LARGE = (2**61, 2**62 - 1, 2**62, -(2**62), -(2**62) - 1, 2**64, -(2**80), 3)
+PLAIN = (0, 1, 2, 3)
+TEXTS = ("a", "b", "c", "")
+KINDS: tuple[tuple[Any, ...], ...] = (ALIKE, LARGE, PLAIN, TEXTS)
+WEIGHTS = (1, 1, 1, 2, -1)
+HUGE = (1, -1, 2**31 - 1, 2**31, -(2**40), 2**70)
+
+
+def changes(rng: random.Random, steps: int) -> Iterator[dict[str, Any]]:
+    """Changes of two sources, of like elements mostly: as mappings, or as Z-sets, which tell 1 from True."""
+    kinds = [(rng.choice(KINDS), rng.choice(KINDS)) for _ in range(rng.choice((1, 1, 2)))]
+    weights = HUGE if rng.random() < 0.1 else WEIGHTS
+    odd = rng.random() < 0.2
+    for _ in range(steps):
+        out = {}
+        for name in "ab":
+            left, right = rng.choice(kinds)
+            pairs: list[Any] = [
+                ((rng.choice(left), rng.choice(right)), rng.choice(weights)) for _ in range(rng.randrange(9))
+            ]
+            if odd and rng.random() < 0.2:
+                pairs.append(((rng.choice(left), rng.choice(right), 7), 1))
+            if pairs:
+                out[name] = ZSet(pairs)
+        yield out
+
+
+def by_rows(rng: random.Random) -> Circuit:
+    """The circuit of a seed, as it runs where no kernel does."""
+    c = circuit(rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(syndicate.flow.local, "tabular", lambda _: None)
+        c.engine  # noqa: B018  # made here
+    assert c.engine.tables is None
+    return c
+
+
+def outcome(c: Circuit, step: dict[str, Any]) -> Any:
+    """What a step gives, or the class and text of what it raises."""
+    try:
+        outputs = c.step(step)
+    except SyndicateError as error:
+        return type(error), str(error)
+    return {name: bag_of(changed) for name, changed in outputs.items()}
+
+
+def copied(kept: Any) -> Any:
+    """Nested dictionaries, copied."""
+    return {key: copied(each) for key, each in kept.items()} if isinstance(kept, dict) else kept
+
+
+def contents(c: Circuit) -> Any:
+    """All that a circuit keeps, in dictionaries."""
+    with c.engine.settled():
+        kept = {place: getattr(state, "index", state) for place, state in held(c.engine).items()}
+        return copied({place: each for place, each in kept.items() if isinstance(each, dict)})
+
+
+class Stop(Exception):
+    """Raised when all of a step is done but for its end."""
+
+
+def fail(_: Any) -> None:
+    """What looks at a step's outputs, and lets it fail."""
+    raise Stop
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_same_as_by_rows(seed: int) -> None:
+    """Outputs, errors and what is kept; a step that fails leaves nothing; a snapshot of one is the other's."""
+    ours, rows = circuit(random.Random(seed)), by_rows(random.Random(seed))
+    rng = random.Random(seed + 1)
+    for step in changes(rng, 8):
+        if rng.random() < 0.3:
+            before = contents(ours)
+            ours.engine.inspect = fail
+            with pytest.raises((StepFailed, SyndicateError)):
+                ours.step(step)
+            ours.engine.inspect = None
+            assert contents(ours) == before
+        assert outcome(ours, step) == outcome(rows, step)
+        if rng.random() < 0.3:
+            assert contents(ours) == contents(rows)
+        if rng.random() < 0.2:
+            try:
+                ours.restore(rows.snapshot())
+            except SyndicateError:  # an element that no snapshot writes
+                continue
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_same_as_from_scratch(seed: int) -> None:
+    """After each step, the outputs add up to a batch recomputation."""
+    rng = random.Random(seed)
+    steps = [step for step in changes(rng, 8) if all(abs(w) < 3 for zset in step.values() for _, w in zset.items())]
+    check(circuit(rng), [{n: z for n, z in step.items() if all(len(e) == 2 for e in z)} for step in steps])
+
+
+def tables_of(c: Circuit) -> Tabular:
+    """The tables of a circuit that takes such."""
+    assert c.engine.tables is not None
+    return c.engine.tables
+
+
+def join() -> Circuit:
+    """A join of two sources on their first parts."""
+    c, a, b = two_sources()
+    joined = rearranges(lambda key, left, right: (key, left, right))
+    c.sink("out", a.index_with(first, second).join(b.index_with(first, second), joined))
+    return c
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 18, 200])
+def test_groups_of_any_size(size: int) -> None:
+    """Values are added to a key, changed and taken out, in any order."""
+    c, rng = join(), random.Random(size)
+    values = list(range(size))
+    expected: dict[int, int] = {}
+    c.step({"b": {(7, "x"): 1}})
+    for _ in range(8):
+        delta = {(7, value): rng.choice((1, 2, -1)) for value in rng.sample(values, rng.randrange(size) + 1)}
+        for _, value in rng.sample(sorted(delta), len(delta) // 2):
+            delta[7, value] = -expected.get(value, -1)
+        out = dict(c.step({"a": delta})["out"].items())
+        assert out == {(7, value, "x"): weight for (_, value), weight in delta.items()}
+        for (_, value), weight in delta.items():
+            expected[value] = expected.get(value, 0) + weight
+        expected = {value: weight for value, weight in expected.items() if weight}
+        assert dict(c.step({"b": {(7, "y"): 1}})["out"].items()) == {(7, v, "y"): w for v, w in expected.items()}
+        c.step({"b": {(7, "y"): -1}})
+
+
+def test_what_is_no_table_goes_by_rows() -> None:
+    """An element that looks otherwise; from there on the node keeps dictionaries, and loses nothing."""
+    c = join()
+    c.step({"a": {(1, "x"): 1}, "b": {(1, "y"): 1}})
+    assert [len(keeper) for _, keeper in tables_of(c).keepers] == [1, 1]
+    out = c.step({"a": {(1, "z", 3): 1}})["out"]
+    assert dict(out.items()) == {(1, "z", "y"): 1}
+    assert [len(keeper) for _, keeper in tables_of(c).keepers] == [0, 0]
+    assert dict(c.step({"b": {(1, "w"): 1}})["out"].items()) == {(1, "x", "w"): 1, (1, "z", "w"): 1}
+
+
+def test_a_weight_of_more_than_32_bits() -> None:
+    """It goes by rows, and is exact."""
+    c = join()
+    c.step({"a": {(1, "x"): 2**31 - 1}})
+    out = c.step({"b": {(1, "y"): 2**31 - 1}})["out"]
+    assert dict(out.items()) == {(1, "x", "y"): (2**31 - 1) ** 2}
+    assert dict(c.step({"a": {(1, "x"): 2**31 - 1}})["out"].items()) == {(1, "x", "y"): (2**31 - 1) ** 2}
+
+
+def test_sums_beyond_64_bits() -> None:
+    """They go by rows, and are exact."""
+    c = Circuit()
+    c.sink("sum", c.source("a").index_with(first, second).aggregate(agg.sum))
+    c.step({"a": {("k", 2**61): 1}})
+    assert dict(c.step({"a": {("k", 2**61 - 1): 3}})["sum"].items()) == {("k", 2**61): -1, ("k", 2**63 - 3): 1}
+
+
+def test_what_nobody_has_is_forgotten() -> None:
+    """Texts that have come and gone take no room, and those that are there, or in what somebody kept, do."""
+    c = join()
+    kept = c.step({"a": {(1, "kept"): 1}, "b": {(1, "there"): 1}})["out"]
+    c.step({"a": {(1, "kept"): -1}})
+    for at in range(40):
+        rows = {(at, f"{at} {number}"): 1 for number in range(500)}
+        c.step({"a": rows})
+        c.step({"a": dict.fromkeys(rows, -1)})
+    assert len(tables_of(c).texts.words) < 16_000
+    assert dict(kept.items()) == {(1, "kept", "there"): 1}
+    assert dict(c.step({"a": {(1, "new"): 1}})["out"].items()) == {(1, "new", "there"): 1}
+
+
+def test_nothing_is_kept() -> None:
+    """Rows that come and go leave neither objects nor memory behind."""
+    c = join()
+
+    def once() -> None:
+        rows = {(number % 50, f"t{number}"): 1 for number in range(1000)}
+        c.step({"a": rows, "b": rows})
+        c.step({"a": dict.fromkeys(rows, -1), "b": dict.fromkeys(rows, -1)})
+
+    for _ in range(10):
+        once()
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(20):
+        once()
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 100_000
+    assert [len(keeper) for _, keeper in tables_of(c).keepers] == [0, 0]
+
+
+class Loud:
+    """Equal to its like, of which there may be none when it is asked at the wrong time."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.quiet = True
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        if not self.quiet:
+            raise ValueError("asked")
+        return isinstance(other, Loud) and self.number == other.number
+
+
+def test_an_element_that_raises_when_it_is_compared() -> None:
+    """The step fails, as by rows, and leaves no trace."""
+    c = join()
+    one, other = Loud(1), Loud(2)
+    c.step({"a": {(one, 1): 1}, "b": {(Loud(1), 2): 1}})
+    other.quiet = one.quiet = False
+    with pytest.raises(StepFailed, match="asked"):
+        c.step({"a": {(other, 3): 1}})
+    one.quiet = other.quiet = True
+    assert dict(c.step({"b": {(Loud(1), 5): 1}})["out"].items()) == {(one, 1, 5): 1}
+
+
+@given(st.lists(st.sampled_from(ALIKE + LARGE), max_size=6))
+def test_words_are_identity(parts: list[Any]) -> None:
+    """Two elements are one if and only if their keys are equal, and come back as they were."""
+    kernel = words(key_of, Typed, [Symbol])
+    assert kernel is not None
+    texts = Texts(kernel)
+    parts = [part for part in parts if part is not None]
+    table = kernel.table([(part, 1) for part in parts], texts.shape(leaf(0)), leaf(0))
+    assert table is not None
+    back = texts.elements(table, leaf(0))
+    assert list(map(repr, back)) == list(map(repr, parts))
+    double = table.plus([0], table, [0], leaf(0)).consolidated([0], leaf(0))
+    assert len(double) == len(set(map(key_of, parts)))
+    assert kernel.table([(None, 1)], texts.shape(leaf(0)), leaf(0)) is None
+    assert kernel.table([((1, 2, 3), 1)], texts.shape(row_shape(2)), row_shape(2)) is None
+
+
+def test_the_specification_is_rows() -> None:
+    """Where no kernel runs there are no words."""
+    assert native.specifications["words"](key_of, Typed, []) is None  # type: ignore[operator]
+
+
+def test_a_change_of_two_sides_makes_no_row_twice() -> None:
+    """Each row of the product comes once, whatever of a key changes on both sides."""
+    rng = random.Random(3)
+    c = join()
+    known: dict[str, dict[Any, int]] = {"a": {}, "b": {}}
+    for _ in range(60):
+        step = {}
+        for name, there in known.items():
+            delta = {(rng.randrange(3), rng.randrange(6)): rng.choice((1, 2, -1)) for _ in range(rng.randrange(6))}
+            step[name] = delta
+            for pair, weight in delta.items():
+                there[pair] = there.get(pair, 0) + weight
+        found = list(c.step(step)["out"].items())
+        assert len({row for row, _ in found}) == len(found)
+        assert all(weight for _, weight in found)
