@@ -95,7 +95,7 @@ INSIDE = {
     """,
     "syndicate.flow": """
         element node comparison undo shape zset tables aggregates trace encoding stream operators structure
-        measure scope tabular columnar loop columns local contents view profile snapshot graph circuit incremental
+        measure scope tabular columnar loop columns local contents profile snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
         arrangement ranking context bilinear groups elements nested traces
