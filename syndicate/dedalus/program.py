@@ -327,19 +327,21 @@ class Program:
         start: int = 1,
         depth: int = LOOKING_BACK,
         seconds: float | None = None,
+        nodes: Iterable[Value] = (),
         strict: bool = False,
     ) -> Proof:
         """Whether a relation whose rows are violations never has one, for all times and whatever is lost or late.
 
-        By induction: no timestep breaks it if the *depth* before did not.  What cannot be proved is *unknown*.  Raises
-        what :meth:`run` does, and :class:`Unverifiable` without clingo.
+        By induction: no timestep breaks it if the *depth* before did not.  What cannot be proved is *unknown*.  The
+        clocks of *nodes* pass by themselves, as those of live locations do.  Raises what :meth:`run` does, and
+        :class:`Unverifiable` without clingo.
 
         >>> switch = Program.parse("on(1)@1; off(L)@next :- on(L); on(L)@next :- off(L); both(L) :- on(L), off(L);")
         >>> switch.prove("both").verdict
         'proved'
         """
         self.accept(strict=strict, specification=[invariant])
-        return prove(self.core(), invariant, start=start, depth=depth, seconds=seconds)
+        return prove(self.core(), invariant, start=start, depth=depth, seconds=seconds, nodes=nodes)
 
 
 def _in_order(start: int, until: int, delivery: str) -> None:

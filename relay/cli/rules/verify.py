@@ -42,6 +42,7 @@ Examples:
   syndicate rules verify lock.ded --eot 8 --eff 4 --nodes a,b --invariant two_owners --json
   syndicate rules verify lock.ded --eot 8 --eff 0 --delay 2 --nodes a,b --invariant two_owners
   syndicate rules verify lock.ded --prove --invariant two_owners     (for all times, without bounds)
+  syndicate rules verify lock.ded --prove --invariant two_owners --nodes a,b     (and for clocks of any speed)
   syndicate rules verify lock.ded --eot 8 --eff 0 --restarts 1 --partitions 1 --nodes a,b --invariant two_owners
 \b
 A message takes one timestep, from the first column of its rule's body to that of its head; with --delay N it may take
@@ -74,15 +75,18 @@ def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds
     if invariant is None:
         raise click.UsageError("--prove is about what must never be: name it, --invariant REL")
     start, seconds = bounds.get("start", 1), bounds.get("seconds") or None
-    proof = find_dedalus(program).prove(invariant, start=start, depth=depth, seconds=seconds, strict=strict)
+    loaded, nodes = find_dedalus(program), tuple(bounds.get("nodes") or ())
+    check_nodes(loaded.core(), nodes)
+    proof = loaded.prove(invariant, start=start, depth=depth, seconds=seconds, nodes=nodes, strict=strict)
     if as_json:
         click.echo(json.dumps(proof.to_json()))
     elif proof.verdict == "proved":
         how = f" and {proof.lemmas} lemmas" if proof.lemmas else ""
         click.echo(
-            f"{program}: proved for all times: {invariant} never has a row, whatever is lost, late or repeated "
-            f"(induction of depth {proof.depth}{how})\n"
-            "not in the model: nodes that lose what they kept, and facts from outside"
+            f"{program}: proved for all times: {invariant} never has a row, whatever is lost, late or repeated"
+            f"{', however fast the clocks of nodes are' if nodes else ''} (induction of depth {proof.depth}{how})\n"
+            f"not in the model: nodes that lose what they kept, {'' if nodes else 'clocks that pass differently, '}"
+            f"and facts from outside{'' if nodes else '; --nodes A,B has such clocks'}"
         )
     elif proof.verdict == "broken":
         row = shown(invariant, proof.row)

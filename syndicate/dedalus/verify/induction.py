@@ -16,8 +16,11 @@ in the base and one step preserves all of them together.
 >>> prove(core(parse(switch)), "both").verdict
 'proved'
 
+Nodes of which one says so take their timesteps each by itself, as live locations do: one stays in a timestep, with all
+that is there, as long as it pleases.  Without these all take them together, as in a run.
+
 Contract: *proved* and *broken* are right; *unknown* says why.  What the world does not have: nodes that lose what they
-kept.
+kept, and clocks that pass differently before the last fact with a time.
 
 Source: Sheeran et al. 2000 (k-induction); Flanagan and Leino 2001 (lemmas that are kept); ``docs/design/dedalus.md``,
 "Proofs for all times".
@@ -32,9 +35,10 @@ from typing import Final, Literal
 
 from attrs import evolve, frozen
 
-from syndicate.dedalus.ast import Atom, Computed, Row, Rule, terms
+from syndicate.dedalus.ast import Atom, Computed, Constant, Row, Rule, Value, Variable, terms
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.solving.encoding import Encoding, call
+from syndicate.dedalus.schedule import Dependencies
+from syndicate.dedalus.solving.encoding import Encoding, call, constant
 from syndicate.dedalus.solving.solver import INSTALL, OutOfTime, Solver, Unencodable, is_there, row_of
 from syndicate.errors import Unverifiable
 
@@ -70,9 +74,19 @@ class Proof:
 
 
 def prove(
-    rules: Sequence[Rule], invariant: str, *, start: int = 1, depth: int = LOOKING_BACK, seconds: float | None = None
+    rules: Sequence[Rule],
+    invariant: str,
+    *,
+    start: int = 1,
+    depth: int = LOOKING_BACK,
+    seconds: float | None = None,
+    nodes: Iterable[Value] = (),
 ) -> Proof:
-    """Whether *invariant* never has a row, for all times; raises :class:`Unverifiable` without clingo."""
+    """Whether *invariant* never has a row, for all times; raises :class:`Unverifiable` without clingo.
+
+    The clocks of *nodes* pass by themselves, from the last fact with a time on; without any, all timesteps are taken
+    together.
+    """
     if not is_there():
         raise Unverifiable(f"a proof needs clingo: {INSTALL}")
     if invariant not in arities(rules):
@@ -80,7 +94,7 @@ def prove(
     deadline = None if seconds is None else monotonic() + seconds
     try:
         outside(rules)
-        return _Proving(rules, invariant, start, deadline).prove(depth)
+        return _Proving(rules, invariant, start, deadline, tuple(map(constant, nodes))).prove(depth)
     except Unencodable as error:
         return Proof("unknown", invariant, 0, why=str(error))
     except OutOfTime:
@@ -108,13 +122,28 @@ class _Proving:
     invariant: str
     start: int
     deadline: float | None
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def last(self) -> int:
+        """When the last fact with a time is given."""
+        times = (rule.head.time for rule in self.rules if rule.fact and isinstance(rule.head.time, int))
+        return max([self.start, *times])
+
+    @property
+    def standing(self) -> dict[str, int]:
+        """The relations, with their widths, whose rows are not all deduced: they stay while a node's clock stands."""
+        names = {rule.head.relation for rule in self.rules if rule.kind != "deductive" or rule.head.time is not None}
+        return {name: width for name, width in arities(self.rules).items() if name in names and width}
 
     def prove(self, depth: int) -> Proof:
-        last = max((rule.head.time for rule in self.rules if rule.fact and isinstance(rule.head.time, int)), default=0)
-        first = max(last, self.start)
+        first = self.last
         for back in range(1, depth + 1):
             broken = self.base(first + back)
             if broken is not None:
+                if self.nodes and not all(_place(rule) for rule in self.rules if rule.choices):
+                    why = "some state breaks it that may need a choice to be made again while a clock stands"
+                    return Proof("unknown", self.invariant, back, why=why)
                 return Proof("broken", self.invariant, back, time=broken[0], row=broken[1])
             if self.steps(back, ()):
                 return Proof("proved", self.invariant, back)
@@ -141,15 +170,27 @@ class _Proving:
             )
             yield from self._derived(world, 0, plain, 0, 0)
 
-    def _derived(self, world: Encoding, number: int, rule: Rule, since: int, time: int) -> Iterator[str]:
+    def _derived(
+        self, world: Encoding, number: int, rule: Rule, since: int, time: int, *, stays: bool = False
+    ) -> Iterator[str]:
         lines, head, goals = world.derivation(number, rule, since)
         yield from lines
+        if stays and head:
+            goals = [*goals, f"not stays({head[0]},{since})"]
         yield f"{world.atom(rule.head.relation, head, time)} :- {', '.join(goals) or '#true'}."
 
     def timestep(self, time: int, *, first: bool, facts: bool) -> Iterator[str]:
         """What is at a time; of the *first* one nothing is carried; *facts* with times are given if that is asked."""
         world = Encoding(self.rules)
         before = time - 1
+        stays = bool(self.nodes) and not first and (not facts or before >= self.last)
+        if stays:
+            yield " ".join(f"{{ stays({node},{before}) }}." for node in self.nodes)
+            for name, width in self.standing.items():
+                columns = [f"C{place}" for place in range(width)]
+                was = world.atom(name, columns, before)
+                yield f"{world.atom(name, columns, time)} :- {was}, stays(C0,{before})."
+        moves = f", not stays(C0,{before})" if stays else ""
         for number, rule in enumerate(self.rules):
             if rule.fact:
                 if rule.head.time is None or (facts and rule.head.time == time):
@@ -157,11 +198,15 @@ class _Proving:
                 continue
             if rule.choices:
                 yield from world.choosing(number, rule, time)
+                if stays and (place := _place(rule)):
+                    one = [f"V{name.name}" for name in Dependencies(rule.choices).variables]
+                    again, was = world.chosen(number, one, time), world.chosen(number, one, before)
+                    yield f":- {again}, not {was}, stays({place},{before})."
             if rule.kind == "deductive":
                 yield from self._derived(world, number, rule, time, time)
             elif rule.kind == "next":
                 if not first:
-                    yield from self._derived(world, number, rule, before, time)
+                    yield from self._derived(world, number, rule, before, time, stays=stays)
             else:
                 columns = [f"C{place}" for place in range(len(rule.head.terms))]
                 yield f"#defined ever{number}/{len(columns) + 1}."
@@ -172,7 +217,8 @@ class _Proving:
                 ever, earlier = (call(f"ever{number}", [*columns, str(at)]) for at in (time, before))
                 yield f"{call(f'ever{number}', [*head, str(time)])} :- {', '.join(goals) or '#true'}."
                 yield f"{ever} :- {earlier}."
-                yield f"{{ {world.atom(rule.head.relation, columns, time)} }} :- {ever}."
+                arrives = moves if columns else ""
+                yield f"{{ {world.atom(rule.head.relation, columns, time)} }} :- {ever}{arrives}."
         names = [f"bad({time}) :- {world.atom(self.invariant, self.columns, time)}."]
         names += [f"#defined {world.names[name]}/{width + 1}." for name, width in arities(self.rules).items()]
         yield from names
@@ -294,6 +340,15 @@ class _Proving:
                     kept.discard(number)
                     asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), False)
         return [pairs[number] for number in sorted(kept)]
+
+
+def _place(rule: Rule) -> str:
+    """Where a rule chooses, if what is chosen says it: there it chooses the same as long as a clock stands."""
+    first = next((atom.terms[0] for atom in rule.body if isinstance(atom, Atom) and atom.terms), None)
+    if isinstance(first, Constant):
+        return constant(first.value)
+    known = isinstance(first, Variable) and first in Dependencies(rule.choices).variables
+    return f"V{first.name}" if known and isinstance(first, Variable) else ""
 
 
 def _negated(goal: object) -> bool:
