@@ -4,7 +4,8 @@ Each file says at its head which relations it is given, and which it has; the fi
 of them run live (:mod:`syndicate.dedalus.live`).  Relations begin with one word of their own.
 
 >>> print(*names())
-agreement broadcast fifo lamport paxos priority queue reliable_broadcast sequence state token_ring two_phase_commit
+agreement broadcast causal_broadcast fifo lamport membership paxos priority queue quorum_store reliable_broadcast \
+sequence session state token_ring two_phase_commit
 >>> from syndicate.dedalus import Program
 >>> Program.parse('include "std/fifo"; fifo_put("x", "k", 1)@1; fifo_put("x", "k", 2)@1;').run(until=4).to_json()[
 ...     "fifo_get"

@@ -230,6 +230,111 @@ def test_paxos() -> None:
     assert verified(text, invariant="split", eot=12, eff=12, crashes=0).violation_exists
 
 
+def library(name: str) -> str:
+    """The text of a program of the library."""
+    folder = Path(__file__).parents[3] / "syndicate" / "dedalus" / "library"
+    return (folder / f"{name}.ded").read_text()
+
+
+LOSING = {"eot": 8, "eff": 4, "crashes": 1}
+LATE = {"eot": 8, "eff": 0, "crashes": 0, "late": 1}
+
+CAUSAL = f"""
+    {MEMBERS} causal_send("a", "x")@1; causal_send("b", "y")@4;
+    early(M, X, Y) :- causal_log(M, X), causal_dep(_, X, Y), notin causal_log(M, Y);
+    pre(X) :- causal_log(_, X);
+    post(X) :- causal_log("a", X), causal_log("b", X), causal_log("c", X);
+"""
+
+
+def test_causal_broadcast() -> None:
+    """Nobody delivers an answer before the question, whatever is lost or late; and what waits is needed for that."""
+    text = library("causal_broadcast")
+    for faults in (LOSING, LATE):
+        assert not verified(text + CAUSAL, invariant="early", **faults).violation_exists
+    assert not verified(text + CAUSAL, eot=10, eff=4, crashes=0).violation_exists  # what is lost is sent again
+    ends = Program.parse(text + CAUSAL).run(until=10).at(10)
+    assert len(ends["causal_log"]) == 6
+    assert ("c", "y", "x") in ends["causal_dep"]
+    passed = "causal_msg(M, X, N) :- causal_pass(M, _, X, N);"
+    hasty = text.replace(passed, "causal_ready(M, X) :- causal_pass(M, _, X, _);")
+    assert hasty != text
+    assert verified(hasty + CAUSAL, invariant="early", eot=8, eff=5, crashes=0).violation_exists
+
+
+QUORUM = """
+    quorum_replica("a", "a")@1; quorum_replica("a", "b")@1; quorum_replica("a", "c")@1;
+    quorum_replica("b", "a")@1; quorum_replica("b", "b")@1; quorum_replica("b", "c")@1;
+    quorum_write("a", "k", 1, "tea")@1; quorum_read("b", 1, "k")@4; quorum_read("b", 2, "k")@5;
+    begun(C, I, N) :- quorum_read(C, I, K), quorum_written(_, K, N); persist[begun, 3];
+    stale(I) :- begun(C, I, N), quorum_got(C, I, M, _), M < N;
+    pre(I) :- quorum_read(_, I, _)@4; post(I) :- quorum_got(_, I, _, "tea");
+"""
+
+
+def test_a_quorum_store() -> None:
+    """A read that begins when a write is done sees it; with quorums that do not meet it may not."""
+    text, quorum = library("quorum_store"), 'quorum_majority("a", {0}); quorum_majority("b", {0});'
+    for faults in (LOSING, LATE):
+        assert not verified(text + QUORUM + quorum.format(2), invariant="stale", **faults).violation_exists
+    assert not verified(text + QUORUM + quorum.format(2), eot=9, eff=4, crashes=0).violation_exists
+    assert Program.parse(text + QUORUM + quorum.format(2)).run(until=8).at(8)["quorum_got"] == [
+        ("b", 1, 1, "tea"), ("b", 2, 1, "tea")
+    ]  # fmt: skip
+    assert verified(text + QUORUM + quorum.format(1), invariant="stale", **LOSING).violation_exists
+
+
+SESSION = """
+    session_replica("a", "b")@1; session_replica("a", "c")@1;
+    session_write("a", "k", 1, "tea")@1; session_read("a", "b", "k")@3; session_read("a", "c", "k")@5;
+    less(K) :- session_got(C, K, N, _), session_known(C, K, M, _), N < M;
+    read(K) :- session_got(_, K, _, _); persist[read, 1];
+    pre(K) :- session_read(_, _, K)@3; post(K) :- read(K);
+"""
+
+
+def test_a_session() -> None:
+    """Nobody reads less than it knows, whatever its replicas have heard of; without its memory it does."""
+    text = library("session")
+    for faults in (LOSING, LATE):
+        assert not verified(text + SESSION, invariant="less", **faults).violation_exists
+    assert verified(text + SESSION, eot=8, eff=6, crashes=0).violation_exists  # a read is asked once
+    once = text.replace(
+        ":- session_known(C, K, N, V), session_replica", ":- session_write(C, K, N, V), session_replica"
+    )
+    assert once != text
+    assert not verified(once + SESSION, invariant="less", **LOSING).violation_exists
+    remembered = "session_choice(C, K, N, V) :- session_answer(C, K, _, _), session_known(C, K, N, V);"
+    forgetful = once.replace(remembered, "")
+    assert forgetful != once
+    assert verified(forgetful + SESSION, invariant="less", **LOSING).violation_exists
+
+
+MEMBERSHIP = """
+    missed(L, M) :- crash(L, M, T)@N, member(L, M), N > T + 4, notin membership_suspect(L, M);
+    wrong(L, M) :- membership_suspect(L, M), notin crash(L, M, _);
+"""
+
+
+def test_membership() -> None:
+    """Who crashes is suspected, whatever is lost or late; and some that do not are, by three messages lost."""
+    text = library("membership") + MEMBERS + MEMBERSHIP
+    assert not verified(text, invariant="missed", eot=9, eff=3).violation_exists
+    assert not verified(text, invariant="missed", eot=9, eff=0, late=1).min_counterexamples
+    assert not verified(text, invariant="wrong", eot=8, eff=0).violation_exists
+    assert verified(text, invariant="wrong", eot=8, eff=8, crashes=0).min_faults == 3
+
+
+THREE_PHASE = (Path(__file__).parents[2] / "data" / "dedalus" / "three_phase.ded").read_text()
+
+
+def test_three_phase_commit() -> None:
+    """It is whole where nodes crash and no message is late; one late message splits it."""
+    asked: dict[str, Any] = {"nodes": ["C", "a", "b", "d"], "invariant": "split", "eot": 12, "eff": 0}
+    assert not verified(THREE_PHASE, **asked, crashes=0).violation_exists
+    assert verified(THREE_PHASE, **asked, crashes=0, late=1).min_faults == 1
+
+
 RING = """
     include "std/token_ring";
     ring_next("a", "b")@1; ring_next("b", "c")@1; ring_next("c", "a")@1; ring_start("a")@1;
