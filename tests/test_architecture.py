@@ -51,8 +51,8 @@ INSIDE = {
         program bloom_program running verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
-        quotas remarks config disk flow_gate journal durable state units governor operators broker metrics admin console
-        service
+        quotas remarks config disk flow_gate journal durable state units governor operators minting broker metrics admin
+        console service
     """,
     "relay.session": """
         deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach usual
@@ -102,7 +102,7 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
-        story spans why why_not survey owners memory rules_at_work tail questions
+        story spans why why_not survey owners grounds memory rules_at_work tail questions
     """,
     "syndicate.lattice": """
         lattice table delta extremum product sets fold map clock laws

@@ -28,7 +28,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import trio
 from attrs import evolve
@@ -104,10 +104,15 @@ class AdminPort:
 
     @property
     def console(self) -> str:
-        """The address of the console, with that capability behind ``#``, and that of the dataspace if it may write."""
+        """The address of the console, with that capability behind ``#``, and, if it may write, those of the dataspace
+        and to have others minted.
+        """
         config = self._broker.config
-        write = mint("syndicate", config.key) if config.admin and config.admin.write else None
-        return f"{self.url}console/#cap={quote(self.questions)}{f'&write={quote(show(write))}' if write else ''}"
+        caps = {"cap": self.questions}
+        if config.admin and config.admin.write:
+            caps["write"] = show(mint("syndicate", config.key))
+            caps["mint"] = show(mint("mint", self._broker.admin_key))
+        return f"{self.url}console/#{urlencode(caps, quote_via=quote)}"
 
     def close(self) -> None:
         """Close it, if it was never served."""

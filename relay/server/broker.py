@@ -36,6 +36,7 @@ from relay.protocol.limits import Limits
 from relay.server.config import Config, Listening
 from relay.server.flow_gate import Tap
 from relay.server.governor import Governor
+from relay.server.minting import Minting
 from relay.server.operators import Operators
 from relay.server.quotas import NONE, Account, Metered
 from relay.server.remarks import Remarks
@@ -184,6 +185,7 @@ class Broker:
                 shown = {"introspect": names["introspect"]}
                 if self.config.admin and self.config.admin.write:
                     shown["syndicate"] = names["syndicate"]
+                    shown["mint"] = (self.admin_key, ref(Minting(self._keys)))
                 self._console = ref(Gatekeeper(BindSpace(shown), wrong=self._guess))
             self.space = BindSpace(names)
             self._binder = ref(self.space)
@@ -201,6 +203,10 @@ class Broker:
                 certified=self._certified,
             )
             self._gatekeepers[replies] = ref(keeper)
+
+    def _keys(self) -> dict[str, bytes]:
+        """The keys in force, by the names of dataspaces."""
+        return {"syndicate": self.config.key, **{space.name: space.key for space in self.config.spaces}}
 
     def _bind(self) -> None:
         """Give out the dataspaces of the configuration by its keys, and those of an earlier one no more."""

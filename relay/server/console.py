@@ -14,12 +14,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from attrs import evolve
+
 from relay.server.admin import AdminPort
 from relay.server.broker import Broker
 from relay.server.config import Admin
 from relay.transport import Address
 from syndicate.actors.verbs import linked_task, on_stop_or_crash, spawn
 from syndicate.errors import AddressError
+from syndicate.outside import outside
 from syndicate.values.value import Ref
 
 
@@ -27,12 +30,12 @@ def _tell(address: str) -> None:
     print(f"console: {address}", file=sys.stderr)
 
 
-def console(ds: Ref, at: str = "127.0.0.1:0", *, opened: Callable[[str], object] = _tell) -> None:
+def console(ds: Ref, at: str = "127.0.0.1:0", *, write: bool = False, opened: Callable[[str], object] = _tell) -> None:
     """Serve the console of the dataspace *ds* at *at*, a host and port, until the program ends, which does not wait for
     it.
 
     *opened* is called with the address that a person opens, capability included; by default it is printed to standard
-    error.  Nothing is counted while nobody looks.
+    error.  With *write* the page may assert, send, and mint capabilities.  Nothing is counted while nobody looks.
 
     Raises:
         AddressError: *at* is no host and port, or other machines can reach it.
@@ -42,8 +45,10 @@ def console(ds: Ref, at: str = "127.0.0.1:0", *, opened: Callable[[str], object]
     place = Address.parse(f"tcp://{at}")
     if not place.local:
         raise AddressError(f"{at} can be reached from other machines, and whoever has the console's address sees all")
-    broker = Broker((), ds=ds)
-    port = AdminPort(Admin(place.host, place.port), broker)
+    admin = Admin(place.host, place.port, write=write)
+    broker = Broker((), ds=ds, key=outside().token(32))
+    broker.config = evolve(broker.config, admin=admin)
+    port = AdminPort(admin, broker)
 
     def serve() -> None:
         on_stop_or_crash(port.close)

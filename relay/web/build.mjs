@@ -12,10 +12,14 @@ await build({
   ...common, entryPoints: ["client/index.ts"], outfile: "dist/syndicate.js", platform: "neutral", external: ["node:*"],
   banner: { js: "// syndicate-dataspace, Apache-2.0" },
 })
-const licence = readFileSync("node_modules/preact/LICENSE", "utf8").trim()
+const licences = (...names) => names.map((name) => `${name}:\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}`).join("\n\n")
 await build({
   ...common, entryPoints: ["console/main.tsx"], outfile: "dist/console/console.js", platform: "browser", external: ["node:*"],
-  jsx: "automatic", jsxImportSource: "preact", banner: { js: `/* syndicate-dataspace, Apache-2.0; preact:\n${licence} */` },
+  jsx: "automatic", jsxImportSource: "preact", banner: { js: `/* syndicate-dataspace, Apache-2.0; ${licences("preact")} */` },
+})
+await build({
+  ...common, entryPoints: ["console/layout.ts"], outfile: "dist/console/layout.js", platform: "browser", format: "iife",
+  banner: { js: `/* syndicate-dataspace, Apache-2.0; ${licences("@dagrejs/dagre")} */` },
 })
 for (const name of ["index.html", "console.css"]) copyFileSync(`console/${name}`, `dist/console/${name}`)
 const compiler = "node_modules/typescript/bin/tsc"

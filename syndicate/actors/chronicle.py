@@ -275,12 +275,12 @@ class Chronicle:
         if type(target) is Ref:
             facet, entity = target.facet, _inner(target.entity)  # type: ignore[assignment]  # by a protocol only
             shown = "" if kind == RETRACT else value
-            step = self._step(KINDS[kind], target, shown, handle, _code(entity), causes, self._rests(facet))
+            step = self._step(KINDS[kind], target, shown, handle, code_of(entity), causes, self._rests(facet))
         else:
             facet = target  # type: ignore[assignment]  # of this kind, it is a facet
             if facet.parent is None and causes:
                 self._origins.setdefault(facet, causes[0])
-            step = self._step("enter", None, "", None, _code(value), causes, self._rests(facet))
+            step = self._step("enter", None, "", None, code_of(value), causes, self._rests(facet))
         deliver(turn, [event])
         self._attribute(turn)
         if kind == ASSERT and type(target) is Ref:
@@ -394,11 +394,11 @@ def _computed(handle: Assertion | None) -> CodeType | None:
             block = each()
             owner = getattr(None if block is None else block.fn, "__self__", None)
             if getattr(owner, "handle", None) is handle:
-                return _code(getattr(owner, "fn", None))
+                return code_of(getattr(owner, "fn", None))
     return None
 
 
-def _code(fn: object) -> CodeType | None:
+def code_of(fn: object) -> CodeType | None:
     """The code of the program's function that *fn* calls, through what is ours: partials, closures, entities."""
     pending, seen = [fn], 0
     while pending and seen < 32:

@@ -5,7 +5,8 @@ asks.  It gets ``<page total matched rows>`` as a message at once, and again whe
 else, until the question is retracted:
 
 ================================= ==================================================================================
-``<labels filter from count o>``  ``[label values interests]`` of each label; ``""`` stands for what is no record
+``<labels filter from count o>``  ``[label values interests [[field ..] ..]]`` of each label, with the fields of the
+                                  record classes of this process; ``""`` stands for what is no record
 ``<rows label filter from ..>``   ``[text copies [[actor name times] ..] observers]`` of each assertion of a label
 ``<interests filter from ..>``    ``[pattern observers matches [[actor name] ..] alike example]``: who observes what;
                                   how many values have its label, and, if it matches none, one of them
@@ -23,7 +24,8 @@ else, until the question is retracted:
                                   of handlers, from now on
 ``<followed o>``                  ``[name number]``: how much is kept of what happens; it is kept while this stands
 ``<why text o>``                  ``[title because place [premise ..] [condition ..]]``, the first row for what *text*
-                                  writes, premises are numbers of rows; of what happened while it was followed
+                                  writes, premises are numbers of rows: by what happened while it was followed,
+                                  or else by what it rests on now
 ``<why-not pattern o>``           the same of why nothing matches
 ================================= ==================================================================================
 
@@ -63,7 +65,7 @@ Source: ``docs/design/introspect.md``, "Questions to a running program".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -84,6 +86,7 @@ from syndicate.index.bag import Bag
 from syndicate.index.interest import INTEREST, OBSERVE
 from syndicate.index.skeleton import Index
 from syndicate.index.trie import Handler
+from syndicate.introspect.grounds import grounds
 from syndicate.introspect.memory import held
 from syndicate.introspect.owners import owners
 from syndicate.introspect.rules_at_work import drawn, hosts, loaded
@@ -94,7 +97,19 @@ from syndicate.introspect.why import Why
 from syndicate.introspect.why_not import why_not
 from syndicate.values.pattern import Pattern, pattern_of
 from syndicate.values.text import parse, parse_pattern, unparse_form, unparse_pattern
-from syndicate.values.value import Assertion, Frozen, HomeActor, Record, Ref, Symbol, Tag, Value, thaw
+from syndicate.values.value import (
+    Assertion,
+    Frozen,
+    HomeActor,
+    Record,
+    Ref,
+    Symbol,
+    Tag,
+    Value,
+    freeze,
+    known_fields,
+    thaw,
+)
 
 NAMES: Final = 20
 """Actors of one interest, or of one assertion, that are named; all are counted."""
@@ -224,7 +239,10 @@ class Introspection(Entity):
                 observed[""] += handler.audience  # one atom, or a class of them
             else:
                 everywhere += handler.audience
-        return [[name, values[name], observed[name] + everywhere] for name in sorted({*values, *observed})]
+        return [
+            [name, values[name], observed[name] + everywhere, [list(names) for names in known_fields(Symbol(name))]]
+            for name in sorted({*values, *observed})
+        ]
 
     def _entries(self, label: str) -> list[tuple[Frozen, int]]:
         for head in [head for head in self._index.bulks.waiting() if _label(head) == label]:
@@ -363,23 +381,45 @@ class Introspection(Entity):
         return [["turns", chronicle.turns], ["steps kept", len(chronicle.steps())], ["left out", chronicle.left_out]]
 
     def _explain(self, observer: Ref, text: str, *, negative: bool) -> None:
-        """Say why what *text* writes was asserted or sent, or why nothing matches it."""
+        """Say why what *text* writes was asserted or sent, by what was followed or else by what it rests on now; or why
+        nothing matches it.
+        """
         chronicle = self._followed.chronicle
         try:
             pattern = parse_pattern(text) if negative else pattern_of(parse(text))
         except (TextError, PatternError) as error:
-            send(
-                observer, Record("error", [f"{error}: live references, and texts that were cut, cannot be looked for"])
-            )
+            why = f"{error}: live references, and texts that were cut, cannot be looked for"
+            send(observer, Record("error", [why]))
             return
+        facet = current_facet()
+        facet.lasting = True  # until the question is retracted
+
+        def tell(rows: list[Row]) -> None:
+            if rows or chronicle is not None or not negative:
+                send(observer, Record("page", [len(rows), len(rows), rows[:WINDOW]]))
+            else:
+                send(observer, Record("error", ["nothing is followed"]))
+
+        def seen() -> None:
+            look = grounds(freeze(parse(text)), self._ds, self._index, list(self._system.actors))
+            facet.enter(lambda: step(look))
+
+        def step(look: Generator[None, None, list[Row]]) -> None:
+            try:
+                next(look)
+            except StopIteration as end:
+                tell(end.value)
+            else:
+                facet.enter(lambda: step(look))
+
         if chronicle is None:
-            send(observer, Record("error", ["nothing is followed"]))
+            seen() if not negative else tell([])
             return
-        facet, name, steps = current_facet(), chronicle.name, chronicle.steps()
+        name, steps = chronicle.name, chronicle.steps()
 
         async def look() -> None:
             rows = await trio.to_thread.run_sync(_explained, steps, name, pattern, negative)
-            facet.enter(lambda: send(observer, Record("page", [len(rows), len(rows), rows[:WINDOW]])))
+            facet.enter(lambda: tell(rows) if rows or negative else seen())
 
         trio_task(look)
 

@@ -384,6 +384,11 @@ def thaw(form: Frozen) -> Value:
     return instance
 
 
+def known_fields(label: Frozen) -> list[tuple[str, ...]]:
+    """The names of the fields of each record class that this process has for a label, in its frozen form."""
+    return [tuple([a.name for a in attrs.fields(cls)]) for (head, _), cls in [*_classes.items()] if head == label]
+
+
 def freeze_as(cls: type, freezer: Callable[[Value, int], Frozen]) -> None:
     """Let *freezer(instance, depth)* make the frozen forms of the instances of *cls*."""
     freezers[cls] = freezer

@@ -1,154 +1,133 @@
 // The console: pages about a running broker or program, each with an address of its own.
 
 import { type ComponentChildren, render } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
-import type { Value } from "../client/index.js"
+import { useEffect, useState } from "preact/hooks"
+import { Actors } from "./actors.js"
+import { Assertions } from "./assertions.js"
+import { Capabilities } from "./capabilities.js"
+import { Causes } from "./causes.js"
+import { eachSecond, latest } from "./health.js"
+import { Interests } from "./interests.js"
+import { Overview } from "./overview.js"
 import { address, type Place, usePlace } from "./place.js"
 import { Publish } from "./publish.js"
-import { link, watch, writing } from "./questions.js"
-import { type Column, Table, useAnswer } from "./table.js"
+import { link, minting, watch, writing } from "./questions.js"
+import { Rules } from "./rules.js"
+import { Sessions } from "./sessions.js"
 import { Tail } from "./tail.js"
-import { visible } from "./text.js"
+import { figure, visible } from "./text.js"
 
-const HISTORY = 120
-
-const LABELS: readonly Column[] = [
-  { title: "label", show: (name) => <a href={address({ page: "assertions", label: String(name) || "(none)" })}>{visible(String(name) || "(no record)")}</a> },
-  { title: "values", number: true },
-  { title: "interests", number: true, show: (count, row) => Number(count) ? Number(count).toLocaleString() : <span class="warn">{Number(row[1]) ? "nobody" : "0"}</span> },
-]
-const VALUES: readonly Column[] = [
-  { title: "value", show: (text) => <Text text={String(text)} /> },
-  { title: "times", number: true },
-]
-const INTERESTS: readonly Column[] = [
-  { title: "pattern" },
-  { title: "observers", number: true },
-  { title: "matches", number: true, show: (count) => Number(count) ? Number(count).toLocaleString() : <span class="warn">nothing</span> },
-  { title: "who", show: (names) => visible((names as Value[][]).map(([, name]) => String(name)).join(", ")) },
-]
-const ACTORS: readonly Column[] = [
-  { title: "actor", number: true, show: (id) => <a href={address({ page: "actors", actor: String(id) })}>{String(id)}</a> },
-  { title: "name" },
-  ...["facets", "handles", "tasks", "events waiting"].map((title) => ({ title, number: true })),
-  { title: "daemon", show: (value) => (value ? "yes" : "") },
-]
-const FACETS: readonly Column[] = [
-  { title: "facet", number: true },
-  { title: "within", number: true, show: (parent) => (Number(parent) < 0 ? "-" : String(parent)) },
-  ...["handles", "tasks", "blocks"].map((title) => ({ title, number: true })),
-]
-const SESSIONS: readonly Column[] = [
-  { title: "peer" }, { title: "by" }, { title: "since", show: (since) => String(since).slice(0, 19).replace("T", " ") },
-  ...["bytes in", "bytes out", "events in", "events out", "assertions", "bytes waiting", "bytes held"].map((title) => ({ title, number: true })),
-]
-
-/** A value's text, cut until it is clicked. */
-function Text({ text }: { text: string }): ComponentChildren {
-  const [whole, set] = useState(false)
-  return text.length <= 300 ? visible(text)
-    : <>{visible(whole ? text : text.slice(0, 300))} <button onClick={() => set(!whole)}>{whole ? "less" : `${text.length - 300} more`}</button></>
+interface Kind {
+  readonly page: (at: { place: Place }) => ComponentChildren
+  readonly about: string
 }
-
-function Card({ name, value }: { name: string; value: number }): ComponentChildren {
-  const now = useRef(value)
-  now.current = value
-  const [past, setPast] = useState<readonly number[]>([])
-  useEffect(() => {
-    const timer = setInterval(() => setPast((values) => [...values.slice(-HISTORY), now.current]), 1000)
-    return () => clearInterval(timer)
-  }, [])
-  const values = [...past, value]
-  const [low, high] = [Math.min(...values), Math.max(...values)]
-  const points = values.map((each, i) => `${(i * 100) / Math.max(1, values.length - 1)},${26 - ((each - low) * 24) / Math.max(1e-9, high - low)}`)
-  return (
-    <div class="card">
-      <span class="soft">{visible(name)}</span><b>{value.toLocaleString()}</b>
-      <svg viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true"><polyline points={points.join(" ")} /></svg>
-    </div>
-  )
+const PAGES: Readonly<Record<string, Kind>> = {
+  overview: { page: Overview, about: "is it alive, how much is there, how fast does it go" },
+  assertions: { page: Assertions, about: "what is asserted, by whom, and who observes it" },
+  interests: { page: Interests, about: "who observes what, and what matches" },
+  tail: { page: Tail, about: "what happens, event by event" },
+  sessions: { page: Sessions, about: "who is connected" },
+  actors: { page: Actors, about: "what each actor does, costs and holds" },
+  rules: { page: Rules, about: "circuits and programs of rules, with what each part holds and costs" },
+  causes: { page: Causes, about: "what led to what, turn by turn" },
+  ...(writing === null ? {} : { publish: { page: Publish, about: "assert and send" } }),
+  ...(writing === null && minting === null ? {} : { capabilities: { page: Capabilities, about: "make, narrow and understand capabilities" } }),
 }
+const NAMES = Object.keys(PAGES)
+const KEYS: readonly (readonly [string, string])[] = [
+  ["1 .. 9, 0", "go to a page"], ["/", "filter"], ["↑ ↓ Enter", "choose a row, open it"], ["Esc", "close what is open"],
+  ["p", "pause the tail"], ["?", "this list"],
+]
 
-function Overview(): ComponentChildren {
-  const answer = useAnswer("health")
-  const figures = useAnswer("figures", "", 0, 100)
-  const last = useRef({ handled: 0, at: 0, rate: 0 })
-  if (typeof answer !== "object" || !answer) return <p class="soft">{answer ?? "asking .."}</p>
-  const rows = [...answer.rows, ...(typeof figures === "object" && figures ? figures.rows : [])]
-  const handled = Number(answer.rows.find(([name]) => name === "events handled")?.[1] ?? 0)
-  const now = performance.now()
-  if (handled !== last.current.handled) {
-    if (last.current.at) last.current.rate = Math.round(((handled - last.current.handled) * 1000) / (now - last.current.at))
-    Object.assign(last.current, { handled, at: now })
+const SCHEMES = ["light dark", "light", "dark"] as const
+const SAID: Readonly<Record<string, string>> = { "light dark": "as the system", light: "light", dark: "dark" }
+function scheme(next = false): string {
+  let now = localStorage.getItem("syndicate-scheme") ?? "light dark"
+  if (next) {
+    now = SCHEMES[(SCHEMES.indexOf(now as "light") + 1) % SCHEMES.length]!
+    localStorage.setItem("syndicate-scheme", now)
   }
+  document.documentElement.style.colorScheme = now
+  return now
+}
+
+function State(): ComponentChildren {
+  const [, draw] = useState(0)
+  const [now, setScheme] = useState(() => scheme())
+  useEffect(() => {
+    const ends = [watch(() => draw((n) => n + 1)), eachSecond(() => draw((n) => n + 1))]
+    return () => ends.forEach((end) => end())
+  }, [])
+  const connected = link.state === "connected"
   return (
-    <div class="cards">
-      <Card name="events a second" value={last.current.rate} />
-      {rows.map(([name, value]) => <Card key={String(name)} name={String(name)} value={Number(value)} />)}
+    <div class="foot">
+      <span class={`state ${connected ? "connected" : "lost"}`} role="status" title={visible(link.reason)}>
+        <i class="lamp" />{link.state}{!connected && link.reason ? `: ${visible(link.reason)}` : ""}
+      </span>
+      {connected && <span class="soft">{figure(latest("events a second"))} events/s</span>}
+      <span class="soft">{writing === null ? "read only" : "may write"}</span>
+      <button class="plain soft" onClick={() => setScheme(scheme(true))} title="colours">{SAID[now]}</button>
+      <button class="plain soft keys" onClick={() => help(true)} title="keys">keys ?</button>
     </div>
   )
 }
 
-function Assertions({ place }: { place: Place }): ComponentChildren {
-  const label = place["label"]
-  if (label === undefined) return <Table question="labels" columns={LABELS} place={place} empty="Nothing is asserted." />
+let help: (on: boolean) => void = () => {}
+function Help(): ComponentChildren {
+  const [on, set] = useState(false)
+  help = set
+  useEffect(() => {
+    if (!on) return
+    const key = (event: KeyboardEvent): void => void (event.key === "Escape" && set(false))
+    addEventListener("keydown", key)
+    return () => removeEventListener("keydown", key)
+  }, [on])
+  if (!on) return null
   return (
-    <>
-      <p><a href={address({ page: "assertions" })}>all labels</a> / <code>{visible(label)}</code></p>
-      <Table key={label} question="rows" fields={[label === "(none)" ? "" : label]} columns={VALUES} place={place} empty="Nothing with this label is asserted now." />
-    </>
+    <div class="veil" onClick={() => set(false)}>
+      <div class="help" role="dialog" aria-label="keys">
+        <h2>Keys</h2>
+        {KEYS.map(([key, what]) => <div class="entry"><kbd>{key}</kbd><div>{what}</div></div>)}
+        <button onClick={() => set(false)}>close</button>
+      </div>
+    </div>
   )
-}
-
-function Actors({ place }: { place: Place }): ComponentChildren {
-  const actor = place["actor"]
-  if (actor === undefined) return <Table question="actors" columns={ACTORS} place={place} empty="There is no actor." />
-  return (
-    <>
-      <p><a href={address({ page: "actors" })}>all actors</a> / {visible(actor)}</p>
-      <Table question="facets" fields={[Number(actor)]} columns={FACETS} place={place} filtered={false} empty="This actor has ended." />
-    </>
-  )
-}
-
-const PAGES: Readonly<Record<string, (at: { place: Place }) => ComponentChildren>> = {
-  overview: Overview,
-  assertions: Assertions,
-  tail: Tail,
-  interests: ({ place }) => <Table question="interests" columns={INTERESTS} place={place} empty="Nobody observes anything." />,
-  sessions: ({ place }) => <Table question="sessions" columns={SESSIONS} place={place} empty="Nobody is connected." />,
-  actors: Actors,
-  ...(writing === null ? {} : { publish: Publish }),
 }
 
 function Console(): ComponentChildren {
   const place = usePlace()
-  const [, draw] = useState(0)
-  useEffect(() => watch(() => draw((n) => n + 1)), [])
-  const name = place["page"] !== undefined && place["page"] in PAGES ? place["page"] : "overview"
-  const Page = PAGES[name]!
+  const name = place["page"] !== undefined && NAMES.includes(place["page"]) ? place["page"] : "overview"
+  const { page: Page, about } = PAGES[name]!
+  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" }), [name])
+  useEffect(() => void (document.title = `${name} - syndicate console`), [name])
   return (
     <>
       <header>
-        <b>syndicate</b>
-        <nav>{Object.keys(PAGES).map((each) => <a href={address({ page: each })} aria-current={each === name ? "page" : undefined}>{each}</a>)}</nav>
-        <span class={`state ${link.state === "connected" ? "connected" : "lost"}`} role="status">
-          {link.state}{link.state !== "connected" && link.reason ? `: ${visible(link.reason)}` : ""}
-        </span>
+        <b class="brand">syndicate</b>
+        <nav aria-label="pages">
+          {NAMES.map((each, i) => <a href={address({ page: each })} aria-current={each === name ? "page" : undefined} title={PAGES[each]!.about}>{each}<kbd>{(i + 1) % 10}</kbd></a>)}
+        </nav>
+        <State />
       </header>
-      <main><h1>{name}</h1><Page key={name} place={place} /></main>
+      <main class={`page-${name}`}>
+        <h1>{name} <small>{about}</small></h1>
+        <Page key={name} place={place} />
+      </main>
+      <Help />
     </>
   )
 }
 
 addEventListener("keydown", (event) => {
-  if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return
-  const number = Number(event.key)
-  const page = Object.keys(PAGES)[number - 1]
+  const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return
+  const page = /^\d$/.test(event.key) ? NAMES[(Number(event.key) + 9) % 10] : undefined
   if (page !== undefined) location.hash = address({ page })
+  if (event.key === "?") help(true)
   if (event.key === "/") {
     event.preventDefault()
-    document.querySelector<HTMLInputElement>("input[type=search]")?.focus()
+    document.querySelector<HTMLInputElement>("main input[type=search]")?.focus()
   }
 })
+scheme()
 render(<Console />, document.body)

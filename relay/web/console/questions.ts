@@ -1,12 +1,15 @@
 // Questions that stand: asked again when the connection is back, answered in pages of data.
 
+import { useEffect, useState } from "preact/hooks"
 import { assert, capabilityOfPage, connect, type Facet, react, Rec, type Ref, ref, type State, sym, type Value } from "../client/index.js"
+
+export type Row = readonly Value[]
 
 /** The window of an answer: rows of texts and numbers, of *matched* of *total*. */
 export interface Page {
   readonly total: number
   readonly matched: number
-  readonly rows: readonly (readonly Value[])[]
+  readonly rows: readonly Row[]
 }
 type Hear = (answer: Page | string) => void
 
@@ -21,9 +24,15 @@ const questions = new Set<Question>()
 const watchers = new Set<() => void>()
 let target: Ref | null = null
 
-/** The capability to use the dataspace, if the address had one. */
-export const writing = new URLSearchParams(location.hash.slice(1)).get("write") ?? sessionStorage.getItem("syndicate-write")
-if (writing !== null) sessionStorage.setItem("syndicate-write", writing)
+/** A capability that the address had under *name*, which is kept for the tab. */
+function kept(name: string): string | null {
+  const text = new URLSearchParams(location.hash.slice(1)).get(name) ?? sessionStorage.getItem(`syndicate-${name}`)
+  if (text !== null) sessionStorage.setItem(`syndicate-${name}`, text)
+  return text
+}
+/** The capability to use the dataspace, and that to have others minted, if the address had them. */
+export const writing = kept("write")
+export const minting = kept("mint")
 const cap = capabilityOfPage()
 
 /** Where the console's socket is. */
@@ -53,7 +62,7 @@ function begin(question: Question): void {
   question.facet = react(() => {
     const ear = ref({
       message(value) {
-        if (!(value instanceof Rec)) return
+        if (!(value instanceof Rec) || !questions.has(question)) return
         const [total, matched, rows] = value.fields
         if (Array.isArray(rows)) question.hear({ total: Number(total), matched: Number(matched), rows: rows as Value[][] })
         else question.hear(String(total))
@@ -78,4 +87,27 @@ export function ask(name: string, fields: readonly Value[], hear: Hear): () => v
 export function watch(f: () => void): () => void {
   watchers.add(f)
   return () => void watchers.delete(f)
+}
+
+/** The current answer to a question, asked while it is shown; *keep* shows the last one until the next is there. */
+export function useAnswer(name: string, fields: readonly Value[], keep = false): Page | string | null {
+  const [answer, set] = useState<Page | string | null>(null)
+  useEffect(() => {
+    if (!keep) set(null)
+    return ask(name, fields, set)
+  }, [name, ...fields])
+  return answer
+}
+
+/** What stands until *end* is called: whether what happens is followed, which the whole page shares. */
+export const followed = { on: false, figures: new Map<string, number>(), end: () => {} }
+export function follow(on: boolean): void {
+  followed.end()
+  followed.on = on
+  followed.figures.clear()
+  followed.end = on ? ask("followed", [], (answer) => {
+    if (typeof answer !== "string") for (const [name, number] of answer.rows) followed.figures.set(String(name), Number(number))
+    for (const watcher of watchers) watcher()
+  }) : () => {}
+  for (const watcher of watchers) watcher()
 }

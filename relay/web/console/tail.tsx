@@ -1,143 +1,133 @@
-// What happens, event by event: pause, search, keep as a file, and go through a file with what stood at each event.
+// What happens, event by event: pause, search, keep as a file, go through a file.
 
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
-import { ask, type Page } from "./questions.js"
-import { clock, visible } from "./text.js"
+import { Chart } from "./chart.js"
+import { Drawer, Entry } from "./drawer.js"
+import { type Happened, read, Ring, written } from "./events.js"
+import { move, type Place } from "./place.js"
+import { ask } from "./questions.js"
+import { Replay } from "./replay.js"
+import { clock, figure, visible } from "./text.js"
+import { Coloured, Command, Copy, Tree } from "./value.js"
+import { Why } from "./why.js"
 
-type Event = readonly [seconds: number, mark: string, text: string]
-
-const KEPT = 100_000
-const SHOWN = 300
+const PAUSED = 1_000
 const CREDIT = 5_000
+const LINE = 22
+const LARGEST = 1_000_000_000
 
-const CLASS: Readonly<Record<string, string>> = { "+": "good", "-": "bad", "!": "warn" }
+export const CLASS: Readonly<Record<string, string>> = { "+": "good", "-": "bad", "!": "warn" }
+export const MEANING: Readonly<Record<string, string>> = { "+": "asserted", "-": "retracted", "!": "sent" }
 
-/** The last events, at most KEPT of them. */
-class Ring {
-  readonly #events: Event[] = []
-  missed = 0
-  total = 0
-
-  take({ total, matched, rows }: Page): void {
-    this.total += total
-    this.missed += matched
-    for (const [seconds, mark, text] of rows) this.#events.push([Number(seconds), String(mark), String(text)])
-    if (this.#events.length > KEPT * 1.1) this.#events.splice(0, this.#events.length - KEPT)
-  }
-  /** The last ones with *part* in their text, in order. */
-  last(part: string): Event[] {
-    const found: Event[] = []
-    for (let i = this.#events.length - 1; i >= 0 && found.length < SHOWN; i--)
-      if (this.#events[i]![2].includes(part)) found.push(this.#events[i]!)
-    return found.reverse()
-  }
-  lines(): string {
-    return this.#events.map((each) => `${JSON.stringify(each)}\n`).join("")
-  }
+export function Line({ event, open }: { event: Happened; open?: (event: Happened) => void }): ComponentChildren {
+  const [seconds, mark, text] = event
+  return (
+    <div class={`line ${open ? "opens" : ""}`} onClick={() => open?.(event)}>
+      <span class="soft">{clock(seconds)}</span><b class={CLASS[mark] ?? ""} title={MEANING[mark]}>{mark}</b>
+      <span class="text one"><Coloured text={text.slice(0, 400)} /></span>
+    </div>
+  )
 }
 
-function List({ events }: { events: readonly Event[] }): ComponentChildren {
-  return events.map(([seconds, mark, text]) => (
-    <div><span class="soft">{clock(seconds)}</span><b class={CLASS[mark] ?? ""}>{mark}</b><span class="text">{visible(text)}</span></div>
-  ))
+function Detail({ event: [seconds, mark, text], close }: { event: Happened; close(): void }): ComponentChildren {
+  return (
+    <Drawer title={<><b class={CLASS[mark] ?? ""}>{mark}</b> {MEANING[mark]} <Copy text={text} /></>} close={close}>
+      <Tree text={text} />
+      <Entry name="when">{new Date(seconds * 1000).toLocaleString()}</Entry>
+      {mark !== "-" && <Why text={text} />}
+    </Drawer>
+  )
 }
 
-export function Tail(): ComponentChildren {
+export function Tail({ place }: { place: Place }): ComponentChildren {
   const ring = useRef(new Ring())
-  const [part, setPart] = useState("")
   const [paused, setPaused] = useState(false)
-  const [recording, setRecording] = useState<Event[] | null>(null)
+  const [recording, setRecording] = useState<Happened[] | null>(null)
   const [problem, setProblem] = useState("")
+  const [event, open] = useState<Happened | null>(null)
+  const [rates, setRates] = useState<number[]>([])
   const [, draw] = useState(0)
   const box = useRef<HTMLDivElement>(null)
+  const file = useRef<HTMLInputElement>(null)
+  const part = place["filter"] ?? ""
 
   useEffect(() => {
     if (paused) return
     let frame = 0
     const end = ask("tail", ["", CREDIT], (answer) => {
       if (typeof answer === "string") return setProblem(answer)
-      ring.current.take(answer)
+      ring.current.take(answer.total, answer.matched, answer.rows.map(([seconds, mark, text]): Happened => [Number(seconds), String(mark), String(text)]))
       frame ||= requestAnimationFrame(() => {
         frame = 0
         draw((n) => n + 1)
       })
     })
-    return () => (end(), cancelAnimationFrame(frame))
+    let before = ring.current.total
+    const timer = setInterval(() => {
+      const { total } = ring.current
+      setRates((values) => [...values.slice(-119), total - before])
+      before = total
+    }, 1000)
+    return () => (end(), cancelAnimationFrame(frame), clearInterval(timer))
   }, [paused])
+  useEffect(() => {
+    const key = (pressed: KeyboardEvent): void => {
+      if (pressed.key === "p" && !(pressed.target instanceof HTMLInputElement)) setPaused((before) => !before)
+    }
+    addEventListener("keydown", key)
+    return () => removeEventListener("keydown", key)
+  }, [])
   useEffect(() => {
     if (!paused && box.current) box.current.scrollTop = box.current.scrollHeight
   })
 
-  const load = async (file: File | undefined): Promise<void> => {
-    if (!file) return
+  const load = async (chosen: File | undefined): Promise<void> => {
+    if (!chosen) return
     try {
-      const lines = (await file.text()).split("\n").filter(Boolean)
-      setRecording(lines.map((line) => JSON.parse(line) as Event))
+      if (chosen.size > LARGEST) throw new Error("it is larger than 1 GB")
+      setRecording(read(await chosen.text()))
       setProblem("")
     } catch (error) {
-      setProblem(`${file.name} is no recording of a tail: ${String(error)}`)
+      setProblem(`${chosen.name} is no recording: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
   if (recording) return <Replay events={recording} close={() => setRecording(null)} />
   const { missed, total } = ring.current
-  const events = ring.current.last(part)
+  // While it follows, no more lines are made than are seen.
+  const room = Math.ceil((box.current?.clientHeight ?? 600) / LINE)
+  const events = ring.current.last(part, paused ? PAUSED : room)
   return (
-    <>
-      <div class="bar">
-        <input type="search" placeholder="part of the text" aria-label="filter" value={part}
-          onInput={(event) => setPart(event.currentTarget.value)} />
-        <button onClick={() => setPaused(!paused)}>{paused ? "go on" : "pause"}</button>
-        <button onClick={() => keep(ring.current.lines())}>keep as a file</button>
-        <label>open a file <input type="file" accept=".jsonl" onChange={(event) => void load(event.currentTarget.files?.[0])} /></label>
-        <span class="count">{total.toLocaleString()} events{paused ? ", paused" : ""}</span>
-        {missed > 0 && <span class="warn">{missed.toLocaleString()} came too fast, and are left out</span>}
+    <div class="beside">
+      <div class="main">
+        <div class="bar">
+          <input type="search" placeholder="part of the text" aria-label="filter" value={part}
+            onInput={({ currentTarget: { value } }) => move({ ...place, filter: value })} />
+          <button class={paused ? "primary" : ""} onClick={() => setPaused(!paused)}>{paused ? "go on" : "pause"}</button>
+          <button onClick={() => keep(written(ring.current.all()))}>keep as a file</button>
+          <button onClick={() => file.current?.click()}>open a file</button>
+          <button onClick={() => setRecording([...ring.current.all()])}>go back in time</button>
+          <input type="file" hidden ref={file} accept=".jsonl,.rec" onChange={(chosen) => void load(chosen.currentTarget.files?.[0])} />
+          <span class="count">{figure(total)} events{paused ? ", paused" : ""}</span>
+          {missed > 0 && <span class="warn">{figure(missed)} came too fast, and are left out</span>}
+        </div>
+        {problem && <p class="bad">{visible(problem)}</p>}
+        <Chart values={rates} height={44} axis label="events a second" />
+        <div class={`tail ${paused ? "paused" : ""}`} ref={box} tabIndex={0} aria-label="events">
+          {events.length ? events.map((each) => <Line event={each} open={open} />)
+            : <p class="empty">{total ? "The filter lets nothing through." : "Nothing has happened since this page was opened."}</p>}
+        </div>
+        <Command line="syndicate-console --record FILE" />
       </div>
-      {problem && <p class="bad">{visible(problem)}</p>}
-      <div class="tail" ref={box} tabIndex={0}>
-        {events.length ? <List events={events} />
-          : <p class="soft">{total ? "The filter lets nothing through." : "Nothing has happened since this page was opened."}</p>}
-      </div>
-    </>
+      {event && <Detail key={`${event[0]} ${event[2]}`} event={event} close={() => open(null)} />}
+    </div>
   )
-}
-
-/** A recording, with what stands at an event of it. */
-function Replay({ events, close }: { events: readonly Event[]; close(): void }): ComponentChildren {
-  const [at, setAt] = useState(events.length)
-  return (
-    <>
-      <div class="bar">
-        <button onClick={close}>back to what happens now</button>
-        <button onClick={() => setAt(Math.max(0, at - 1))}>one back</button>
-        <input type="range" aria-label="event" min={0} max={events.length} value={at} onInput={(event) => setAt(Number(event.currentTarget.value))} />
-        <button onClick={() => setAt(Math.min(events.length, at + 1))}>one on</button>
-        <span class="count">event {at.toLocaleString()} of {events.length.toLocaleString()}</span>
-      </div>
-      <h2>What has come since the recording began, and stands</h2>
-      {standing(events, at).map(([text, copies]) => <div class="text">{visible(text)}{copies > 1 ? ` (${copies} times)` : ""}</div>)}
-      <h2>Before it</h2>
-      <div class="tail"><List events={events.slice(Math.max(0, at - SHOWN), at)} /></div>
-    </>
-  )
-}
-
-/** What the first *count* events leave standing, and how often. */
-export function standing(events: readonly Event[], count: number): [string, number][] {
-  const copies = new Map<string, number>()
-  for (const [, mark, text] of events.slice(0, count)) {
-    if (mark === "!") continue
-    const now = (copies.get(text) ?? 0) + (mark === "+" ? 1 : -1)
-    if (now > 0) copies.set(text, now)
-    else copies.delete(text)
-  }
-  return [...copies]
 }
 
 function keep(lines: string): void {
   const link = document.createElement("a")
   link.href = URL.createObjectURL(new Blob([lines], { type: "application/jsonl" }))
-  link.download = `tail-${new Date().toISOString().replace(/[:.]/g, "-")}.jsonl`
+  link.download = `recording-${new Date().toISOString().replace(/[:.]/g, "-")}.jsonl`
   link.click()
   URL.revokeObjectURL(link.href)
 }

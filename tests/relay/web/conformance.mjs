@@ -1,69 +1,24 @@
-// Runs the shared cases with the JavaScript client: node conformance.mjs ADDRESS CASES.json; prints the traces as JSON.
+// The shared cases with the JavaScript client: node conformance.mjs ADDRESS CASES.json [CHROMIUM]; prints the traces as JSON.
+// With a browser, ADDRESS is that of a console that may write, and they are played in its page, under its policy.
 import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import * as s from "../../../relay/web/dist/syndicate.js"
+import { played } from "./played.mjs"
 
-const [address, path] = process.argv.slice(2)
-const CLASSES = { SignedInteger: "int", String: "str", Double: "float", Boolean: "bool", Symbol: "symbol" }
+const [address, path, executablePath] = process.argv.slice(2)
+const cases = JSON.parse(readFileSync(path, "utf8"))
 
-/** The pattern that a text means: its holes are symbols. */
-function holes(value) {
-  if (value instanceof s.Sym) return value.name === "_" ? s.ANY : value.name.startsWith("$") ? s.capture() : value
-  if (value instanceof s.Rec) {
-    if (value.label instanceof s.Sym && value.label.name === "$") {
-      const [kind] = value.fields
-      return s.capture(kind instanceof s.Sym && kind.name in CLASSES ? CLASSES[kind.name] : holes(kind))
-    }
-    const label = value.label instanceof s.Rec ? null : value.label
-    return label === null ? null : new s.Rec(label, value.fields.map(holes))
-  }
-  if (value instanceof s.Dict) return new s.Dict([...value].map(([k, v]) => [k, holes(v)]))
-  return Array.isArray(value) ? value.map(holes) : value
+async function inPage() {
+  const { chromium } = createRequire(new URL("../../../relay/web/package.json", import.meta.url))("playwright-core")
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] })
+  const tab = await browser.newPage()
+  const url = new URL(address)
+  const cap = new URLSearchParams(url.hash.slice(1)).get("write")
+  await tab.goto(url.origin + url.pathname)
+  const given = ["ws://" + url.host + "/relay", { cap }, cases].map((each) => JSON.stringify(each)).join(", ")
+  const traces = await tab.evaluate(`import("/syndicate.js").then((s) => (${played})(s, ${given}))`)
+  await browser.close()
+  return traces
 }
-
-function play(ds, step, names, log) {
-  const verb = Object.keys(step)[0]
-  const name = step[verb]
-  const note = (mark, captures) => log.push([name, mark, captures.map(s.show)])
-  const acts = {
-    assert: () => (names[name] = s.assert(ds, s.parse(step.value))),
-    replace: () => names[name].replace(s.parse(step.value)),
-    retract: () => names[name].retract(),
-    send: () => s.send(ds, s.parse(name)),
-    react: () => (names[name] = s.react(() => step.steps.forEach((each) => play(ds, each, names, log)))),
-    stop: () => s.stop(names[name]),
-    onstop: () => s.onStop(() => note("stop", [])),
-    all: () => name.forEach((each) => play(ds, each, names, log)),
-    observe: () => {
-      const pattern = holes(s.parse(step.pattern))
-      if (step.how === "asserted") s.onAsserted(ds, pattern, (...c) => note("+", c))
-      if (step.how === "retracted") s.onRetracted(ds, pattern, (...c) => note("-", c))
-      if (step.how === "message") s.onMessage(ds, pattern, (...c) => note("!", c))
-      if (step.how === "during")
-        s.during(ds, pattern, (...c) => {
-          note("+", c)
-          s.onStop(() => note("-", c))
-        })
-    },
-  }
-  acts[verb]()
-}
-
-const traces = {}
-const connection = s.connect(address, { onError: (e) => { console.error(e); process.exit(1) } }, async (ds) => {
-  for (const { name, steps } of JSON.parse(readFileSync(path, "utf8"))) {
-    const log = []
-    const names = {}
-    let facet
-    await s.synced(ds) // from here on outside of a turn
-    connection.facet.enter(() => (facet = s.react(() => {})))
-    for (const step of steps) {
-      facet.enter(() => play(ds, step, names, log))
-      await s.synced(ds)
-    }
-    traces[name] = [...log]
-    facet.stop()
-    await s.synced(ds)
-  }
-  console.log(JSON.stringify(traces))
-  connection.close()
-})
+console.log(JSON.stringify(executablePath ? await inPage() : await played(s, address, {}, cases)))
+process.exit(0)

@@ -7,12 +7,14 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
-from syndicate.values.text import parse
-from syndicate.values.value import Frozen, freeze
+from relay.capabilities.sturdy import mint, show
+from syndicate.values.text import parse, unparse
+from syndicate.values.value import Frozen, Record, freeze
 from tests.relay.commands import Server, Start
 from tests.relay.web.conformance import Case, traces
 from tests.work import PATIENCE
@@ -20,14 +22,17 @@ from tests.work import PATIENCE
 HERE = Path(__file__).parent
 WEB = HERE.parents[2] / "relay" / "web"
 CASES: list[Case] = json.loads((HERE / "cases.json").read_text())
-NODE = shutil.which("node")
+NODE, CHROMIUM = shutil.which("node"), shutil.which("chromium")
+PLAYWRIGHT = WEB / "node_modules" / "playwright-core"
 node = pytest.mark.skipif(NODE is None, reason="node is not installed: apt install nodejs")
 
 
-def run_node(script: str, *args: str) -> str:
-    """What a script prints."""
+def run_node(script: str, *args: str, given: str = "") -> str:
+    """What a script prints that is *given* something to read."""
     assert NODE is not None
-    done = subprocess.run([NODE, HERE / script, *args], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [NODE, HERE / script, *args], input=given, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert not done.returncode, done.stderr
     return done.stdout
 
@@ -37,23 +42,49 @@ def values(trace: list[list[Any]]) -> list[tuple[str, str, list[Frozen]]]:
     return [(name, mark, [freeze(parse(text)) for text in captures]) for name, mark, captures in trace]
 
 
-@pytest.fixture
-def other_server(start: Start) -> Server:
-    """One more server."""
-    process = start("server", "--listen", "tcp://127.0.0.1:0")
+def said(process: subprocess.Popen[str], what: str) -> str:
+    """What a server prints next about *what*."""
     assert process.stdout is not None
-    return process, process.stdout.readline().split()[-1]
+    for line in process.stdout:
+        if line.startswith(what):
+            return line.removeprefix(what).strip()
+    raise AssertionError(f"it said nothing about {what}")
 
 
 @node
-def test_same_traces_as_python(server: Server, other_server: Server) -> None:
-    """The shared cases mean the same in both languages."""
+@pytest.mark.parametrize("where", ["node", "chromium"])
+def test_same_traces_as_python(where: str, server: Server, start: Start, tmp_path: Path) -> None:
+    """The shared cases mean the same in both languages, in Node over TCP and in a page over the console's socket."""
+    config = tmp_path / "server.toml"
+    config.write_text('listen = ["tcp://127.0.0.1:0"]\n[admin]\nlisten = "127.0.0.1:0"\nwrite = true\n')
+    process = start("server", "--config", str(config))
+    address, page = said(process, "listening on"), said(process, "console")
+    browser = []
+    if where == "chromium":
+        if CHROMIUM is None or not PLAYWRIGHT.exists():
+            pytest.skip("needs chromium and playwright-core: apt install chromium, then make web")
+        address, browser = page, [CHROMIUM]
     ours = traces(server[1], CASES)
-    theirs = json.loads(run_node("conformance.mjs", other_server[1], str(HERE / "cases.json")))
+    theirs = json.loads(run_node("conformance.mjs", address, str(HERE / "cases.json"), *browser))
     assert list(theirs) == [case["name"] for case in CASES] == list(ours)
     for name, trace in ours.items():
         assert values(theirs[name]) == values(trace), name
         assert trace, f"nothing was seen in {name!r}"
+
+
+@node
+def test_capabilities_narrowed_as_python_does() -> None:
+    """The same signature for names and caveats of any length, so the server takes what a page has narrowed."""
+    random = Random(7)
+    wanted, asked = [], []
+    for size in range(150):
+        cap = mint("n" * size, b"a key of some length, so and so")
+        lengths = [random.randrange(300) for _ in range(size % 4)]
+        caveats = [Record("reject", [Record("lit", ["\u00e9" * length])]) for length in lengths]
+        asked.append([show(cap), *map(unparse, caveats)])
+        wanted.append(freeze(cap.attenuate(*caveats)))
+    made = json.loads(run_node("sturdy.mjs", given=json.dumps(asked)))
+    assert [freeze(parse(text)) for text in made] == wanted
 
 
 def test_the_built_client_is_that_of_the_sources() -> None:

@@ -121,12 +121,20 @@ async def program() -> AsyncIterator[Program]:
 async def test_labels(program: Program) -> None:
     """Each label, with its values and who is interested: nobody in one, and nothing for another."""
     _, _, rows = await program.page("labels", "", 0, 100)
-    assert [row for row in rows if row[0] != "Observe"] == [
+    assert [row[:3] for row in rows if row[0] != "Observe"] == [
         ["", 1, 0],
         ["Absent", 0, 1],
         ["Lit", 1300, 1],
         ["Lost", 1, 0],
     ]
+
+
+async def test_names_of_fields(program: Program) -> None:
+    """Those of the record classes that there are for a label."""
+    program.facet.enter(lambda: assert_(program.ds, Word("a", 1)))
+    await program.system.settle()
+    _, _, rows = await program.page("labels", "Word", 0, 9)
+    assert [(row[0], row[3]) for row in rows] == [("Word", (("text", "length"),))]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +380,8 @@ async def test_what_happened_and_why(autojump_clock: trio.testing.MockClock) -> 
 
         program.system.spawn(lamps, name="lamps")
         await program.system.settle()
-        (refused,) = await program.answers("why", '<Bright "hall">')
+        assert await program.page("why", '<Bright "hall">') == (0, 0, [])
+        (refused,) = await program.answers("why-not", '<Bright "hall">')
         assert unparse(refused) == '<error "nothing is followed">'
         handles: list[Handle] = []
         asker = Asker()
@@ -414,6 +423,14 @@ async def test_what_happened_and_why(autojump_clock: trio.testing.MockClock) -> 
         program.facet.enter(handles[0].retract)
         await program.system.settle()
         assert program.system.chronicle is None
+        _, _, rows = await program.page("why", '<Bright "hall">')  # of what stands, without a chronicle
+        assert [(row[0], row[3]) for row in rows] == [
+            ('asserted <Bright "hall">', (1,)),
+            ('asserted <Switch "hall">', ()),
+        ]
+        assert "by lamps" in rows[0][1]
+        assert "test_questions.py" in rows[0][1]
+        assert rows[1][1] == "by hand"
 
 
 async def test_health_is_that_of_the_index(program: Program) -> None:
