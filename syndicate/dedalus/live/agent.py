@@ -58,7 +58,6 @@ from syndicate.actors.during import on_message
 from syndicate.actors.timer import every as each
 from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import on_stop, react
-from syndicate.bloom.insight.plot import drawing
 from syndicate.dedalus.ast import Row, Statement, Value, normal
 from syndicate.dedalus.checks import restless
 from syndicate.dedalus.explore.influence import NOTHING
@@ -288,6 +287,10 @@ class Instance(Host):
 
     def drawings(self) -> dict[str, Drawing]:
         """The rules of this location, with their points of order."""
+        from syndicate.bloom.insight.plot import (
+            drawing,
+        )  # loaded where somebody looks: a command needs nothing of Bloom
+
         rules = [rule for rule in self.agent.placement.at(self.agent.location) if rule is not NOTHING]
         return {"rules": drawing(graph_of(rules, str(self.agent.location)), "Dedalus")}
 

@@ -24,6 +24,7 @@ from relay.server.durable import Durable
 from relay.server.journal import Journal
 from relay.session import session as sessions
 from relay.session.backlog import Addressee, Backlog
+from relay.session.debt import Debt
 from relay.session.link import Link
 from relay.session.membrane import Crossing, Membrane
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
@@ -149,7 +150,7 @@ def cancelled_in_a_closed_segment(patch: Patch) -> None:
 
 def debt_is_never_repaid(patch: Patch) -> None:
     """What was read of a peer counts for ever."""
-    patch.setattr(Session, "_done", lambda session, size: None)
+    patch.setattr(Debt, "done", lambda debt, size: None)
 
 
 def read_on(patch: Patch) -> None:
