@@ -25,7 +25,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from datetime import UTC, datetime
@@ -35,6 +35,7 @@ from typing import Final, TypeVar
 
 import trio
 from structlog.typing import Processor
+from trio.lowlevel import TrioToken
 
 T = TypeVar("T")
 
@@ -65,9 +66,23 @@ class Outside:
         """Seconds since some moment, which only grow, also where trio does not run."""
         return time.monotonic()
 
-    async def blocking(self, fn: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
-        """Call what waits for the machine, so that nobody else waits."""
-        return await trio.to_thread.run_sync(fn, limiter=limiter)
+    async def blocking(
+        self, fn: Callable[[], T], limiter: trio.CapacityLimiter, *, abandon: bool = False, calls: bool = False
+    ) -> T:
+        """Call what waits for the machine, so that nobody else waits.
+
+        *abandon*: whoever is cancelled meanwhile does not wait for it any more.  *calls*: it may call :meth:`back` and
+        :meth:`nap`.
+        """
+        return await trio.to_thread.run_sync(fn, limiter=limiter, abandon_on_cancel=abandon)
+
+    def back(self, fn: Callable[..., Awaitable[T]], *args: object, token: TrioToken) -> T:
+        """Called in what blocks, or in another thread: run *fn* where trio runs, and wait for what comes of it."""
+        return trio.from_thread.run(fn, *args, trio_token=token)
+
+    def nap(self, seconds: float) -> None:
+        """Called in what blocks: let time pass."""
+        time.sleep(seconds)
 
     def resident(self) -> int:
         """Bytes of memory that this process has; 0 where that cannot be seen."""

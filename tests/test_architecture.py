@@ -111,7 +111,7 @@ INSIDE = {
         scalar algebra rewrite rules program
     """,
     "syndicate.simulation": """
-        tape shrink order history clock disk process guard watch properties
+        tape shrink order history clock disk alternation process guard watch properties
     """,
     "syndicate.spark": """
         columns bulk errors feed java outage progress arrays arrow difference engine query session place

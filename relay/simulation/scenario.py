@@ -127,7 +127,12 @@ class Scenario:
         began = process_time()
         world = World(tape, until=self.until, traced=traced, faults=faults)
         order = Order(tape, policy)
-        with guarded(), deterministic(order), chronicled() if followed else nullcontext(list[Chronicle]()) as steps:
+        with (
+            world.cleanups,
+            guarded(),
+            deterministic(order),
+            chronicled() if followed else nullcontext(list[Chronicle]()) as steps,
+        ):
             self.build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")

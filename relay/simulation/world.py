@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import trio
 
@@ -42,6 +43,8 @@ class World(Stage):
         super().__init__(tape, until=until, traced=traced)
         self.properties = Properties()
         self.laws = Laws(self)
+        self.cleanups = ExitStack()
+        """What is to be done when the run is over."""
         self.escaped: Exception | None = None
         self.at_rest = False
         self._faults = Faults(self, faults)
@@ -109,6 +112,10 @@ class World(Stage):
         """Do *act* at *time*; all that counts from healing counts from then, at the earliest."""
         self._healed_at = max(self._healed_at, time)
         self.agenda.put(time, act)
+
+    def cleanup(self, act: Callable[[], object]) -> None:
+        """Do *act* when the run is over, whatever has come of it; what was given last is done first."""
+        self.cleanups.callback(act)
 
     def faults(
         self,

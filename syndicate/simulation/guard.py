@@ -123,6 +123,7 @@ _LET: Final[dict[object, tuple[tuple[str, ...], Callable[[], object]]]] = {
     os.getpid: ((_LOGGING, *_OURS), os.getpid),
 }
 """Files that may call what is refused to others, and what they get: lines of a log, and our locks of files."""
+_IMPORT: Final = "<frozen importlib._bootstrap>"
 _SHARED: Final[object] = getattr(random.random, "__self__", None)
 _RANDOM: Final = "numpy.random"
 
@@ -133,6 +134,18 @@ _depth: list[int] = [0]
 def is_program(frame: FrameType) -> bool:
     """Whether that is neither Python's, nor installed, nor ours."""
     return not frame.f_code.co_filename.startswith((*_ELSEWHERE, *_OURS, "<"))
+
+
+def _is_import() -> bool:
+    """Whether that is done by a library that is imported just now, for the first time: what it learns then is not of
+    the run, and what it does with that later is refused.
+    """
+    frame: FrameType | None = inspect.currentframe()
+    while frame is not None and not is_program(frame):
+        if frame.f_code.co_filename == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _refuse(what: str) -> NoReturn:
@@ -160,9 +173,9 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
     if not _depth[0]:
         return
     if event in _EVENTS:
-        if isinstance(outside(), SimulatedOutside):
+        if isinstance(outside(), SimulatedOutside) and not _is_import():
             _refuse(_EVENTS[event])
-    elif event == "open" and args[0] in _DEVICES and isinstance(outside(), SimulatedOutside):
+    elif event == "open" and args[0] in _DEVICES and isinstance(outside(), SimulatedOutside) and not _is_import():
         _refuse(_CHANCE)
 
 
@@ -177,6 +190,8 @@ def _guard(real: Callable[P, T], what: str, least: float = math.inf) -> Callable
             caller = inspect.currentframe()
             caller = caller and caller.f_back
             if caller is None or not caller.f_code.co_filename.startswith(files):
+                if _is_import():
+                    return real(*args, **options)
                 _refuse(what)
             return let()  # type: ignore[return-value]  # the same as that of the function
         return real(*args, **options)
@@ -199,7 +214,7 @@ class _Datetime(dt.datetime, metaclass=_Dates):
 
     @classmethod
     def now(cls, tz: dt.tzinfo | None = None) -> _Datetime:
-        if isinstance(outside(), SimulatedOutside):
+        if isinstance(outside(), SimulatedOutside) and not _is_import():
             _refuse(_CLOCK)
         return super().now(tz)
 
@@ -251,7 +266,7 @@ def watched() -> Iterator[None]:
         caller: FrameType | None = frame
         while caller is not None and caller.f_code.co_filename.startswith(_ELSEWHERE):
             caller = caller.f_back
-        if caller is None or not caller.f_code.co_filename.startswith(_OURS):  # else it is a seam
+        if caller is None or not (caller.f_code.co_filename.startswith(_OURS) or _is_import()):  # else it is a seam
             _refuse(what)
 
     sys.setprofile(look)

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 import trio
 from structlog import DropEvent
 from structlog.typing import EventDict, WrappedLogger
+from trio.lowlevel import TrioToken
 
 from syndicate.actors.actor import Actor
 from syndicate.actors.system import SLICE, System, serving
@@ -24,6 +25,7 @@ from syndicate.actors.turn import Turn
 from syndicate.errors import EndlessTurns
 from syndicate.index.event import Event
 from syndicate.outside import Outside, outside_of
+from syndicate.simulation.alternation import Alternation, back
 from syndicate.simulation.clock import VirtualClock
 from syndicate.simulation.history import History
 from syndicate.simulation.tape import Tape
@@ -246,10 +248,22 @@ class SimulatedOutside(Outside):
         """Virtual."""
         return self.life.clock.now
 
-    async def blocking(self, fn: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+    async def blocking(
+        self, fn: Callable[[], T], limiter: trio.CapacityLimiter, *, abandon: bool = False, calls: bool = False
+    ) -> T:
         """Let a time pass that is drawn, and call it then."""
         await self.life.pass_time(0.0005 * (1 + self.life.tape.draw(f"blocking {self.life.name}", 40)))
-        return fn()
+        return await Alternation(fn).run() if calls else fn()
+
+    def back(self, fn: Callable[..., Awaitable[T]], *args: object, token: TrioToken) -> T:
+        """Let the world go on meanwhile; raises :class:`Severed` if the process has died then."""
+        answer = back(fn, *args)
+        self.life.check()
+        return answer
+
+    def nap(self, seconds: float) -> None:
+        """In virtual time."""
+        back(self.life.pass_time, seconds)
 
     def resident(self) -> int:
         """As it was set."""

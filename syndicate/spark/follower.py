@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -16,6 +15,7 @@ from attrs import define, field, frozen
 
 from syndicate.errors import SourceError
 from syndicate.log import logger
+from syndicate.outside import outside
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.errors import explained
 from syndicate.spark.progress import SparkProgress, SparkSource
@@ -105,13 +105,13 @@ class Follower:
         await self.delivery.batch(batch.moves)
         self.counted += batch.rows
         if self.progress:
-            lag = round(time.monotonic() - batch.began, 3)
+            lag = round(outside().elapsed() - batch.began, 3)
             await self.delivery.show(SparkProgress(self.name, batch.number, self.counted, lag))
 
     async def in_thread(self, fn: Callable[..., T], *args: object, abandon: bool = True) -> T:
         """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the actor stops."""
         call = functools.partial(explained, self.name, fn, *args)
-        return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
+        return await outside().blocking(call, self.limiter, abandon=abandon, calls=True)
 
 
 def _shown(item: object) -> str:

@@ -25,6 +25,7 @@ from attrs import define, field
 from trio.lowlevel import TrioToken
 
 from syndicate.errors import SourceError
+from syndicate.outside import outside
 from syndicate.spark.errors import explained
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Query(Generic[B]):
         try:
             token = trio.lowlevel.current_trio_token()
             start = functools.partial(self._start, frame, checkpoint, plan, send, token)
-            query = await trio.to_thread.run_sync(start, limiter=self.limiter)
+            query = await outside().blocking(start, self.limiter)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_take_all, receive, take)
                 try:
@@ -134,7 +135,7 @@ class Query(Generic[B]):
             receive.close()
             with trio.move_on_after(STOPPING, shield=True):
                 end = functools.partial(_end, query, None if self.checkpoint else checkpoint)
-                await trio.to_thread.run_sync(end, limiter=self.limiter, abandon_on_cancel=True)
+                await outside().blocking(end, self.limiter, abandon=True)
         if self.failure is not None:
             raise self.failure
         await through()
@@ -147,13 +148,15 @@ class Query(Generic[B]):
         send: trio.MemorySendChannel[B | None],
         token: TrioToken,
     ) -> StreamingQuery:
+        here = outside()
+
         def called(batch: DataFrame, number: int) -> None:
             try:
                 planned = plan(batch, number)
                 if planned is not None:
-                    trio.from_thread.run(send.send, planned, trio_token=token)
+                    here.back(send.send, planned, token=token)
                     # The task takes this, and we go on, only when it has dealt with the other.
-                    trio.from_thread.run(send.send, None, trio_token=token)
+                    here.back(send.send, None, token=token)
             except (trio.BrokenResourceError, trio.RunFinishedError, trio.Cancelled):
                 raise _Closed from None
             except Exception as error:
@@ -181,9 +184,9 @@ class Query(Generic[B]):
         ended: bool | None = False
         try:
             while ended is False:
-                ended = await trio.to_thread.run_sync(look, limiter=self.limiter, abandon_on_cancel=True)
+                ended = await outside().blocking(look, self.limiter, abandon=True, calls=True)
                 if ended is False and not waiting:
-                    waiting = await trio.to_thread.run_sync(caught_up, limiter=self.limiter, abandon_on_cancel=True)
+                    waiting = await outside().blocking(caught_up, self.limiter, abandon=True)
                     if waiting:
                         await through()
         except SourceError:

@@ -23,7 +23,6 @@ Source: Spark, on Structured Streaming; ``docs/design/spark.md``, "The path of a
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,6 +34,7 @@ from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import current_facet, react, trio_task
 from syndicate.collector import Pause
 from syndicate.errors import SourceError
+from syndicate.outside import outside
 from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.bulk import bulk_of
 from syndicate.spark.columns import described
@@ -283,7 +283,7 @@ class _Source(Follower):
         finally:
             if self.journal is not None:
                 with trio.CancelScope(shield=True):
-                    await trio.to_thread.run_sync(self.journal.close)
+                    await outside().blocking(self.journal.close, self.limiter)
         if self.options.on_end is not None:
             await self.delivery.in_turn(self.options.on_end)
         return self.options.keep
@@ -313,7 +313,7 @@ class _Source(Follower):
         self.looked = self.last >= 0
         if self.looked:
             move = await self.in_thread(self._there, journal.clock)
-            await self.deliver(MicroBatch([move], self.last, 0, time.monotonic()))
+            await self.deliver(MicroBatch([move], self.last, 0, outside().elapsed()))
             await self.caught_up()
 
     # ------------------------------------------------------------------------------------------------ where rows come
@@ -321,7 +321,7 @@ class _Source(Follower):
 
     def _received(self, frame: DataFrame, number: int) -> MicroBatch | None:
         """What a micro-batch, or a table in complete mode, changes: called in Spark's thread."""
-        began, query = time.monotonic(), ""
+        began, query = outside().elapsed(), ""
         if self.journal is not None:
             query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
             if not self.journal.expects(number, query):
@@ -338,7 +338,7 @@ class _Source(Follower):
             )
 
         def look(make: Callable[[], DataFrame]) -> MicroBatch | None:
-            began = time.monotonic()
+            began = outside().elapsed()
             steps = self._differing(arrow_table(self.rows.name, make()))
             return self._planned(steps, self.last + 1, "", began) if any(step.changes for step in steps) else None
 
@@ -349,7 +349,7 @@ class _Source(Follower):
         whole = self.options.whole
 
         def look(make: Callable[[], DataFrame]) -> MicroBatch | None:
-            began = time.monotonic()
+            began = outside().elapsed()
             try:
                 steps = explained(self.name, self._asked, feed, make, again)
             except Interrupted as error:

@@ -16,12 +16,12 @@ syndicate.errors.StateError: the state is in use by process ..., this one: close
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 from filelock import lock_descriptor
 
 from syndicate.errors import StateError
+from syndicate.outside import outside
 
 
 class Lock:
@@ -40,9 +40,10 @@ class Lock:
         """Take possession of a *place*, after at most *patience* seconds; raises
         :class:`~syndicate.errors.StateError`, which says to go *elsewhere*.
         """
-        until = time.monotonic() + patience
-        while not self._taken(place, elsewhere, last=time.monotonic() >= until):
-            time.sleep(0.02)
+        there = outside()
+        until = there.elapsed() + patience
+        while not self._taken(place, elsewhere, last=there.elapsed() >= until):
+            there.nap(0.02)
 
     def _taken(self, place: str, elsewhere: str, *, last: bool) -> bool:
         try:

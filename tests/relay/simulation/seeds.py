@@ -30,6 +30,8 @@ SYSTEMS = [
     "tests.relay.simulation.test_rules:nesting",
     "tests.relay.simulation.test_rules:voting",
     "tests.relay.simulation.test_rules:storing",
+    "tests.relay.simulation.test_rules:gossip",
+    "tests.relay.simulation.test_spark_source:rows",
 ]
 
 

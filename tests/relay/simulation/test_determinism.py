@@ -37,7 +37,8 @@ def test_a_seed_is_one_run_in_two_processes_with_other_hashes() -> None:
 def test_a_seed_of_each_system_is_one_run_in_two_processes() -> None:
     """Of the worked ones, with their bugs and without, and of those with rules."""
     names = [f"{FOLDER}/{name}.py:{each}" for name, bug, mended, *_ in WORKED for each in (bug, mended)]
-    names += [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "voting", "storing")]
+    names += [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "voting", "storing", "gossip")]
+    names.append("tests.relay.simulation.test_spark_source:rows")
     seeds = max(2, SEEDS // 50)
     one, other = digests("5", seeds, *names), digests("6", seeds, *names)
     assert one == other

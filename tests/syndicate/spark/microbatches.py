@@ -139,7 +139,7 @@ class Query:
                 (stream.checkpoint / part).mkdir(parents=True, exist_ok=True)
             known = stream.checkpoint / "metadata"
             if not known.exists():
-                _write(known, json.dumps({"id": str(uuid.uuid4())}))
+                write_whole(known, json.dumps({"id": str(uuid.uuid4())}))
             stream.sparkSession.query = json.loads(known.read_text())["id"]
             number = sum(1 for _ in (stream.checkpoint / "commits").glob("[0-9]*"))
             while not self.stopping.is_set():
@@ -152,15 +152,15 @@ class Query:
                         self.status = {"message": "Waiting for data to arrive"}
                         self.stopping.wait(0.005)
                         continue
-                    _write(planned, files[0].name)
+                    write_whole(planned, files[0].name)
                 stream.callback(Batch(stream.sparkSession, [stream.path / planned.read_text()]), number)
-                _write(stream.checkpoint / "commits" / str(number), "")
+                write_whole(stream.checkpoint / "commits" / str(number), "")
                 number += 1
         except BaseException as error:
             self.error = error
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file whole, or not at all."""
     draft = path.with_name(f".{path.name}")
     draft.write_text(text)
