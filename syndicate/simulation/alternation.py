@@ -35,7 +35,8 @@ class Alternation(Generic[T]):
 
     def __init__(self, fn: Callable[[], T]) -> None:
         self._fn = fn
-        self._world, self._code = threading.Semaphore(0), threading.Semaphore(0)
+        self._world, self._code = threading.Lock(), threading.Lock()
+        """Whichever is free lets its side go on."""
         self._call: Callable[[], Awaitable[Any]] | None = None
         self._answer: Any = None
         self._error: BaseException | None = None
@@ -45,6 +46,8 @@ class Alternation(Generic[T]):
         """Let it run to its end; an error of what it calls is raised in it."""
         context = copy_context()
         context.run(_current.set, self)
+        self._world.acquire()
+        self._code.acquire()
         Context().run(threading.Thread(target=context.run, args=(self._work,), daemon=True).start)  # by nobody there
         cancelled: trio.Cancelled | None = None
         while True:

@@ -24,6 +24,7 @@ import inspect
 import logging
 import math
 import os
+import platform
 import random
 import secrets
 import signal
@@ -49,6 +50,7 @@ from syndicate.simulation.process import SimulatedOutside
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_HOST: Final = "asks for the name of the machine, which is another elsewhere: let the scenario pass a name"
 _EVENTS: Final = {
     "socket.__new__": "opens a real socket: connect() and a broker of the world have simulated ones",
     "socket.getaddrinfo": "asks a real name server",
@@ -60,23 +62,27 @@ _EVENTS: Final = {
     "os.fork": "starts a real process: world.process() starts a simulated one",
     "os.posix_spawn": "starts a real process: world.process() starts a simulated one",
     "os.exec": "starts a real process: world.process() starts a simulated one",
-    "socket.gethostname": "asks for the name of the machine, which is another elsewhere: let the scenario pass a name",
+    "socket.gethostname": _HOST,
     "builtins.input": "reads from the terminal: let the scenario pass what is to be read",
 }
 _DEVICES: Final = ("/dev/urandom", "/dev/random")
+_SYSTEM: Final = ("/proc/", "/sys/")
 _CLOCK: Final = "reads the real clock: now(), trio.current_time() and outside().time_of_day() are those of the run"
 _CHANCE: Final = "draws real chance: random.Random(7), outside().uniform() and outside().token() can be replayed"
 _THREAD: Final = "starts a thread, which no seed can order: let outside().blocking() call what blocks"
 _SLEEP: Final = "sleeps in real time: after() and trio.sleep() take none"
 _NUMBER: Final = "asks for the number of the process, which is another each time: let the scenario pass a name"
 _ALARM: Final = "asks for a signal in real time: after() and every() are of the run"
+_MACHINE: Final = "asks what the machine does just now, which is another thing each time: let the scenario pass it"
+_WAIT: Final = "waits for another thread, and there is none: trio.Event and trio's channels wait for other tasks"
 _BEFORE: Final = (
     "draws from a generator that was made before the run, so that what comes hangs on the runs before: make it in the "
     "boot function, as random.Random(7)"
 )
 _FUNCTIONS: Final[tuple[tuple[object, tuple[str, ...], str], ...]] = (
     (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"), _CLOCK),
-    (time, ("process_time", "process_time_ns", "thread_time", "clock_gettime", "clock_gettime_ns"), _CLOCK),
+    (time, ("process_time", "process_time_ns", "thread_time", "thread_time_ns"), _CLOCK),
+    (time, ("clock_gettime", "clock_gettime_ns"), _CLOCK),
     (time, ("sleep",), _SLEEP),
     (random, ("random", "uniform", "randint", "randrange", "choice", "choices", "shuffle", "sample"), _CHANCE),
     (random, ("getrandbits", "randbytes", "gauss", "normalvariate", "lognormvariate", "expovariate"), _CHANCE),
@@ -91,6 +97,9 @@ _FUNCTIONS: Final[tuple[tuple[object, tuple[str, ...], str], ...]] = (
     (random, ("_urandom",), _CHANCE),  # of SystemRandom
     (os, ("getpid", "getppid"), _NUMBER),
     (os, ("times",), _CLOCK),
+    (os, ("getloadavg",), _MACHINE),
+    (platform, ("node",), _HOST),
+    (threading.Condition, ("wait",), _WAIT),  # of events, queues and semaphores, too
     (signal, ("alarm", "setitimer"), _ALARM),
     (threading.Thread, ("start",), _THREAD),
     (_thread, ("start_new_thread",), _THREAD),
@@ -126,6 +135,8 @@ _LET: Final[dict[object, tuple[tuple[str, ...], Callable[[], object]]]] = {
 _IMPORT: Final = "<frozen importlib._bootstrap>"
 _SHARED: Final[object] = getattr(random.random, "__self__", None)
 _RANDOM: Final = "numpy.random"
+_IF_IMPORTED: Final = (("ssl", ("RAND_bytes",), _CHANCE), ("resource", ("getrusage",), _CLOCK))
+"""Modules that are not ours to import, and what of theirs is refused."""
 
 _hooked: list[bool] = []
 _depth: list[int] = [0]
@@ -175,8 +186,10 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
     if event in _EVENTS:
         if isinstance(outside(), SimulatedOutside) and not _is_import():
             _refuse(_EVENTS[event])
-    elif event == "open" and args[0] in _DEVICES and isinstance(outside(), SimulatedOutside) and not _is_import():
-        _refuse(_CHANCE)
+    elif event == "open" and isinstance(args[0], str) and args[0].startswith(("/dev/", *_SYSTEM)):
+        what = _CHANCE if args[0] in _DEVICES else _MACHINE if args[0].startswith(_SYSTEM) else ""
+        if what and isinstance(outside(), SimulatedOutside) and not _is_import():
+            _refuse(what)
 
 
 def _guard(real: Callable[P, T], what: str, least: float = math.inf) -> Callable[P, T]:
@@ -226,10 +239,29 @@ class _Datetime(dt.datetime, metaclass=_Dates):
 def _functions() -> Iterator[tuple[object, tuple[str, ...], str]]:
     """Whose functions are refused, which, and why."""
     yield from _FUNCTIONS
-    numpy = sys.modules.get(_RANDOM)  # it is not ours to import
+    for module, names, what in _IF_IMPORTED:
+        if module in sys.modules:
+            yield sys.modules[module], names, what
+    numpy = sys.modules.get(_RANDOM)
     if numpy is not None:
         shared = [name for name in dir(numpy) if getattr(getattr(numpy, name), "__self__", None) is not None]
         yield numpy, tuple(shared), _CHANCE
+
+
+class _Elder:
+    """A generator of numpy's that was made before the run, and stands in a module of a program."""
+
+    def __init__(self, real: object) -> None:
+        self._real = real
+
+    @property  # type: ignore[misc]  # for isinstance()
+    def __class__(self) -> type:
+        return type(self._real)
+
+    def __getattr__(self, name: str) -> object:
+        if isinstance(outside(), SimulatedOutside):
+            _refuse(_BEFORE)
+        return getattr(self._real, name)
 
 
 @contextmanager
@@ -301,9 +333,14 @@ def guarded() -> Iterator[None]:
         real = getattr(module, name)
         replaced[id(real)] = _guard(real, what, least)
         homes.append((module, name, real))
+    numpy = sys.modules.get(_RANDOM)
+    elders = () if numpy is None else (numpy.Generator, numpy.RandomState)
     for module in _programs():
         for name, value in list(vars(module).items()):
-            if callable(value) and (id(value) in replaced or value is _DATETIME):
+            if isinstance(value, elders):
+                replaced[id(value)] = _Elder(value)
+                homes.append((module, name, value))
+            elif callable(value) and (id(value) in replaced or value is _DATETIME):
                 homes.append((module, name, value))
     homes.append((dt, "datetime", _DATETIME))
     for module, name, real in homes:

@@ -5,17 +5,24 @@
 from __future__ import annotations
 
 import _thread
+import asyncio
 import dataclasses
 import datetime as dt
 import functools
+import importlib
 import logging
 import os
+import platform
+import queue
 import random
+import resource
 import secrets
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -24,6 +31,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import attrs
+import numpy as np
+import psutil
 import pytest
 import trio
 import trio.lowlevel
@@ -31,9 +40,10 @@ import trio.lowlevel
 from relay.simulation import World, scenario
 from syndicate import after, linked_task, spawn
 from syndicate.errors import Escaped, Stuck
-from syndicate.simulation import watch
+from syndicate.simulation import guard, watch
 from tests.relay.simulation.systems import stormy
 
+NUMPY_DICE = np.random.default_rng(6)
 CLOCK: list[Callable[[], object]] = [
     lambda: time.time(),
     lambda: time.monotonic(),
@@ -49,6 +59,8 @@ CLOCK: list[Callable[[], object]] = [
     lambda: time.sleep(0),
     lambda: os.times(),
     lambda: signal.alarm(0),
+    lambda: time.thread_time_ns(),
+    lambda: resource.getrusage(resource.RUSAGE_SELF),
 ]
 CHANCE: list[Callable[[], object]] = [
     lambda: random.random(),
@@ -63,6 +75,17 @@ CHANCE: list[Callable[[], object]] = [
     lambda: uuid.uuid4(),
     lambda: os.getpid(),
     lambda: Path("/dev/urandom").open("rb").close(),
+    lambda: ssl.RAND_bytes(4),
+    lambda: np.random.rand(),  # as people write it
+    lambda: np.random.default_rng().random(),
+    lambda: NUMPY_DICE.random(),
+    lambda: tempfile.mkdtemp(),
+]
+MACHINE: list[Callable[[], object]] = [
+    lambda: os.getloadavg(),
+    lambda: platform.node(),
+    lambda: Path("/proc/uptime").read_text(),
+    lambda: psutil.virtual_memory(),
 ]
 SOCKETS: list[Callable[[], object]] = [
     lambda: socket.socket(),
@@ -75,6 +98,9 @@ THREADS: list[Callable[[], object]] = [
     lambda: threading.Timer(0.01, int).start(),
     lambda: ThreadPoolExecutor(1).submit(int),
     lambda: _thread.start_new_thread(int, ()),
+    lambda: threading.Event().wait(0.01),
+    lambda: queue.Queue[int]().get(timeout=0.01),
+    lambda: asyncio.new_event_loop(),
 ]
 PROCESSES: list[Callable[[], object]] = [
     lambda: subprocess.run(["true"], check=True),
@@ -83,7 +109,7 @@ PROCESSES: list[Callable[[], object]] = [
 ]
 
 
-@pytest.mark.parametrize("reach", [*CLOCK, *CHANCE, *SOCKETS, *THREADS, *PROCESSES])
+@pytest.mark.parametrize("reach", [*CLOCK, *CHANCE, *MACHINE, *SOCKETS, *THREADS, *PROCESSES])
 def test_who_reaches_out_in_a_turn_is_told_where(reach: Callable[[], object]) -> None:
     """Whether or not the program handles the error."""
 
@@ -270,3 +296,36 @@ def test_what_needs_nothing_from_outside_is_let_through() -> None:
 
     assert world_of.run(0).held
     assert seen == [random.Random(7).random(), "1970", "2026-01-01T00:00:00+00:00"]
+
+
+def test_a_library_that_is_imported_in_a_run_may_ask() -> None:
+    """What it makes of that once, for the process, is not of the run; a module of the program may not."""
+    library, program = "quopri_of_a_test", "program_of_a_test"
+
+    def boot(name: str, home: Path) -> None:
+        sys.path.insert(0, str(home))
+        try:
+            importlib.import_module(name)
+        finally:
+            sys.path.remove(str(home))
+            sys.modules.pop(name, None)
+
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        installed = Path(folder) / "installed"
+        patch.setattr(guard, "_ELSEWHERE", (*guard._ELSEWHERE, str(installed)))
+        for home, name in ((installed, library), (Path(folder), program)):
+            home.mkdir(exist_ok=True)
+            (home / f"{name}.py").write_text("import random\nSALT = random.random()\n")
+
+        @scenario(until=3.0)
+        def world_of(world: World) -> None:
+            world.process("p", boot, library, installed)
+
+        assert world_of.run(0).held
+
+        @scenario(until=3.0)
+        def another(world: World) -> None:
+            world.process("p", boot, program, Path(folder))
+
+        with pytest.raises(Escaped, match=f"{program}.py:2 draws real chance"):
+            another.run(0)
