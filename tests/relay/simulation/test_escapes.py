@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import _thread
-import asyncio
 import dataclasses
 import datetime as dt
 import functools
@@ -100,7 +99,6 @@ THREADS: list[Callable[[], object]] = [
     lambda: _thread.start_new_thread(int, ()),
     lambda: threading.Event().wait(0.01),
     lambda: queue.Queue[int]().get(timeout=0.01),
-    lambda: asyncio.new_event_loop(),
 ]
 PROCESSES: list[Callable[[], object]] = [
     lambda: subprocess.run(["true"], check=True),
