@@ -8,11 +8,11 @@ happens is that of the tasks, which follows from the seed.
 >>> async def main():
 ...     async def double(number):
 ...         return 2 * number
-...     return await Alternation(lambda: back(double, 3) + back(double, 4)).run()
+...     return await alternating(lambda: back(double, 3) + back(double, 4))
 >>> trio.run(main)
 14
 
-Contract: the code runs only within :meth:`Alternation.run`; when that has returned or raised, it has ended.
+Contract: the code runs only within :func:`alternating`; when that has returned or raised, it has ended.
 """
 
 from __future__ import annotations
@@ -20,29 +20,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 import trio
 
 T = TypeVar("T")
 
 _LOOK: Final = 1.0
-_current: Final[ContextVar[Alternation[Any] | None]] = ContextVar("alternation", default=None)
+_current: Final[ContextVar[Alternation | None]] = ContextVar("alternation", default=None)
 
 
-class Alternation(Generic[T]):
+class Alternation:
     """*fn*, which may call :func:`back`."""
 
-    def __init__(self, fn: Callable[[], T]) -> None:
+    def __init__(self, fn: Callable[[], None]) -> None:
         self._fn = fn
         self._world, self._code = threading.Lock(), threading.Lock()
         """Whichever is free lets its side go on."""
-        self._call: Callable[[], Awaitable[Any]] | None = None
-        self._answer: Any = None
+        self._call: Callable[[], Awaitable[None]] | None = None
         self._error: BaseException | None = None
         self._over = False
 
-    async def run(self) -> T:
+    async def run(self) -> None:
         """Let it run to its end; an error of what it calls is raised in it."""
         context = copy_context()
         context.run(_current.set, self)
@@ -58,7 +57,8 @@ class Alternation(Generic[T]):
             if cancelled is None:
                 assert self._call is not None
                 try:
-                    self._answer, self._error = await self._call(), None
+                    await self._call()
+                    self._error = None
                 except BaseException as error:
                     self._error = error
                     if isinstance(error, trio.Cancelled):
@@ -68,25 +68,30 @@ class Alternation(Generic[T]):
             raise cancelled
         if self._error is not None:
             raise self._error
-        result: T = self._answer
-        return result
 
     def _work(self) -> None:
         try:
-            self._answer, self._error = self._fn(), None
+            self._fn()
+            self._error = None
         except BaseException as error:
             self._error = error
         self._over = True
         self._world.release()
 
-    def call(self, fn: Callable[[], Awaitable[Any]]) -> Any:  # it passes through
+    def call(self, fn: Callable[[], Awaitable[None]]) -> None:
         """Called by the code: let the world run *fn*."""
         self._call = fn
         self._world.release()
         self._code.acquire()
         if self._error is not None:
             raise self._error
-        return self._answer
+
+
+async def alternating(fn: Callable[[], T]) -> T:
+    """Call *fn*, which may call :func:`back`."""
+    results: list[T] = []
+    await Alternation(lambda: results.append(fn())).run()
+    return results[0]
 
 
 def back(fn: Callable[..., Awaitable[T]], *args: object) -> T:
@@ -94,5 +99,10 @@ def back(fn: Callable[..., Awaitable[T]], *args: object) -> T:
     alternation = _current.get()
     if alternation is None:
         raise RuntimeError("only what outside().blocking(.., calls=True) calls can call back")
-    answer: T = alternation.call(lambda: fn(*args))
-    return answer
+    results: list[T] = []
+
+    async def run() -> None:
+        results.append(await fn(*args))
+
+    alternation.call(run)
+    return results[0]

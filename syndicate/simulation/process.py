@@ -25,7 +25,7 @@ from syndicate.actors.turn import Turn
 from syndicate.errors import EndlessTurns
 from syndicate.index.event import Event
 from syndicate.outside import Outside, outside_of
-from syndicate.simulation.alternation import Alternation, back
+from syndicate.simulation.alternation import alternating, back
 from syndicate.simulation.clock import VirtualClock
 from syndicate.simulation.history import History
 from syndicate.simulation.tape import Tape
@@ -253,7 +253,7 @@ class SimulatedOutside(Outside):
     ) -> T:
         """Let a time pass that is drawn, and call it then."""
         await self.life.pass_time(0.0005 * (1 + self.life.tape.draw(f"blocking {self.life.name}", 40)))
-        return await Alternation(fn).run() if calls else fn()
+        return await alternating(fn) if calls else fn()
 
     def back(self, fn: Callable[..., Awaitable[T]], *args: object, token: TrioToken) -> T:
         """Let the world go on meanwhile; raises :class:`Severed` if the process has died then."""
