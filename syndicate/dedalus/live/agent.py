@@ -65,7 +65,6 @@ from syndicate.dedalus.live.event_log import EventLog
 from syndicate.dedalus.live.local import Local, Recording
 from syndicate.dedalus.live.packet import Fact, Packet
 from syndicate.dedalus.placement import SPECIFICATION, Placement
-from syndicate.dedalus.plot import graph_of
 from syndicate.dedalus.timeline import Message
 from syndicate.drawing import Drawing, Load
 from syndicate.errors import FactError, PatternError, ProgramStopped, RowMisfit
