@@ -39,7 +39,7 @@ PLAN = """
     relay.loading relay.named relay.package_check relay.protocol relay.capabilities relay.transport
     relay.session relay.client relay.remote relay.serve relay.nested
     relay
-    relay.web relay.server relay.tools relay.simulation relay.demo relay.cli
+    relay.web relay.server relay.spark relay.tools relay.simulation relay.demo relay.cli
 """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
@@ -114,8 +114,8 @@ INSIDE = {
         tape shrink order history clock disk alternation process guard watch properties
     """,
     "syndicate.spark": """
-        columns bulk errors feed java outage progress arrays arrow difference engine query session place
-        stepping table rows current_rows delivery follower journal sink source streaming
+        classic columns bulk errors feed java outage progress arrays arrow difference engine query session
+        place stepping table rows current_rows delivery follower journal sink source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts

@@ -184,7 +184,15 @@ def test_a_shop_that_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["howto/backend.md", "howto/data.md", "howto/jobs.md", "howto/services.md", "tutorial/11-questions.md"]
+    "page",
+    [
+        "howto/backend.md",
+        "howto/data.md",
+        "howto/jobs.md",
+        "howto/services.md",
+        pytest.param("howto/spark.md", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")]),
+        "tutorial/11-questions.md",
+    ],
 )
 def test_how_to(page: str) -> None:
     """Each program prints what stands below it."""

@@ -16,10 +16,10 @@ from attrs import define, field, frozen
 from syndicate.errors import SourceError
 from syndicate.log import logger
 from syndicate.outside import outside
+from syndicate.spark.classic import is_connect, is_stopped
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.errors import explained
 from syndicate.spark.progress import SparkProgress, SparkSource
-from syndicate.spark.query import is_stopped
 from syndicate.spark.session import open_session
 
 if TYPE_CHECKING:
@@ -38,11 +38,8 @@ def check_call(frame: object, session: object, parameter: str = "frame") -> None
             f"{parameter}= takes a function from a session to a DataFrame, not the {type(frame).__name__} itself: "
             f"{parameter}=lambda session: ..."
         )
-    if session is not None and getattr(session, "sparkContext", None) is None:
-        raise SourceError(
-            "session= takes a Spark session of this process (one of Spark Connect calls back in another), not "
-            f"{_shown(session)}"
-        )
+    if session is not None and not is_connect(session) and getattr(session, "sparkContext", None) is None:
+        raise SourceError(f"session= takes a Spark session, not {_shown(session)}")
 
 
 @frozen

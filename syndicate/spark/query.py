@@ -26,6 +26,7 @@ from trio.lowlevel import TrioToken
 
 from syndicate.errors import SourceError
 from syndicate.outside import outside
+from syndicate.spark.classic import is_stopped
 from syndicate.spark.errors import explained
 
 if TYPE_CHECKING:
@@ -63,12 +64,6 @@ def trigger_of(trigger: object) -> dict[str, str | bool]:
         f'trigger= takes {{"processingTime": "5 seconds"}}, or {{"availableNow": True}} for a stream that ends, not '
         f"{trigger!r}"
     )
-
-
-def is_stopped(session: SparkSession) -> bool:
-    """Whether somebody has stopped the session."""
-    context = session.sparkContext._jsc
-    return context is None or bool(context.sc().isStopped())
 
 
 def _is_news(entry: logging.LogRecord) -> bool:

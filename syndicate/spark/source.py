@@ -37,6 +37,7 @@ from syndicate.errors import SourceError
 from syndicate.outside import outside
 from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.bulk import bulk_of
+from syndicate.spark.classic import refuse_stream
 from syndicate.spark.columns import described
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move, move_of
@@ -271,6 +272,8 @@ class _Source(Follower):
                     f"whole= is for a feed that is asked again and again, but the frame of {self.rows.name} is a "
                     "stream, whose place Spark keeps: make it with read, or leave that out"
                 )
+            if frame.isStreaming:
+                refuse_stream(opened, self.rows.name)
             await self._recall(streams := frame.isStreaming)
             if streams:
                 checkpoint = self.options.checkpoint if self.journal is not None else None

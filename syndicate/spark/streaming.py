@@ -35,6 +35,7 @@ from syndicate.flow.element import Element
 from syndicate.flow.view import check_sink
 from syndicate.hosting import Records
 from syndicate.plan import Plan
+from syndicate.spark.classic import refuse_stream
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.engine.inputs import check_weight
@@ -238,6 +239,7 @@ class _Follower(Follower):
                 f"the frame of {self.name!r} is a table, not a stream: make it with readStream, or use spark_source, "
                 "and a view of its records"
             )
+        refuse_stream(session, self.name)
         if weight is not None:
             check_weight(self.name, frame, weight)
         return frame

@@ -286,9 +286,9 @@ class Instance(Host):
 
     def drawings(self) -> dict[str, Drawing]:
         """The rules of this location, with their points of order."""
-        from syndicate.bloom.insight.plot import (
-            drawing,
-        )  # loaded where somebody looks: a command needs nothing of Bloom
+        # Loaded when somebody looks: a command needs nothing of Bloom.
+        from syndicate.bloom.insight.plot import drawing
+        from syndicate.dedalus.plot import graph_of
 
         rules = [rule for rule in self.agent.placement.at(self.agent.location) if rule is not NOTHING]
         return {"rules": drawing(graph_of(rules, str(self.agent.location)), "Dedalus")}

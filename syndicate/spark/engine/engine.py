@@ -26,6 +26,7 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Element
 from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
+from syndicate.spark.classic import is_connect
 from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
 from syndicate.spark.engine.context import Shared
 from syndicate.spark.engine.directory import Directory, copy
@@ -80,6 +81,11 @@ class SparkEngine(Shared):
     ) -> None:
         if type(circuit) is not Circuit or circuit.above is not None:
             raise CircuitError(f"SparkEngine takes a circuit, not {circuit!r}")
+        if is_connect(session):
+            raise EngineError(
+                "SparkEngine needs a classic session, as open_session() gives one: it keeps files of its state beside "
+                "the driver and looks into the causes of a failure there, which with Spark Connect is a server"
+            )
         if not hasattr(session, "newSession"):
             raise EngineError(f"SparkEngine takes an open session, as open_session() gives one, not {session!r}")
         self.circuit = circuit

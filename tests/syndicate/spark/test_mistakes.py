@@ -63,7 +63,7 @@ TRIGGER = r'trigger= takes \{"processingTime": "5 seconds"\}, or \{"availableNow
         ({"frame": Session()}, "frame= takes a function from a session to a DataFrame, not the Session itself"),
         (
             {"session": "local"},
-            r"session= takes a Spark session of this process \(one of Spark Connect .*, not 'local'",
+            r"session= takes a Spark session, not 'local'",
         ),
         ({"changes": "Delta"}, 'changes= takes "delta", "iceberg" or a Feed that names the columns, not \'Delta\''),
         ({"changes": "delta", "weight": "w"}, "changes= says that '_change_type' holds the weights: leave weight= out"),

@@ -1,0 +1,41 @@
+"""What a Spark session is: classic, with its driver in this process, or of Spark Connect, whose driver is a server.
+
+With Connect, tables and change feeds are followed as always: a look is a query, and its rows come as Arrow.  What needs
+a classic session is told with the reason, at the start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from syndicate.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def is_connect(session: object) -> bool:
+    """Whether it is a session of Spark Connect: that has no context in this process.
+
+    >>> is_connect(object())
+    False
+    """
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def is_stopped(session: SparkSession) -> bool:
+    """Whether somebody has stopped the session."""
+    if is_connect(session):
+        return bool(session.is_stopped)  # type: ignore[attr-defined]  # of Connect's alone
+    context = session.sparkContext._jsc
+    return context is None or bool(context.sc().isStopped())
+
+
+def refuse_stream(session: object, name: str) -> None:
+    """Raise :class:`SourceError` if a stream of *name* cannot be followed with this session."""
+    if is_connect(session):
+        raise SourceError(
+            f"the stream of {name} needs a classic session, as open_session() gives one: Spark Connect calls back for "
+            'each micro-batch in a process of the server, where this dataspace is not. Write to format("syndicate") of '
+            "a broker there, follow a table (read, and not readStream), or leave session= out"
+        )
