@@ -241,9 +241,9 @@ def gossip(world: World) -> None:
 
     def agree() -> bool:
         logs = [instances[place].event_log() for place in PLACES]
-        model = GOSSIP.run(**together(logs))
-        return not differences(logs, model) and bool(model.at(model.until).get("knows", ()))
+        return not differences(logs, GOSSIP.run(**together(logs)))
 
+    world.sometimes("the last one has heard both", lambda: "c" in instances and len(instances["c"].rows("knows")) == 2)
     world.after_healing("a run in one place is what the agents knew", agree)
 
 
@@ -268,7 +268,8 @@ def test_event_logs_survive_kills_and_tell_what_was_known(tmp_path: Path, seed: 
         assert (log.messages, log.arrivals, log.asserted) == (true.messages, true.arrivals, true.asserted)
     model = GOSSIP.run(**together(logs))
     assert differences(truth, model) == []
-    assert any(model.at(model.until).get("knows", ()))
+    if model.until > 30:  # else somebody died, and after that there is nothing to compare
+        assert model.at(model.until)["knows"]
 
 
 @pytest.mark.parametrize("system", [nesting, voting, storing, gossip], ids=lambda system: system.name)
