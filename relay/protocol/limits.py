@@ -44,8 +44,10 @@ class Limits:
     **A silent peer.** A Nop is sent after *ping* seconds in which nothing was sent.  Who connects tells the other side
     *ping* and *idle*, and gets the same in answer; such a peer is given up after *idle* seconds without a word,
     whatever came before, and is pinged three times as often as its own *idle* asks.  Of a peer that does not know of
-    this that holds once it has sent a Nop; until then only its operating system is asked (TCP keep-alive), which
-    answers for a program that hangs, too.  With *liveness* such a peer is refused, after *opening* seconds.
+    this that holds once it has sent a Nop; until then it is asked by a sync after *idle* seconds without a word, and
+    given up after as many more.  One that has given us no reference cannot be asked: only its operating system is (TCP
+    keep-alive), which answers for a program that hangs, too.  With *liveness* who does not know of this is refused,
+    after *opening* seconds.
 
     **An untrusted peer**, that is a peer to which the gatekeeper has given nothing yet: *opening* are the seconds until
     it has shown a capability (where there is no gatekeeper, until its first packet), and those for a server's first

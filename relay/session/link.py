@@ -28,6 +28,7 @@ from relay.session.deadlines import NEVER, watch
 from relay.session.session import Session
 from relay.transport import CHUNK, Stream
 from relay.transport.poller import AVAILABLE, Poller, polling
+from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, trio_task
 from syndicate.values.value import Ref
 
@@ -71,6 +72,7 @@ class Link:
         self._opening = now + limits.opening if accepted else NEVER
         self._listening = True
         self._paused = now  # when it was not listened to any more
+        self._probed: float | None = None  # when the peer was asked for a sign of life, since it was heard
         self._frame = NEVER  # until when more must come of the packet that has begun
         self._begun = -1, 0  # that packet's number, and the bytes of it that had come when this was last put off
 
@@ -117,7 +119,7 @@ class Link:
         if not self._owing or session.busy or session.debt > self._limits.debt:
             return
         self._owing = False
-        self._listening, self._heard = True, trio.current_time()
+        self._listening, self._heard, self._probed = True, trio.current_time(), None
         if session.ping < self._step:  # the peer has said that it waits for less
             self._watched.end()
             self._watch()
@@ -271,7 +273,14 @@ class Link:
         session, limits = self.session, self._limits
         if session.packets_in and not session.untrusted:
             self._opening = NEVER
-        silence = self._heard + limits.idle if session.pings and self._listening else NEVER
+        silence = probe = NEVER
+        if self._listening and session.pings:
+            silence = self._heard + limits.idle
+        elif self._listening and session.packets_in and not session.untrusted:
+            if self._probed is None:
+                probe = self._heard + limits.idle
+            else:
+                silence = self._probed + limits.idle
         frame = self._frame if self._listening else NEVER
         burden = NEVER if self._burdened is None else self._burdened + limits.grace
         ping = NEVER if session.outbox.waiting else self._said + session.ping
@@ -292,15 +301,27 @@ class Link:
                 f"a packet was begun, and no more than {CHUNK} bytes of it came within {limits.stall:g} seconds",
             )
         elif now >= silence:
-            session.cut("idle", f"the peer pings, and was not heard for {limits.idle:g} seconds")
+            why = "the peer pings, and" if session.pings else "the peer has left a sync unanswered, and"
+            session.cut("idle", f"{why} was not heard for {limits.idle:g} seconds")
         elif now >= unknown:
             session.cut("liveness", f"within {limits.opening:g} seconds the peer has not said how often it is heard")
+        elif now >= probe:
+            self._probed = NEVER  # without anything to ask, nothing follows
+            session.facet.enter(self._probe)
         elif now >= ping:
             session.say(Nop())
             self._said = now
         else:
-            return min(self._patience, burden, self._opening, frame, silence, unknown, ping)
+            return min(self._patience, burden, self._opening, frame, silence, unknown, probe, ping)
         return NEVER
+
+    def _probe(self) -> None:
+        """Ask for a sign of life, in a turn: by a sync to something of the peer's, which any program answers."""
+        session = self.session
+        for crossing in session.membrane.imports.values():
+            current("probe").sync(crossing.ref, Ref(session.facet, Entity(), True))
+            self._probed = trio.current_time()
+            return
 
 
 def open_link(
