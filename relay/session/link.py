@@ -279,6 +279,9 @@ class Link:
         elif self._listening and session.packets_in and not session.untrusted:
             if self._probed is None:
                 probe = self._heard + limits.idle
+                if now >= probe:
+                    self._probed = probe = NEVER  # without anything to ask, nothing follows
+                    session.facet.enter(self._probe)
             else:
                 silence = self._probed + limits.idle
         frame = self._frame if self._listening else NEVER
@@ -305,9 +308,6 @@ class Link:
             session.cut("idle", f"{why} was not heard for {limits.idle:g} seconds")
         elif now >= unknown:
             session.cut("liveness", f"within {limits.opening:g} seconds the peer has not said how often it is heard")
-        elif now >= probe:
-            self._probed = NEVER  # without anything to ask, nothing follows
-            session.facet.enter(self._probe)
         elif now >= ping:
             session.say(Nop())
             self._said = now
