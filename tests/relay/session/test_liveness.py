@@ -174,7 +174,8 @@ peer = Peer(path, resolve=False)
 def stop():
     print("stopped", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
-question = Msgpack().encode(write(TurnPacket([(0, (A, (Symbol("resolve"), freeze(parse_ref(DEFAULT)), WireRef(MINE, 0)), 1))]))) 
+asked = Symbol("resolve"), freeze(parse_ref(DEFAULT)), WireRef(MINE, 0)
+question = Msgpack().encode(write(TurnPacket([(0, (A, asked, 1))])))
 if phase == "connected":
     stop()
 if phase == "resolve":
@@ -219,7 +220,7 @@ async def test_who_answers_stays(tmp_path: Path) -> None:
             peer.send(peer.ds, (A, freeze(["worker", "w"]), 2))
             asked.append(0)
             while not over.is_set():
-                for oid, event in peer.receive():
+                for _, event in peer.receive():
                     if event[0] is S:
                         asked[0] += 1
                         peer.send(event[1].oid, (M, TRUE))
