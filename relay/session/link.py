@@ -318,10 +318,10 @@ class Link:
     def _probe(self) -> None:
         """Ask for a sign of life, in a turn: by a sync to something of the peer's, which any program answers."""
         session = self.session
-        for crossing in session.membrane.imports.values():
+        crossing = next(iter(session.membrane.imports.values()), None)
+        if crossing is not None:
             current("probe").sync(crossing.ref, Ref(session.facet, Entity(), True))
             self._probed = trio.current_time()
-            return
 
 
 def open_link(
