@@ -225,9 +225,16 @@ fn take<'py>(
     done
 }
 
-/// Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*.
+/// Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*, or is
+/// one of *unless*, by its identity.
 #[pyfunction]
-pub fn take_turns<'py>(turn: Bound<'py, PyAny>, most: isize, mut left: isize) -> PyResult<isize> {
+#[pyo3(signature = (turn, most, left, unless=None))]
+pub fn take_turns<'py>(
+    turn: Bound<'py, PyAny>,
+    most: isize,
+    mut left: isize,
+    unless: Option<Bound<'py, PyAny>>,
+) -> PyResult<isize> {
     let py = turn.py();
     let names = TurnNames::of(py)?;
     let queue = names.queue.get(&turn)?;
@@ -237,6 +244,11 @@ pub fn take_turns<'py>(turn: Bound<'py, PyAny>, most: isize, mut left: isize) ->
         let size = events.len() as isize;
         if size > most {
             break;
+        }
+        if let Some(unless) = &unless {
+            if any(unless.clone())? && unless.contains(events.as_ptr() as usize)? {
+                break;
+            }
         }
         queue.del_item(0)?;
         take(names, &queue, &turn, &actor, &events)?;

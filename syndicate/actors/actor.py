@@ -10,7 +10,7 @@ Source: ``docs/design/actors.md``, "Facets" and "Crashes"; Garnock-Jones 2017.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterator
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
@@ -82,14 +82,14 @@ def refuse(turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion |
 
 
 @kernel
-def take_turns(turn: Turn, most: int, left: int) -> int:
-    """Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*;
-    returns how many are left.
+def take_turns(turn: Turn, most: int, left: int, unless: Container[int] | None = None) -> int:
+    """Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*,
+    or is one of *unless*, by its identity; returns how many are left.
     """
     queue = turn.queue
     while left > 0 and queue:
         actor, events = queue[0]
-        if len(events) > most:
+        if len(events) > most or (unless is not None and id(events) in unless):
             break
         queue.popleft()
         actor.take(turn, events)

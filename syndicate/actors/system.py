@@ -371,7 +371,7 @@ class System:
                     most, unless = self._most()
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
-                    left = take_turns(turn, most, left)
+                    left = take_turns(turn, most, left, unless)
                     if left <= 0:
                         break
                     if not queue:
@@ -381,10 +381,6 @@ class System:
                         self.taken += 16 - left
                         return
                     actor, events = queue.popleft()
-                    if unless is not None and id(events) not in unless and len(events) <= LARGE:
-                        actor.take(turn, events)
-                        left -= len(events)
-                        continue
                     take, meter = self._take_aside, self.meter
                     left -= meter.count(take, actor, events) if meter and meter.weight else take(actor, events)
                     most, unless = self._most()
@@ -395,14 +391,13 @@ class System:
                 queue.append(self._next_piece())
 
     def _most(self) -> tuple[int, Container[int] | None]:
-        """The most events of a batch that the pump hands over itself: none while there is something to look at; but all
-        the same if they are *unless* these batches, by their identities.
+        """The most events of a batch that the pump hands over itself, *unless* it is one of these, by their identities;
+        none while there is something to look at.
         """
         if self.lanes or self._outdated or (self.meter is not None and self.meter.weight):
             return -1, None
-        if self.chronicle is not None:
-            return -1, self.chronicle.only
-        return LARGE, None
+        only = None if self.chronicle is None else self.chronicle.only
+        return (-1 if self.chronicle is not None and only is None else LARGE), only
 
     def _take_aside(self, actor: Actor, events: list[Event]) -> int:
         """Handle a batch while there are lanes or a chronicle, or one that needs a lane; returns how many events, or 1

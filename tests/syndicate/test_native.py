@@ -45,6 +45,7 @@ from syndicate.index.compiled import factory
 from syndicate.index.path import class_of, project
 from syndicate.index.skeleton import Gate, Index
 from syndicate.index.trie import Notice, Table
+from syndicate.introspect import chronicled
 from syndicate.native import kernel, specifications
 from syndicate.values.value import Ref, freeze, thaw
 from tests.strategies import P, Q, patterns_like, values
@@ -325,6 +326,26 @@ def test_turns_are_taken_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("syndicate.actors.system.take_turns", python("take_turns"))
     assert native_side == life(seed)
     assert len(native_side) > 10
+
+
+@built
+@pytest.mark.parametrize("every", [1, 3])
+def test_turns_are_followed_alike(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chronicle of all, or of a sample, has the same steps, whichever takes the turns."""
+
+    def steps(seed: int) -> list[object]:
+        with chronicled(every=every) as chronicles:
+            seen = life(seed)
+        return [
+            (step.number, step.turn, step.actor, step.kind, step.causes, step.rests, len(step.acts))
+            for chronicle in chronicles
+            for step in chronicle.steps()
+        ] + seen
+
+    native_side = [steps(seed) for seed in range(20)]
+    monkeypatch.setattr("syndicate.actors.system.take_turns", python("take_turns"))
+    assert native_side == [steps(seed) for seed in range(20)]
+    assert all(len(each) > 10 for each in native_side)
 
 
 @built

@@ -30,8 +30,11 @@ from syndicate import (
     send,
     spawn,
 )
+from syndicate.actors.actor import Actor
 from syndicate.actors.chronicle import Chronicle
+from syndicate.actors.system import System
 from syndicate.errors import ArgumentError, RecordingError
+from syndicate.index.event import Event
 from syndicate.introspect import Cause, Story, Why, chronicled, why, why_not, written
 
 
@@ -221,8 +224,15 @@ def test_why_not_of_what_was_taken_back_and_of_what_nobody_says() -> None:
     assert "no handler" in str(why_not(["never"], *chronicles))
 
 
-def test_a_sample_follows_each_nth_from_the_outside() -> None:
-    """A sample follows each nth from the outside."""
+def test_a_sample_follows_each_nth_from_the_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample follows each nth from the outside, and no other turn is taken another way than without."""
+    aside, take = list[Actor](), System._take_aside  # by which turns are looked at
+
+    def noted(system: System, actor: Actor, events: list[Event]) -> int:
+        aside.append(actor)
+        return take(system, actor, events)
+
+    monkeypatch.setattr(System, "_take_aside", noted)
 
     async def main() -> int:
         async with open_system() as system:
@@ -242,6 +252,7 @@ def test_a_sample_follows_each_nth_from_the_outside() -> None:
             with pytest.raises(ArgumentError):
                 Chronicle(system)
             chronicle.end()
+            assert chronicle.turns == len(aside)
             return len(Why(Story.of(chronicle)).events(N(capture())))
 
     def heard(number: int) -> None:
