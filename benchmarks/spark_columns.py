@@ -23,7 +23,7 @@ from benchmarks.figure import Broken
 from benchmarks.measure import ROOT, Failed
 from benchmarks.spark_source import Counting, Reading, observed
 from syndicate import ANY, Ref, capture, dataspace, open_system, ref, spawn
-from syndicate.actors.system import YOUNG
+from syndicate.actors.running import YOUNG
 from syndicate.actors.turn import current
 from syndicate.actors.verbs import current_facet, linked_task
 from syndicate.index.interest import interest

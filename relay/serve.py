@@ -13,7 +13,7 @@ from collections.abc import Callable
 from relay.protocol.limits import DEFAULT, Limits
 from relay.session.link import open_link
 from relay.transport import open_stdio
-from syndicate.actors.system import run
+from syndicate.actors.running import run
 from syndicate.values.value import Ref
 
 

@@ -32,8 +32,8 @@ from syndicate.actors.during import during, on_asserted, on_message, on_retracte
 from syndicate.actors.facet import Facet
 from syndicate.actors.field import Field, dataflow, field
 from syndicate.actors.query import query_count, query_hash, query_set, query_value
+from syndicate.actors.running import open_system, run
 from syndicate.actors.supervise import supervise, supervise_group
-from syndicate.actors.system import open_system, run
 from syndicate.actors.timer import LaterThan, after, every, timer_driver
 from syndicate.actors.turn import Entity, Handle
 from syndicate.actors.verbs import (

@@ -37,6 +37,7 @@ from outcome import Outcome
 
 from syndicate.actors import system as actors
 from syndicate.actors.actor import Actor, Task
+from syndicate.actors.edge import open_console
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import Feed, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.signals import interrupt_in
@@ -491,12 +492,12 @@ async def _whatever(future: asyncio.Future[None]) -> None:
 
 @asynccontextmanager
 async def open_system(
-    boot: Callable[..., object] | None = None, *args: object, name: str | None = None
+    boot: Callable[..., object] | None = None, *args: object, name: str | None = None, console: bool | str = False
 ) -> AsyncIterator[System]:
     """An actor system inside a program of asyncio.  Actors are stopped in order when the block ends.
 
     *boot*, if given, is the first actor, and the block its program: when it fails, the block is cancelled, and its
-    error raised.
+    error raised.  *console* as :func:`syndicate.open_system` has it.
     """
     if here.turn is not None:
         raise InTurn("open_system() was called in a turn: use spawn(boot)")
@@ -507,12 +508,15 @@ async def open_system(
             "syndicate.asyncio.open_system() is for programs of asyncio: call it in what asyncio.run(main()) runs; in "
             "trio use syndicate.open_system(), elsewhere syndicate.thread.System()"
         ) from None
+    shown = open_console(console)
     system = System(loop)
     error: BaseException | None = None
     token = _open.set(system)
     with system.signals:
         async with _trio_for(system):
             try:
+                if shown is not None:
+                    system.show(shown)
                 if boot is not None:
                     system.first = system.spawn(boot, *args, name=name)
                 yield system
@@ -522,6 +526,8 @@ async def open_system(
                 with suppress(ValueError):  # another context has entered it, as the fixtures of tests may
                     _open.reset(token)
                 await system.finish()
+                if shown is not None:
+                    shown.close()
         if system.asked_to_end:
             system.forgive()
             if isinstance(error, asyncio.CancelledError):

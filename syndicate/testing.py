@@ -49,7 +49,8 @@ import structlog.testing
 import trio.testing
 from trio.abc import Clock, Instrument
 
-from syndicate.actors.system import System, open_system
+from syndicate.actors.running import open_system
+from syndicate.actors.system import System
 from syndicate.actors.trace import Trace
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, ref

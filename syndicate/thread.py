@@ -35,9 +35,11 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 import trio
 
 from syndicate.actors import system as actors
+from syndicate.actors.edge import Console, open_console
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import ENDED, Feed, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.query import query_set
+from syndicate.actors.running import serving
 from syndicate.actors.turn import expect_function
 from syndicate.actors.verbs import assert_, current_facet, stop
 from syndicate.errors import AlreadyRunning, ArgumentError, CallTimeout, ConnectError, InTurn, SystemStopped
@@ -53,16 +55,25 @@ T = TypeVar("T")
 
 
 class System:
-    """An actor system in a daemon thread; *boot*, if given, is its first actor, with whose failure it ends.
+    """An actor system in a daemon thread; *boot*, if given, is its first actor, with whose failure it ends; *console*
+    as :func:`syndicate.open_system` has it.
 
     ``with System() as system`` starts and closes it; or :meth:`start` and :meth:`close`, which also runs at the exit of
     the process.  Its methods may be called from any thread but its own.
     """
 
-    def __init__(self, boot: Callable[..., object] | None = None, *args: object, name: str = "syndicate") -> None:
+    def __init__(
+        self,
+        boot: Callable[..., object] | None = None,
+        *args: object,
+        name: str = "syndicate",
+        console: bool | str = False,
+    ) -> None:
         if boot is not None:
             expect_function("System", boot, len(args))
         self._boot = partial(boot, *args) if boot is not None else None
+        self._wanted = console
+        self._shown: Console | None = None
         # In the context of who makes it: what it prints in a notebook belongs to that cell.
         self._thread = threading.Thread(target=copy_context().run, args=[self._run], name=name, daemon=True)
         self._pid = os.getpid()
@@ -78,13 +89,19 @@ class System:
     # ------------------------------------------------------------------------------------------------ begin and end
 
     def start(self) -> Self:
-        """Begin; returns the system."""
+        """Begin; returns the system.  Raises what *console* leads to, as :func:`syndicate.open_system` does."""
         if self._thread.ident is not None:
             raise AlreadyRunning("this system has been started before: make another one, System()")
+        self._shown = open_console(self._wanted)
         self._thread.start()
         self._ready.result()
         atexit.register(self._at_exit)
         return self
+
+    @property
+    def console(self) -> str:
+        """The address of its console, capability included, if it has one."""
+        return "" if self._shown is None else self._shown.address
 
     @property
     def running(self) -> bool:
@@ -138,7 +155,7 @@ class System:
         system = actors.System()
         self._closing = trio.Event()
         self._token = trio.lowlevel.current_trio_token()
-        async with actors.serving(system, self._boot):
+        async with serving(system, self._boot, console=self._shown):
             self._portal = Portal(system)
             self._ready.set_result(None)
             try:

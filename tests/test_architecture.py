@@ -66,8 +66,8 @@ INSIDE = {
         address lobby poller tls stream origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        loop signals trace meter block facet lane turn actor system chronicle field verbs during timer query
-        bulk dataspace supervise attempt portal keep
+        loop signals edge trace meter block facet lane turn actor system running chronicle field verbs during timer
+        query bulk dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection
@@ -102,7 +102,7 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
-        story spans why why_not survey owners grounds memory rules_at_work tail questions
+        story spans why why_not survey owners grounds memory rules_at_work tail contents questions
     """,
     "syndicate.lattice": """
         lattice table delta extremum product sets fold map clock laws

@@ -7,13 +7,15 @@ import queue
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
+from urllib.request import urlopen
 
 import pytest
 
@@ -55,7 +57,20 @@ class Program:
             self._lines.put(line.rstrip("\n"))
 
     def _read_errors(self) -> None:
-        self.errors.extend(self.process.stderr or ())
+        for line in self.process.stderr or ():
+            self.errors.append(line)
+
+    def complains_of(self, pattern: str, seconds: float = PATIENCE) -> str:
+        """The first line of standard error that contains a match of *pattern*."""
+        deadline = monotonic() + seconds
+        while True:
+            over = not self._readers[1].is_alive()
+            for line in self.errors:
+                if re.search(pattern, line):
+                    return line.rstrip("\n")
+            if over or monotonic() > deadline:
+                raise TimeoutError(f"no {pattern!r} in the errors {''.join(self.errors)}, it said {self.seen}")
+            sleep(0.05)
 
     def wait_for(self, pattern: str, seconds: float = PATIENCE) -> str:
         """The next line that contains a match of *pattern*."""
@@ -178,13 +193,36 @@ def test_chat() -> None:
     assert bob.wait_for("disconnected") == "* disconnected"
 
 
+def console_of(*command: str | Path) -> None:
+    """A program prints the address of its console, and serves it."""
+    with program(sys.executable, *command, "--console") as running:
+        address = running.complains_of("console: ").split()[-1]
+        with urlopen(address.partition("#")[0]) as answer:
+            assert b"console.js" in answer.read()
+
+
+@pytest.mark.parametrize("name", ["chat.py", *(f"web/{each}_presence.py" for each in ("aiohttp", "fastapi", "flask"))])
+def test_consoles(name: str) -> None:
+    """What runs for long shows what it does, in a browser, to who asks for that."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        free = listener.getsockname()[1]
+    with server() as address:
+        console_of(ROOT / "examples" / name, *(["Alice", address] if name == "chat.py" else [address, str(free)]))
+
+
+@pytest.mark.spark
+def test_the_console_of_flights() -> None:
+    """The same, beside Spark."""
+    console_of(ROOT / "examples" / "spark_flights.py")
+
+
 def test_chat_needs_a_name() -> None:
     """Called without a name, the chat says how to call it."""
     done = subprocess.run(
         [sys.executable, "examples/chat.py"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "say who you are: python examples/chat.py NAME [ADDRESS]\n"
+    assert done.stderr == "say who you are: python examples/chat.py [--console] NAME [ADDRESS]\n"
 
 
 # -------------------------------------------------------------------------------------------------------- the README

@@ -5,7 +5,8 @@
     $ curl -X PUT localhost:8000/present/ann; curl localhost:8000/present
     ["ann"]
 
-The system lives as long as the application, in a *cleanup context*.
+The system lives as long as the application, in a *cleanup context*.  ``--console`` at the end prints the address of a
+page that shows what it does.
 """
 
 import sys
@@ -31,12 +32,12 @@ DS = web.AppKey("DS", Ref)
 HERE = web.AppKey("HERE", dict[str, Handle])
 
 
-def application(address: str) -> web.Application:
-    """The service, over the broker at an address."""
+def application(address: str, *, console: bool = False) -> web.Application:
+    """The service, over the broker at an address; *console* shows in a browser what it does."""
     routes = web.RouteTableDef()
 
     async def actors(app: web.Application) -> AsyncIterator[None]:
-        async with open_system() as app[SYSTEM], connect(address) as app[DS]:
+        async with open_system(console=console) as app[SYSTEM], connect(address) as app[DS]:
             yield
 
     @routes.get("/present")
@@ -68,4 +69,5 @@ def application(address: str) -> web.Application:
 
 
 if __name__ == "__main__":
-    web.run_app(application(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]), print=None)
+    app = application(sys.argv[1], console="--console" in sys.argv)
+    web.run_app(app, host="127.0.0.1", port=int(sys.argv[2]), print=None)

@@ -6,7 +6,7 @@
     ["ann"]
 
 The system lives as long as the application, in its *lifespan*.  While the broker is away the answer is 503, and never
-what was known of it before.
+what was known of it before.  ``--console`` at the end prints the address of a page that shows what it does.
 """
 
 import sys
@@ -28,12 +28,12 @@ class Present:
     name: str
 
 
-def application(address: str) -> FastAPI:
-    """The service, over the broker at an address."""
+def application(address: str, *, console: bool = False) -> FastAPI:
+    """The service, over the broker at an address; *console* shows in a browser what it does."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_system() as system, connect(address) as ds:
+        async with open_system(console=console) as system, connect(address) as ds:
             app.state.system, app.state.ds, app.state.here = system, ds, {}
             yield
 
@@ -60,4 +60,5 @@ def application(address: str) -> FastAPI:
 
 
 if __name__ == "__main__":
-    uvicorn.run(application(sys.argv[1]), port=int(sys.argv[2]), log_level="warning")
+    app = application(sys.argv[1], console="--console" in sys.argv)
+    uvicorn.run(app, port=int(sys.argv[2]), log_level="warning")

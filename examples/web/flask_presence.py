@@ -6,6 +6,7 @@
     ["ann"]
 
 The system has a thread of its own, and the requests call into it.  Start it in each worker process, after the fork.
+``--console`` at the end prints the address of a page that shows what it does.
 """
 
 import sys
@@ -26,10 +27,10 @@ class Present:
     name: str
 
 
-def application(address: str) -> Flask:
-    """The service, over the broker at an address; the system ends with the process."""
+def application(address: str, *, console: bool = False) -> Flask:
+    """The service, over the broker at an address; the system ends with the process; *console* shows what it does."""
     app = Flask(__name__)
-    system = System().start()
+    system = System(console=console).start()
     ds = system.connect(address)
     here: dict[str, Handle] = {}
 
@@ -62,4 +63,4 @@ def application(address: str) -> Flask:
 
 
 if __name__ == "__main__":
-    application(sys.argv[1]).run(port=int(sys.argv[2]), threaded=True)
+    application(sys.argv[1], console="--console" in sys.argv).run(port=int(sys.argv[2]), threaded=True)

@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 import click
 
 from syndicate import native
-from syndicate.actors.system import run
+from syndicate.actors.running import run
 from syndicate.errors import AddressError, ConfigError, OutputError, ProgramNotFound, SyndicateError, TextError
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"]}

@@ -18,7 +18,7 @@ because of it has been sent to those who took it in time, and each peer has seen
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -112,6 +112,8 @@ class Broker:
         self.config = Config(listen=listeners, key=key, limits=limits)
         self.ds = ds
         self.space: BindSpace | None = None
+        self.shown: Callable[[], Iterable[Ref]] = self._published
+        """The dataspaces that may be asked about."""
         self.census = Census()
         self.admin_key = outside().token(32)
         self.draining = False
@@ -170,6 +172,9 @@ class Broker:
         self._publish()
         trio_task(self._serve)
 
+    def _published(self) -> Iterable[Ref]:
+        return (space.ref for space in self.census.spaces.values())
+
     def _publish(self) -> None:
         """Let sessions that begin from now on resolve what there is, in the words of their door."""
         if self.space is None:
@@ -180,7 +185,8 @@ class Broker:
             operators = Ref(self.census.admin.facet, Operators(self.census.admin, self._kick), True)
             names["admin"] = (self.admin_key, operators)
             if isinstance(self.ds.entity, Dataspace):
-                questions = introspection(self.ds, {"sessions": self.census.sessions, "figures": self.census.figures})
+                tables = {"sessions": self.census.sessions, "figures": self.census.figures}
+                questions = introspection(None, tables, self.shown)
                 names["introspect"] = (self.admin_key, questions)
                 shown = {"introspect": names["introspect"]}
                 if self.config.admin and self.config.admin.write:

@@ -26,7 +26,7 @@ from relay.client import connect
 from relay.spark.options import Broker
 from syndicate.actors.during import observe
 from syndicate.actors.keep import FORGET, KEEP
-from syndicate.actors.system import run
+from syndicate.actors.running import run
 from syndicate.actors.timer import after
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import stop_actor, sync

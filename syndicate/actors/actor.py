@@ -101,7 +101,8 @@ class Actor:
     """One actor.  Made by ``spawn``; holds nothing that its facets do not hold.
 
     ``error`` is the exception it crashed with, if it did; ``failure`` is that, or the one of an actor that it was
-    linked to as a whole, by which it was stopped; ``running`` is False once it ended.
+    linked to as a whole, by which it was stopped; ``running`` is False once it ended; ``looks_on`` says that its tasks
+    only look, so that nobody else waits for them.
 
     >>> from syndicate import run, spawn
     >>> actors = []
@@ -110,12 +111,13 @@ class Actor:
     ('short', False)
     """
 
-    __slots__ = ("born", "daemon", "error", "failure", "name", "root", "running", "system", "watchers")
+    __slots__ = ("born", "daemon", "error", "failure", "looks_on", "name", "root", "running", "system", "watchers")
 
     def __init__(self, system: System, name: str, daemon: bool = False) -> None:
         self.system = system
         self.name = name
         self.daemon = daemon
+        self.looks_on = False
         self.error: BaseException | None = None
         self.failure: BaseException | None = None
         self.born = False
@@ -380,7 +382,7 @@ class Task:
     def start(self) -> None:
         """Begin, after the commit of the turn that asked for it; not at all if its facet has ended in the same turn."""
         if self.facet.alive:
-            self.facet.actor.system.start_task(self.run)
+            self.facet.actor.system.start_task(self.run, counts=not self.facet.actor.looks_on)
 
     def cancel(self) -> None:
         """End it because its facet ends; once the turn has committed, if that may yet be undone."""

@@ -24,6 +24,7 @@ from attrs import frozen
 from syndicate.actors.actor import Actor
 from syndicate.actors.attempt import Attempt
 from syndicate.actors.during import observe
+from syndicate.actors.edge import of_the_relay
 from syndicate.actors.facet import Facet
 from syndicate.actors.field import Field
 from syndicate.actors.query import query_set
@@ -203,8 +204,6 @@ class Opener(Protocol):
 
 
 def opener() -> Opener:
-    """That of the relay, which is a package of its own: it is known by its name alone, and loaded when it is used."""
-    from pkgutil import resolve_name
-
-    found: Opener = resolve_name("relay.remote:open_remote")
+    """That of the relay."""
+    found: Opener = of_the_relay("remote:open_remote")  # type: ignore[assignment]  # by its name alone
     return found

@@ -2,16 +2,7 @@
 
 A turn costs no task switch.  The queue holds batches; the pump takes one after the other and lets trio run other
 tasks every few milliseconds.  Linked tasks are real trio tasks in the system's nursery; timers are a heap that the
-pump waits on.
-
-:func:`run` runs a system to its end: when no actor is left but daemons, or when those that are left only wait for
-each other, with no task, timer or preventer that could ever wake them.  Threads do not count: one that will call has
-to be announced, by a preventer or as a task (``linked_task(trio.to_thread.run_sync, fn)``), for which of the others
-holds anything of this system nobody can tell.  :func:`open_system` runs one inside a trio program.
-
-What ends a system with an error: a failure of its first actor, which is its crash or that of an actor it is linked to;
-a supervisor that gives up; a signal (:mod:`~syndicate.actors.signals`).  In each case all actors are stopped in order
-first.
+pump waits on.  :mod:`~syndicate.actors.running` has what begins and ends one.
 
 Source: ``docs/design/lifecycle.md``.
 """
@@ -22,8 +13,8 @@ import functools
 import heapq
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Container, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from math import inf
 from time import perf_counter
@@ -32,14 +23,14 @@ from typing import Final, Protocol, TypeAlias
 import trio
 
 from syndicate.actors.actor import Actor, Task, Timer, actions, take_turns
+from syndicate.actors.edge import Console
 from syndicate.actors.lane import LARGE, Lane
-from syndicate.actors.loop import asyncio_runs, token
+from syndicate.actors.loop import token
 from syndicate.actors.meter import Meter
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
 from syndicate.actors.turn import Batch, Turn, expect_function, here
-from syndicate.collector import seldom
-from syndicate.errors import AlreadyRunning, SystemStopped
+from syndicate.errors import SystemStopped
 from syndicate.index.event import ENTER, Event
 from syndicate.log import logger
 
@@ -48,13 +39,6 @@ SLICE: Final = 0.002
 
 PIECES: Final = 0.001
 """Seconds of turns after which a slice is over when nothing but pieces of long work are left."""
-
-YOUNG: Final = 25_000
-"""New objects between two looks of the garbage collector, while a system runs: batches are many small tuples, which
-reference counting frees soon, and the default of 700 looks them over again and again (a quarter of the time of a large
-turn, measured).
-"""
-
 
 Hop: TypeAlias = tuple[str, str, int, str]
 """A step of another process: the process, the actor, the number of the step, and where its handler is written."""
@@ -104,7 +88,9 @@ class Follower(Protocol):
 
 
 class System:
-    """A set of actors and what they have yet to do.  Made by :func:`run` and :func:`open_system`."""
+    """A set of actors and what they have yet to do.  Made by :func:`~syndicate.actors.running.run` and
+    :func:`~syndicate.actors.running.open_system`.
+    """
 
     task: type[Task] = Task
     """What :func:`~syndicate.actors.verbs.linked_task` makes."""
@@ -130,6 +116,8 @@ class System:
         self._turns = 0
         self._causes: dict[int, int] = {}
         self.first: Actor | None = None
+        self.console = ""
+        """The address of its console, capability included, if it has one."""
         self.failure: BaseException | None = None
         """The error with which the program of the first actor has failed."""
         self.embedded = False
@@ -269,6 +257,16 @@ class System:
         self._awaken()
         return actor
 
+    def attach(self, nursery: trio.Nursery) -> None:
+        """Run its tasks there, in the thread and the loop of this call."""
+        self._nursery = nursery
+        self._token = trio.lowlevel.current_trio_token()
+
+    def show(self, console: Console) -> None:
+        """Let *console* be served, in a daemon actor that keeps nothing running."""
+        self.console = console.address
+        self.spawn(console.boot, name="console", daemon=True).looks_on = True
+
     def set_timer(self, deadline: float, timer: Timer) -> None:
         """Let *timer* fire at *deadline*, seconds of the system's clock."""
         if self.chronicle is not None:
@@ -279,11 +277,12 @@ class System:
             heapq.heapify(self._timers)
             self._many = max(100, 2 * len(self._timers))
 
-    def start_task(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Run a linked task in the system's nursery."""
+    def start_task(self, run: Callable[[], Awaitable[None]], *, counts: bool = True) -> None:
+        """Run a linked task in the system's nursery; only one that *counts* keeps the system from its end."""
         if self._nursery is None:
             raise SystemStopped("linked tasks need a running actor system")
-        self._tasks += 1
+        run = functools.partial(self._counted, run) if counts else run
+        self._tasks += counts
         if self.chronicle is not None:
             self.chronicle.starting(functools.partial(self._nursery.start_soon, self._run_task, run))
         else:
@@ -299,6 +298,10 @@ class System:
             self.interrupt = interrupt  # raised at the end, as itself and not in an ExceptionGroup
             if self._nursery is not None:
                 self._nursery.cancel_scope.cancel()
+
+    async def _counted(self, run: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await run()
         finally:
             self._tasks -= 1
             self._awaken()
@@ -501,7 +504,7 @@ class System:
         await trio.lowlevel.checkpoint()
 
     def _over(self) -> bool:
-        """Whether the system has come to its end: the condition at the head of this module."""
+        """Whether the system has come to its end: as :mod:`~syndicate.actors.running` says."""
         if all(actor.daemon for actor in self.actors):
             return True
         if self._tasks or any(timer.live for _, _, timer in self._timers):
@@ -562,133 +565,3 @@ class System:
         if error is not failure and isinstance(failure, Exception) and not self.embedded:
             logger().error("a program that was told to end has failed", exc_info=failure)
         return error
-
-
-_ASYNCIO: Final = (
-    "() needs trio, and asyncio runs here, as in a notebook or in FastAPI: use `async with "
-    "syndicate.asyncio.open_system() as system`, or syndicate.thread.System(), which has a thread of its own"
-)
-
-
-@contextmanager
-def _bare_interrupts() -> Iterator[None]:
-    """Ctrl-C strikes where it likes, and nurseries wrap it."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        raise interrupt_in(group) or group from None
-
-
-@asynccontextmanager
-@trio.lowlevel.enable_ki_protection
-async def open_system(
-    boot: Callable[..., object] | None = None, *args: object, name: str | None = None
-) -> AsyncIterator[System]:
-    """An actor system inside a trio program.  Actors are stopped in order when the block ends.
-
-    *boot*, if given, is the first actor, and the block its program: when it fails, the block is cancelled, and its
-    error raised.
-
-    >>> from syndicate import dataspace, send, on_message, capture
-    >>> async def main():
-    ...     async with open_system() as system:
-    ...         def boot():
-    ...             ds = dataspace()
-    ...             on_message(ds, ["hello", capture()])(print)
-    ...             send(ds, ["hello", "world"])
-    ...         system.spawn(boot)
-    ...         await system.settle()
-    >>> trio.run(main)
-    world
-    """
-    if not trio.lowlevel.in_trio_task():
-        raise AlreadyRunning(
-            "open_system" + _ASYNCIO
-            if asyncio_runs()
-            else "open_system() is for trio programs: call it in what trio.run(main) runs, or use run(boot)"
-        )
-    system = System()
-    with system.signals:
-        async with serving(system, boot, *args, name=name):
-            yield system
-
-
-@asynccontextmanager
-@trio.lowlevel.enable_ki_protection
-async def serving(
-    system: System, boot: Callable[..., object] | None, *args: object, name: str | None = None
-) -> AsyncIterator[None]:
-    """The same for a *system* that is there and was not run yet, and without a look at signals."""
-    system.embedded = True
-    error: BaseException | None = None
-    with seldom(YOUNG), _bare_interrupts():
-        async with trio.open_nursery() as nursery:
-            system._nursery = nursery
-            system._token = trio.lowlevel.current_trio_token()
-            nursery.start_soon(_serve, system, nursery)
-            try:
-                if boot is not None:
-                    system.first = system.spawn(boot, *args, name=name)
-                yield
-            except BaseException as e:
-                error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
-            finally:
-                system.stop()
-                nursery.cancel_scope.cancel()
-    error = system.ending(error)
-    if error is not None:
-        raise error
-
-
-async def _serve(system: System, nursery: trio.Nursery) -> None:
-    try:
-        await system.pump()
-    except trio.Cancelled:
-        raise
-    except BaseException as error:
-        system.interrupt = error
-    nursery.cancel_scope.cancel()
-
-
-def run(
-    boot: Callable[..., object], *args: object, name: str | None = None, clock: trio.abc.Clock | None = None
-) -> None:
-    """Run ``boot(*args)`` as the first actor of a new system, until the system ends (see the module's text).
-
-    Raises what the first actor has failed by: its own error, or that of an actor which it is linked to; others only
-    log theirs.  A supervisor that gives up is raised, too.  Ctrl-C, SIGTERM and SIGHUP stop all actors in order:
-    then :class:`KeyboardInterrupt` is raised, or :class:`SystemExit`.
-
-    >>> run(lambda: print("hello"))
-    hello
-    """
-    expect_function("run", boot, len(args))
-    if here.turn is not None or trio.lowlevel.in_trio_task():
-        raise AlreadyRunning(
-            "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
-            "trio program, and spawn(boot) in an actor"
-        )
-    if asyncio_runs():
-        raise AlreadyRunning("run" + _ASYNCIO)
-    system = System()
-    with system.signals:
-        trio.run(functools.partial(_main, system, boot, args, name), clock=clock)
-
-
-async def _main(system: System, boot: Callable[..., object], args: tuple[object, ...], name: str | None) -> None:
-    system._token = trio.lowlevel.current_trio_token()
-    error: BaseException | None = None
-    with seldom(YOUNG), _bare_interrupts():
-        async with trio.open_nursery() as nursery:
-            system._nursery = nursery
-            try:
-                system.first = system.spawn(boot, *args, name=name)
-                await system.pump(until_idle=True)
-            except BaseException as e:
-                error = e
-            finally:
-                system.stop()
-                nursery.cancel_scope.cancel()
-    error = system.ending(error)
-    if error is not None:
-        raise error

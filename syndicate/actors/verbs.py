@@ -441,7 +441,7 @@ def link(actor: Actor) -> None:
     """Tie *actor* and the current facet together: when one ends, however it ends, the other is stopped in order.
 
     If that was by an error and the facet is all of its actor, the actor has failed by that error: whoever is linked to
-    it or supervises it is notified, and :func:`~syndicate.actors.system.run` raises it if it is the first actor.
+    it or supervises it is notified, and :func:`~syndicate.actors.running.run` raises it if it is the first actor.
 
     >>> from syndicate import on_stop, run, spawn, stop_actor
     >>> def child():

@@ -19,6 +19,8 @@ else, until the question is retracted:
 ``<loads id view from count o>``  ``[name entries last-ms total-ms given]`` of each box; first, under ``""``, of the
                                   whole, whose entries are steps; measured while it stands
 ``<health o>``                    ``[name number]``
+``<spaces filter from count o>``  ``[id name values interests]`` of each dataspace that may be asked about
+``<within id <QUESTION .. o>>``   the answers to that question, about another dataspace than the first of these
 ``<tail filter credit o>``        ``[time mark text]`` of what happens from now on: ``+``, ``-`` or ``!``
 ``<happened filter credit o>``    ``[number turn time actor kind text place [cause ..] [[verb actor text] ..]]``: steps
                                   of handlers, from now on
@@ -65,7 +67,7 @@ Source: ``docs/design/introspect.md``, "Questions to a running program".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -81,65 +83,56 @@ from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, send, stop, trio_task
 from syndicate.errors import ArgumentError, PatternError, TextError
 from syndicate.hosting import Host
-from syndicate.index.analysis import Constants, Skeleton, synthesise
-from syndicate.index.bag import Bag
-from syndicate.index.interest import INTEREST, OBSERVE
-from syndicate.index.skeleton import Index
-from syndicate.index.trie import Handler
+from syndicate.introspect.contents import Contents, dataspaces
 from syndicate.introspect.grounds import grounds
 from syndicate.introspect.memory import held
-from syndicate.introspect.owners import owners
 from syndicate.introspect.rules_at_work import drawn, hosts, loaded
 from syndicate.introspect.story import Story, Writer
-from syndicate.introspect.survey import STRIDE, TEXT, WINDOW, Page, Row, Standing, Survey, Table, cut
+from syndicate.introspect.survey import TEXT, WINDOW, Page, Row, Standing, Survey, Table, cut
 from syndicate.introspect.tail import OURS, Followed, Happenings, Tail
 from syndicate.introspect.why import Why
 from syndicate.introspect.why_not import why_not
 from syndicate.values.pattern import Pattern, pattern_of
-from syndicate.values.text import parse, parse_pattern, unparse_form, unparse_pattern
+from syndicate.values.text import parse, parse_pattern, unparse_form
 from syndicate.values.value import (
     Assertion,
     Frozen,
     HomeActor,
+    HomeFacet,
     Record,
     Ref,
     Symbol,
-    Tag,
     Value,
     freeze,
-    known_fields,
     thaw,
 )
-
-NAMES: Final = 20
-"""Actors of one interest, or of one assertion, that are named; all are counted."""
 
 SAMPLE: Final = 20
 """Assertions of one facet that are shown."""
 
 
 class Introspection(Entity):
-    """The entity that answers, about *system* and the dataspace *ds*; *tables* answer more."""
+    """The entity that answers, about *system* and the dataspaces that *spaces* gives; *tables* answer more."""
 
     raw = True
 
-    def __init__(self, system: System, ds: Ref, index: Index, tables: Mapping[str, Table]) -> None:
+    def __init__(self, system: System, spaces: Callable[[], Iterable[Ref]], tables: Mapping[str, Table]) -> None:
         self._system = system
-        self._ds = ds
-        self._index = index
+        self._spaces = spaces
+        self._contents: dict[HomeFacet, Contents] = {}
         self._tables = tables
         self._facets: dict[Assertion, Facet] = {}
         self._numbers: dict[HomeActor | Host, int] = {}
         self._next = 0
-        self._tails = 0
         self._followed = Followed(system)
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Answer a question, for as long as it stands."""
-        observer = form[-1] if type(form) is tuple and type(form[0]) is Symbol else None
+        where, asked = (form[1], form[2]) if _is_within(form) else (None, form)
+        observer = asked[-1] if type(asked) is tuple and type(asked[0]) is Symbol else None
         if type(observer) is not Ref:
             return  # nobody could be told
-        begin = self._begin(form[0].name, [thaw(each) for each in form[1:-1]], observer)
+        begin = self._begin(asked[0].name, [thaw(each) for each in asked[1:-1]], observer, where)
         if begin is None:
             send(observer, Record("error", [f"no question: {unparse_form(form)[:TEXT]}"]))
             return
@@ -151,18 +144,21 @@ class Introspection(Entity):
         if facet is not None:
             stop(facet)
 
-    def _begin(self, name: str, given: list[Value], observer: Ref) -> Callable[[], None] | None:
-        """What begins to answer a question with these fields, in a facet; None if there is no such question."""
+    def _begin(self, name: str, given: list[Value], observer: Ref, where: int | None) -> Callable[[], None] | None:
+        """What begins to answer a question with these fields, in a facet, about the dataspace *where*; None if there is
+        no such question.
+        """
+        there = self._there(where)
         match name, given:
             case "tail", [str(part), int(credit)] if credit > 0:
-                return partial(self._tail, Tail(observer, part, credit))
+                return None if there is None else partial(_tail, Tail(observer, part, credit), there)
             case "happened", [str(part), int(credit)] if credit > 0:
                 return partial(Happenings(observer, part, credit).begin, self._followed)
             case "why", [str(text)]:
-                return partial(self._explain, observer, text, negative=False)
+                return partial(self._explain, observer, text, where, negative=False)
             case "why-not", [str(text)]:
-                return partial(self._explain, observer, text, negative=True)
-        survey = self._survey(name, given)
+                return partial(self._explain, observer, text, where, negative=True)
+        survey = self._survey(name, given, where)
         if survey is None:
             return None
         standing = Standing(observer, survey)
@@ -175,25 +171,19 @@ class Introspection(Entity):
                 return partial(_meanwhile, host.measure, standing)
         return standing.begin
 
-    def _tail(self, tail: Tail) -> None:
-        self._tails += 1
-        on_stop_or_crash(self._untail)
-        tail.begin(self._ds)
-
-    def _untail(self) -> None:
-        self._tails -= 1
-
-    def _survey(self, name: str, given: list[Value]) -> Callable[[], Survey] | None:
+    def _survey(self, name: str, given: list[Value], where: int | None) -> Callable[[], Survey] | None:
         """What answers a question with these fields; None if there is no such question."""
         match name, given:
             case "health", []:
-                return lambda: Page("", 0, WINDOW).fill(self._health())
+                return lambda: Page("", 0, WINDOW).fill(self._health(self._there(where)))
             case "followed", []:
                 return lambda: Page("", 0, WINDOW).fill(self._kept())
         for whole in (given, [*given, 0]):  # the column to sort by may be left out
             match whole:
                 case [*fields, int(start), int(count), int(order)] if start >= 0 and count >= 0:
-                    survey = self._windowed(name, fields, start, count, order)
+                    survey = self._windowed(name, fields, start, count, order) or self._inside(
+                        name, fields, start, count, order, where
+                    )
                     if survey is not None:
                         return survey
         return None
@@ -202,97 +192,65 @@ class Introspection(Entity):
         self, name: str, fields: list[Value], start: int, count: int, order: int
     ) -> Callable[[], Survey] | None:
         match name, fields:
-            case "rows", [str(label), str(part)]:
-                return lambda: self._rows(label, Page(part, start, count))
             case "facets", [int(number)]:
                 return lambda: self._below(number, Page("", start, count))
             case "drawing", [int(number), str(view)]:
                 return lambda: Page("", start, count).fill(self._drawing(number, view))
             case "loads", [int(number), str(view)]:
                 return lambda: Page("", start, count, order).fill(self._loads(number, view))
-            case "labels", [str(part)]:
-                return lambda: Page(part, start, count, order).fill(self._labels())
-            case "interests", [str(part)]:
-                return lambda: Page(part, start, count, order).fill(self._interests(list(self._index.interests())))
             case "actors", [str(part)]:
                 return lambda: Page(part, start, count, order).fill(self._actors(), text=1)
             case "hosts", [str(part)]:
                 return lambda: Page(part, start, count, order).fill(self._hosts(), text=2)
+            case "spaces", [str(part)]:
+                return lambda: Page(part, start, count, order).fill(self._listed(), text=1)
             case _, [str(part)] if name in self._tables:
                 return lambda: Page(part, start, count, order).fill(self._tables[name]())
         return None
 
-    # ------------------------------------------------------------------------------------------------ the dataspace
+    def _inside(
+        self, name: str, fields: list[Value], start: int, count: int, order: int, where: int | None
+    ) -> Callable[[], Survey] | None:
+        """The same of what is in a dataspace, which may come later."""
 
-    def _labels(self) -> list[Row]:
-        values: Counter[str] = Counter()
-        for head, bag in self._index.bags.items():
-            values[_label(head)] += len(bag)
-        for head, count in self._index.bulks.waiting().items():
-            values[_label(head)] += count
-        observed: Counter[str] = Counter()
-        everywhere = -self._tails
-        for skeleton, _, handler in self._index.interests():
-            if skeleton.shape:
-                observed[_label(skeleton.shape[0][1])] += handler.audience
-            elif skeleton.places or any(kind for _, kind in skeleton.checks):
-                observed[""] += handler.audience  # one atom, or a class of them
-            else:
-                everywhere += handler.audience
+        def page() -> Page:
+            return Page(part, start, count, order)
+
+        match name, fields:
+            case "rows", [str(label), str(part)]:
+                return lambda: (
+                    page().fill([])
+                    if (there := self._there(where)) is None
+                    else there.rows(label, Page(part, start, count), self._system.actors)
+                )
+            case "labels", [str(part)]:
+                return lambda: page().fill([] if (there := self._there(where)) is None else there.labels())
+            case "interests", [str(part)]:
+                return lambda: page().fill([] if (there := self._there(where)) is None else there.interests())
+        return None
+
+    # ------------------------------------------------------------------------------------------------ dataspaces
+
+    def _there(self, where: int | None) -> Contents | None:
+        """What is in the dataspace of that number, or in the first; None if there is none."""
+        for ds in self._spaces():
+            if where is None or self._number(ds.facet.actor) == where:
+                there = self._contents.get(ds.facet)
+                if there is None:
+                    self._contents = {facet: each for facet, each in self._contents.items() if facet.alive}
+                    there = self._contents[ds.facet] = Contents(ds, self._number)
+                return there
+        return None
+
+    def _listed(self) -> Iterator[Row]:
+        for ds in list(self._spaces()):
+            there = self._there(self._number(ds.facet.actor))
+            if there is not None:
+                yield [self._number(ds.facet.actor), ds.facet.actor.name, *[row[1] for row in there.health()]]
+
+    def _health(self, there: Contents | None) -> list[Row]:
         return [
-            [name, values[name], observed[name] + everywhere, [list(names) for names in known_fields(Symbol(name))]]
-            for name in sorted({*values, *observed})
-        ]
-
-    def _entries(self, label: str) -> list[tuple[Frozen, int]]:
-        for head in [head for head in self._index.bulks.waiting() if _label(head) == label]:
-            self._index.bulks.open(head)
-        bags = self._index.bags.items()
-        return [entry for head, bag in bags if _label(head) == label for entry in bag.items()]
-
-    def _rows(self, label: str, page: Page) -> Survey:
-        """Take the assertions of a label that are in the window; without a filter only their texts are made."""
-        entries = self._entries(label)
-        page.total = len(entries)
-        window = entries[page.start : page.end]
-        page.matched = page.total
-        if page.part:
-            window, page.matched = [], 0
-            for at, entry in enumerate(entries, 1):
-                if page.part in unparse_form(entry[0]):
-                    if page.start <= page.matched < page.end:
-                        window.append(entry)
-                    page.matched += 1
-                if at % STRIDE == 0:
-                    yield
-        found = yield from owners([form for form, _ in window], self._ds, self._system.actors)
-        for form, copies in window:
-            who = [[self._number(actor), actor.name, times] for actor, times in found[form].items()]
-            page.rows.append([unparse_form(form), copies, who[:NAMES], self._index.audience(form) - self._tails])
-        return page
-
-    def _interests(self, interests: list[tuple[Skeleton, Constants, Handler]]) -> Iterator[Row]:
-        for skeleton, constants, handler in interests:
-            observers = handler.observers
-            refs = [observers] if isinstance(observers, Ref) else list(observers or ())
-            actors = {ref.facet.actor for ref in refs}
-            ours = sum(1 for ref in refs if ref.facet.actor.name == OURS)
-            if ours and ours == len(refs):
-                continue
-            who = [[self._number(actor), actor.name] for actor in sorted(actors, key=lambda one: one.name)[:NAMES]]
-            matches, alike, example = len(handler.notices or ()), 0, ""
-            if skeleton.shape:
-                bag = self._index.bags.get(skeleton.shape[0][1]) or Bag()
-                alike = len(bag)
-                example = unparse_form(next(iter(bag))) if bag and not matches else ""
-            pattern = unparse_pattern(synthesise(skeleton, constants))
-            yield [pattern, handler.audience - ours, matches, who, alike, example]
-
-    def _health(self) -> list[Row]:
-        size = self._index.statistics()
-        return [
-            ["values", size.values],
-            ["interests", size.handlers - self._tails],
+            *([["values", 0], ["interests", 0]] if there is None else there.health()),
             ["actors", len(self._system.actors)],
             ["events handled", self._system.taken],
             ["turns waiting", len(self._system.queue)],
@@ -322,12 +280,12 @@ class Introspection(Entity):
         number = self._numbers.get(one)
         if number is None:
             if len(self._numbers) > 1000 + 2 * len(self._system.actors):
-                self._numbers = {each: number for each, number in self._numbers.items() if self._there(each)}
+                self._numbers = {each: number for each, number in self._numbers.items() if self._exists(each)}
             number = self._numbers[one] = self._next
             self._next += 1
         return number
 
-    def _there(self, one: HomeActor | Host) -> bool:
+    def _exists(self, one: HomeActor | Host) -> bool:
         return one.facet.alive if isinstance(one, Host) else one in self._system.actors
 
     def _below(self, number: int, page: Page) -> Survey:
@@ -358,7 +316,7 @@ class Introspection(Entity):
             (
                 one
                 for one, each in self._numbers.items()
-                if each == number and isinstance(one, Host) and self._there(one)
+                if each == number and isinstance(one, Host) and self._exists(one)
             ),
             None,
         )
@@ -380,7 +338,7 @@ class Introspection(Entity):
             return []
         return [["turns", chronicle.turns], ["steps kept", len(chronicle.steps())], ["left out", chronicle.left_out]]
 
-    def _explain(self, observer: Ref, text: str, *, negative: bool) -> None:
+    def _explain(self, observer: Ref, text: str, where: int | None, *, negative: bool) -> None:
         """Say why what *text* writes was asserted or sent, by what was followed or else by what it rests on now; or why
         nothing matches it.
         """
@@ -401,7 +359,11 @@ class Introspection(Entity):
                 send(observer, Record("error", ["nothing is followed"]))
 
         def seen() -> None:
-            look = grounds(freeze(parse(text)), self._ds, self._index, list(self._system.actors))
+            there = self._there(where)
+            if there is None:
+                tell([])
+                return
+            look = grounds(freeze(parse(text)), there.ds, there.index, list(self._system.actors))
             facet.enter(lambda: step(look))
 
         def step(look: Generator[None, None, list[Row]]) -> None:
@@ -422,6 +384,20 @@ class Introspection(Entity):
             facet.enter(lambda: tell(rows) if rows or negative else seen())
 
         trio_task(look)
+
+
+def _is_within(form: Frozen) -> bool:
+    """Whether this is a question about a dataspace that it names."""
+    return type(form) is tuple and len(form) == 3 and form[0] is Symbol("within") and type(form[1]) is int
+
+
+def _tail(tail: Tail, there: Contents) -> None:
+    def end() -> None:
+        there.tails -= 1
+
+    there.tails += 1
+    on_stop_or_crash(end)
+    tail.begin(there.ds)
 
 
 def _meanwhile(begin: Callable[[], Callable[[], None]], standing: Standing) -> None:
@@ -450,18 +426,15 @@ def _explained(steps: list[Step], process: str, pattern: Pattern, negative: bool
     ]
 
 
-def _label(head: Frozen) -> str:
-    """What values of a constructor are listed under."""
-    if head is INTEREST:
-        return OBSERVE.name
-    if head is None or type(head) is Tag:
-        return ""
-    return head.name if type(head) is Symbol else unparse_form(head)
-
-
-def introspection(ds: Ref, tables: Mapping[str, Table] | None = None) -> Ref:
+def introspection(
+    ds: Ref | None = None,
+    tables: Mapping[str, Table] | None = None,
+    spaces: Callable[[], Iterable[Ref]] | None = None,
+) -> Ref:
     """What answers questions about the dataspace *ds* and its system, in a daemon actor of its own.
 
+    Without *ds* it is those that *spaces* gives at the time of a question, or else all that the system has; the first
+    is meant where a question does not say which.
     *tables* answer more: ``<NAME filter from count o>``; the filter looks at the first field of their rows.
     Whatever goes wrong in it ends nothing else.
     It costs nothing while no question stands.  Raises :class:`~syndicate.errors.ArgumentError` if *ds* is no dataspace
@@ -469,11 +442,13 @@ def introspection(ds: Ref, tables: Mapping[str, Table] | None = None) -> Ref:
     """
     turn = current("introspection")
     system = turn.actor.system
-    entity = ds.entity
-    if not isinstance(entity, Dataspace) or entity.turn.system is not system:
-        raise ArgumentError(f"introspection() needs a dataspace of this system, and not {ds!r}")
+    if ds is not None:
+        if not isinstance(ds.entity, Dataspace) or ds.entity.turn.system is not system:
+            raise ArgumentError(f"introspection() needs a dataspace of this system, and not {ds!r}")
+        spaces = partial(tuple, [ds])
     actor = Actor(system, OURS, daemon=True)
     facet = Facet(actor, actor.root)
     facet.preventers = 1
     actor.boot(turn, lambda: None)
-    return Ref(facet, Introspection(system, ds, entity.index, tables or {}), True)
+    entity = Introspection(system, spaces or (lambda: dataspaces(system.actors)), tables or {})
+    return Ref(facet, entity, True)

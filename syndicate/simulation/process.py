@@ -20,7 +20,8 @@ from structlog.typing import EventDict, WrappedLogger
 from trio.lowlevel import TrioToken
 
 from syndicate.actors.actor import Actor
-from syndicate.actors.system import SLICE, System, serving
+from syndicate.actors.running import serving
+from syndicate.actors.system import SLICE, System
 from syndicate.actors.turn import Turn
 from syndicate.errors import EndlessTurns
 from syndicate.index.event import Event

@@ -19,7 +19,7 @@ from relay.cli.rules.running import as_json_line, as_text, derived, show_changes
 from relay.cli.rules.verb import FAMILY, Verb
 from relay.cli.target import Target, find_target, target_options
 from relay.client import connect
-from syndicate.actors.system import run
+from syndicate.actors.running import run
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor
 from syndicate.bloom import Bloom
 from syndicate.bloom.agent.agent import read_lines

@@ -9,9 +9,9 @@ import { Causes } from "./causes.js"
 import { eachSecond, latest } from "./health.js"
 import { Interests } from "./interests.js"
 import { Overview } from "./overview.js"
-import { address, type Place, usePlace } from "./place.js"
+import { address, move, type Place, usePlace } from "./place.js"
 import { Publish } from "./publish.js"
-import { link, minting, watch, writing } from "./questions.js"
+import { link, look, minting, spaces, watch, writing } from "./questions.js"
 import { Rules } from "./rules.js"
 import { Sessions } from "./sessions.js"
 import { Tail } from "./tail.js"
@@ -72,6 +72,18 @@ function State(): ComponentChildren {
   )
 }
 
+/** Which dataspace is looked at, where there are several. */
+function Space({ place }: { place: Place }): ComponentChildren {
+  const [, draw] = useState(0)
+  useEffect(() => watch(() => draw((n) => n + 1)), [])
+  if (spaces.rows.length < 2) return null
+  return (
+    <select class="space" aria-label="dataspace" title="the dataspace that is shown" value={String(spaces.at ?? spaces.rows[0]![0])} onChange={(event) => move({ page: place["page"] ?? "overview", space: event.currentTarget.value })}>
+      {spaces.rows.map(([id, name], i) => <option value={String(id)}>{visible(String(name))}{spaces.rows.findIndex((each) => each[1] === name) < i ? ` ${String(id)}` : ""}</option>)}
+    </select>
+  )
+}
+
 let help: (on: boolean) => void = () => {}
 function Help(): ComponentChildren {
   const [on, set] = useState(false)
@@ -98,12 +110,15 @@ function Console(): ComponentChildren {
   const place = usePlace()
   const name = place["page"] !== undefined && NAMES.includes(place["page"]) ? place["page"] : "overview"
   const { page: Page, about } = PAGES[name]!
+  const space = place["space"] ?? ""
+  look(/^\d+$/.test(space) ? Number(space) : null)
   useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" }), [name])
   useEffect(() => void (document.title = `${name} - syndicate console`), [name])
   return (
     <>
       <header>
         <b class="brand">syndicate</b>
+        <Space place={place} />
         <nav aria-label="pages">
           {NAMES.map((each, i) => <a href={address({ page: each })} aria-current={each === name ? "page" : undefined} title={PAGES[each]!.about}>{each}<kbd>{(i + 1) % 10}</kbd></a>)}
         </nav>
@@ -111,7 +126,7 @@ function Console(): ComponentChildren {
       </header>
       <main class={`page-${name}`}>
         <h1>{name} <small>{about}</small></h1>
-        <Page key={name} place={place} />
+        <Page key={`${name} ${space}`} place={place} />
       </main>
       <Help />
     </>

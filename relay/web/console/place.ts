@@ -6,9 +6,10 @@ export type Place = Readonly<Record<string, string>>
 
 const here = (): Place => Object.fromEntries(new URLSearchParams(location.hash.slice(1)))
 
-/** The address of a place. */
+/** The address of a place; the dataspace that is looked at stays the same where it is not named. */
 export function address(place: Place): string {
-  return `#${new URLSearchParams(Object.entries(place).filter(([, value]) => value !== "")).toString()}`
+  const whole = { ...place, space: place["space"] ?? here()["space"] ?? "" }
+  return `#${new URLSearchParams(Object.entries(whole).filter(([, value]) => value !== "")).toString()}`
 }
 
 /** Go there without a new entry in the history, as for each letter of a filter. */

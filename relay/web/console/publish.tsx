@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { assert, connect, type Connection, type Handle, parse, type Ref, send, show, type Value } from "../client/index.js"
-import { RELAY, writing } from "./questions.js"
+import { RELAY, spaces, writing } from "./questions.js"
 import { visible } from "./text.js"
 import { Coloured, Command } from "./value.js"
 
@@ -72,7 +72,7 @@ export function Publish(): ComponentChildren {
   }
   return (
     <>
-      <p class="soft">What is asserted here stands until you retract it, or this page is closed.</p>
+      <p class="soft">What is asserted here{spaces.rows.length > 1 ? ` is in the dataspace ${visible(String(spaces.rows[0]![1]))}, and` : ""} stands until you retract it, or this page is closed.</p>
       <div class="bar">
         <input class="wide" aria-label="value" placeholder={'<Says "ann" "hello">'} value={text} spellcheck={false} autocomplete="off"
           aria-invalid={value instanceof Error} onInput={(event) => setText(event.currentTarget.value)}

@@ -58,6 +58,27 @@ const connection = cap === undefined ? null : connect(
 )
 if (!connection) Object.assign(link, { state: "no capability", reason: "open the address that the program printed, with #cap=" })
 
+/** The dataspaces that may be asked about, `[id name values interests]` each; where there are several, and one was
+ * chosen, what is asked is asked about that.
+ */
+export const spaces = { rows: [] as readonly Row[], at: null as number | null }
+
+/** Look at another of them: all that stands is asked anew. */
+export function look(at: number | null): void {
+  if (at === spaces.at) return
+  spaces.at = at
+  anew()
+}
+function anew(): void {
+  connection?.facet?.enter(() => {
+    for (const each of questions) {
+      if (each.name === "spaces") continue
+      each.facet?.stop()
+      begin(each)
+    }
+  })
+}
+
 function begin(question: Question): void {
   question.facet = react(() => {
     const ear = ref({
@@ -68,7 +89,8 @@ function begin(question: Question): void {
         else question.hear(String(total))
       },
     })
-    assert(target!, new Rec(sym(question.name), [...question.fields, ear]))
+    const asked = new Rec(sym(question.name), [...question.fields, ear])
+    assert(target!, spaces.at === null || question.name === "spaces" ? asked : new Rec(sym("within"), [spaces.at, asked]))
   })
 }
 
@@ -111,3 +133,11 @@ export function follow(on: boolean): void {
   }) : () => {}
   for (const watcher of watchers) watcher()
 }
+
+ask("spaces", ["", 0, 500], (answer) => {
+  if (typeof answer === "string") return
+  const first = spaces.rows[0]?.[0]
+  spaces.rows = answer.rows
+  if (first === undefined && answer.rows.length) anew() // what could not be asked before there was one
+  for (const watcher of watchers) watcher()
+})

@@ -32,7 +32,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
-from syndicate.actors.system import run
+from syndicate.actors.running import run
 from syndicate.actors.turn import current
 from syndicate.actors.verbs import prevent_inert_check
 from syndicate.bloom.agent.agent import Agent, Ports

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import sys
 import urllib.error
 import urllib.request
 from urllib.parse import unquote
@@ -11,9 +13,11 @@ import pytest
 import trio
 import trio.testing
 
+import syndicate.asyncio
+import syndicate.thread
 from relay.server.console import console
-from syndicate import dataspace, open_system, run
-from syndicate.errors import AddressError, ListenError
+from syndicate import assert_, dataspace, during, on_message, open_system, run, spawn
+from syndicate.errors import AddressError, ListenError, ServerMissing
 
 
 async def test_it_is_served_while_the_program_runs() -> None:
@@ -70,3 +74,103 @@ def test_the_program_ends_all_the_same(capsys: pytest.CaptureFixture[str]) -> No
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("console: http://127.0.0.1:")
+
+
+def page(address: str) -> bytes:
+    """What is served at an address."""
+    with urllib.request.urlopen(address.partition("#")[0]) as answer:
+        body: bytes = answer.read()
+        return body
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    """The address that was printed, to standard error."""
+    out, err = capsys.readouterr()
+    assert out == ""
+    word, address = err.split()
+    assert word == "console:"
+    return address
+
+
+async def test_of_a_system(capsys: pytest.CaptureFixture[str]) -> None:
+    """As long as it runs; its address is printed, and can be asked for."""
+    async with open_system(console=True) as system:
+        await trio.testing.wait_all_tasks_blocked()
+        assert printed(capsys) == system.console
+        assert b"console.js" in await trio.to_thread.run_sync(page, system.console)
+    with pytest.raises(urllib.error.URLError):
+        await trio.to_thread.run_sync(page, system.console)
+
+
+def test_of_a_system_in_asyncio(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its server is trio's, which is the guest of the loop."""
+
+    async def main() -> str:
+        async with syndicate.asyncio.open_system(console=True) as system:
+            await system.call(dataspace)
+            assert b"console.js" in await asyncio.to_thread(page, system.console)
+            return system.console
+
+    address = asyncio.run(main())
+    assert printed(capsys) == address
+    with pytest.raises(urllib.error.URLError):
+        page(address)
+
+
+def test_of_a_system_in_a_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is open when the system has begun."""
+    with syndicate.thread.System(console=True) as system:
+        system.call(dataspace)
+        assert b"console.js" in page(system.console)
+        assert printed(capsys) == system.console
+    with pytest.raises(urllib.error.URLError):
+        page(system.console)
+
+
+def _waiting() -> None:
+    """Actors that wait for each other, and for nobody else."""
+    ds = dataspace()
+    on_message(ds, ["never"])(lambda: None)
+    spawn(lambda: during(ds, ["asked"])(lambda: assert_(ds, ["answered"])), name="other")
+
+
+def test_it_keeps_nothing_running() -> None:
+    """A program that is at its end with nobody looking ends with a console, too."""
+    run(_waiting, console=True)
+
+
+@pytest.mark.parametrize("way", ["run", "open_system", "asyncio", "thread"])
+@pytest.mark.parametrize("mistake", ["elsewhere", "taken", "missing"])
+def test_mistakes_are_told_where_the_system_is_opened(way: str, mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything of the program has run."""
+
+    async def with_trio(at: bool | str) -> None:
+        async with open_system(boot, console=at):
+            pytest.fail("it was opened")
+
+    async def with_asyncio(at: bool | str) -> None:
+        async with syndicate.asyncio.open_system(boot, console=at):
+            pytest.fail("it was opened")
+
+    def boot() -> None:
+        pytest.fail("it has begun")
+
+    begin = {
+        "run": lambda at: run(boot, console=at),
+        "open_system": lambda at: trio.run(with_trio, at),
+        "asyncio": lambda at: asyncio.run(with_asyncio(at)),
+        "thread": lambda at: syndicate.thread.System(boot, console=at).start(),
+    }[way]
+    if mistake == "elsewhere":
+        with pytest.raises(AddressError, match="can be reached from other machines"):
+            begin("192.0.2.1:80")
+    elif mistake == "taken":
+        with socket.create_server(("127.0.0.1", 0)) as there:
+            at = f"127.0.0.1:{there.getsockname()[1]}"
+            with pytest.raises(ListenError, match=at):
+                begin(at)
+    else:
+        monkeypatch.setitem(sys.modules, "hypercorn", None)
+        monkeypatch.setitem(sys.modules, "hypercorn.trio", None)
+        with pytest.raises(ServerMissing, match=r'pip install "syndicate-dataspace\[server\]"'):
+            begin(True)

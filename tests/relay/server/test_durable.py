@@ -36,7 +36,8 @@ from syndicate import (
 from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.keep import Forget, Keep
-from syndicate.actors.system import System, open_system
+from syndicate.actors.running import open_system
+from syndicate.actors.system import System
 from syndicate.actors.turn import Entity, Handle, current
 from syndicate.actors.verbs import current_facet, ref, stop_actor, sync
 from syndicate.errors import JournalError

@@ -27,6 +27,14 @@ await shows(tab, '<reading "sensor 0" 93.5>')
 say(`why ${clicks.length} ${await tab.evaluate(() => document.querySelector(".why").innerText.split("\n").join(" "))}`)
 await picture(tab, "why")
 
+// Another dataspace of the same program; what is chosen stays in the address.
+await tab.selectOption("select.space", { label: "workshop" })
+await go(tab, "#page=assertions&label=tool&space=" + (await tab.inputValue("select.space")))
+await shows(tab, '"hammer"')
+await tab.reload()
+await shows(tab, '"hammer"')
+await tab.selectOption("select.space", { label: "plant" })
+
 await go(tab, "#page=actors")
 await shows(tab, "alarms")
 await tab.click('text="sensors"')
@@ -40,10 +48,10 @@ await until(tab, () => document.querySelectorAll(".box").length >= 5)
 await shows(tab, "steps since this page looks")
 await until(tab, () => [...document.querySelectorAll(".box .small")].some((each) => / ms$/.test(each.textContent)))
 await picture(tab, "circuit")
-const programs = await tab.evaluate(() => [...document.querySelectorAll("option")].map((each) => [each.value, each.textContent]))
+const programs = await tab.evaluate(() => [...document.querySelectorAll("main option")].map((each) => [each.value, each.textContent]))
 if (programs.length !== 3) wrong.push(`not three programs of rules: ${programs}`)
 for (const [value, name] of programs) {
-  await tab.selectOption("select", value)
+  await tab.selectOption("main select", value)
   await until(tab, () => document.querySelectorAll(".box").length)
   if (!name.includes("in stats")) continue
   await shows(tab, "a point of order")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import count
 
-from relay.server.console import console
 from syndicate import (
     Record,
     Ref,
@@ -145,7 +144,7 @@ def billing(ds: Ref) -> None:
 
 def boot() -> None:
     """All of it."""
-    ds = dataspace()
+    ds = dataspace("plant")
     for number in range(5):
         spawn(worker, ds, number, name=f"worker {number}")
     spawn(alarms, ds, name="alarms")
@@ -162,8 +161,8 @@ def boot() -> None:
     spawn(view(ds, circuit, inputs={"claim": Claim, "job": Job}, outputs={"kinds": None}), name="kinds by worker")
     spawn(host(Stats, ds, inputs={"claim": Claim}), name="stats")
     spawn(host(Program.parse(GOSSIP), ds, location="a", messages={"tell": ["tell", "a", capture()]}), name="gossip")
-    console(ds, write=True, opened=lambda address: print(address, flush=True))
+    assert_(dataspace("workshop"), Record("tool", ["hammer"]))
 
 
 if __name__ == "__main__":
-    run(boot)
+    run(boot, console=True)

@@ -150,8 +150,8 @@ async def test_what_a_stranger_finds(tmp_path: Path) -> None:
     folder.mkdir()
     wait = trio.to_thread.run_sync
     with program(sys.executable, HERE / "plant.py") as plant:
-        console = await wait(plant.wait_for, "http")
-        with program(str(NODE), HERE / "plant.mjs", str(CHROMIUM), console.strip(), str(folder)) as browser:
+        console = await wait(plant.complains_of, "console: ")
+        with program(str(NODE), HERE / "plant.mjs", str(CHROMIUM), console.split()[-1], str(folder)) as browser:
             holder = await wait(browser.wait_for, "holder")
             assert holder.split()[1:] == ["2", '"job', '7"', '"worker', '1"', "worker", "1", "2"]
             why = await wait(browser.wait_for, "why")

@@ -36,7 +36,8 @@ from syndicate import (
     stop_when,
     sync,
 )
-from syndicate.actors.system import System, open_system
+from syndicate.actors.running import open_system
+from syndicate.actors.system import System
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Turned
 from syndicate.testing import settled
 from syndicate.values.value import freeze, thaw

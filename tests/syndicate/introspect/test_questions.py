@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import trio
@@ -592,3 +593,49 @@ async def test_tables_of_the_maker() -> None:
     settled(boot)
     assert [unparse(answer) for answer in answers if "page" in unparse(answer)] == ['<page 3 2 [["a" 1]]>']
     assert [unparse(answer)[:20] for answer in answers if "error" in unparse(answer)] == ['<error "no question:']
+
+
+async def test_all_dataspaces_of_a_system() -> None:
+    """Without one that is named, all are there to be asked about, those that come later too; the first is meant where
+    a question does not say which.
+    """
+    program = Program([])
+
+    def boot() -> None:
+        program.facet = current_facet()
+        program.target = introspection()
+        current_facet().lasting = True
+
+    async with open_system(boot) as program.system:
+        await program.system.settle()
+        assert await program.page("spaces", "", 0, 10) == (0, 0, [])
+        assert await program.page("labels", "", 0, 10) == (0, 0, [])
+        assert await program.page("rows", "Lit", "", 0, 10) == (0, 0, [])
+        (none,) = await program.answers("tail", "", 10)
+        assert unparse(none).startswith("<error ")
+        health = await program.page("health")
+        assert health[2][:2] == [["values", 0], ["interests", 0]]
+
+        def make() -> None:
+            for name in ("hall", "attic"):
+                assert_(dataspace(name), Record("Lit", [name]))
+
+        program.facet.enter(make)
+        await program.system.settle()
+        _, _, spaces = await program.page("spaces", "", 0, 10)
+        assert [row[1:] for row in spaces] == [["hall", 1, 0], ["attic", 1, 0]]
+        _, _, rows = await program.page("rows", "Lit", "", 0, 10)
+        assert [row[0] for row in rows] == ['<Lit "hall">']
+        asker = Asker()
+
+        def ask(number: Value) -> None:
+            question = Record("rows", ["Lit", "", 0, 10, ref(asker)])
+            assert_(program.target, Record("within", [number, question]))
+
+        for number, *_ in spaces:
+            program.facet.enter(partial(ask, number))
+        await program.system.settle()
+        assert ['<page 1 1 [["<Lit' in unparse(one) for one in asker.answers] == [True, True]
+        assert ["hall" in unparse(one) for one in asker.answers] == [True, False]
+        await program.answers("nothing of this name", "")
+        program.facet.enter(stop_actor)

@@ -17,7 +17,7 @@ import trio
 
 from syndicate import ANY, Entity, capture, dataspace, open_system, record, ref, spawn, supervise
 from syndicate.actors.actor import Actor
-from syndicate.actors.system import YOUNG
+from syndicate.actors.running import YOUNG
 from syndicate.actors.turn import current
 from syndicate.actors.verbs import send, stop_actor
 from syndicate.errors import SourceError, SourceJournalError

@@ -1,0 +1,135 @@
+"""What is asserted and observed in one dataspace, as rows of answers; and which dataspaces a system has.
+
+>>> from syndicate import assert_, dataspace, record
+>>> from syndicate.testing import settled
+>>> @record
+... class Lit:
+...     room: str
+>>> (room,) = dataspaces(settled(lambda: assert_(dataspace("hotel"), Lit("hall"))).actors)
+>>> room.facet.actor.name, Contents(room, lambda actor: 0).labels()
+('hotel', [['Lit', 1, 0, [['room']]]])
+
+Source: ``docs/design/introspect.md``, "Questions to a running program".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from syndicate.actors.actor import Actor
+from syndicate.actors.dataspace import Dataspace
+from syndicate.index.analysis import synthesise
+from syndicate.index.bag import Bag
+from syndicate.index.interest import INTEREST, OBSERVE
+from syndicate.index.skeleton import Index
+from syndicate.introspect.owners import owners
+from syndicate.introspect.survey import STRIDE, Page, Row, Survey
+from syndicate.introspect.tail import OURS
+from syndicate.values.text import unparse_form, unparse_pattern
+from syndicate.values.value import Frozen, HomeActor, Ref, Symbol, Tag, known_fields
+
+NAMES: Final = 20
+"""Actors of one interest, or of one assertion, that are named; all are counted."""
+
+
+def dataspaces(actors: Iterable[Actor]) -> Iterator[Ref]:
+    """Those that live in these actors: found by a look, for nobody keeps a list of them."""
+    for actor in list(actors):
+        for facet in list(actor.root.children) if actor.daemon else ():
+            for hook, _ in facet.hooks:
+                entity = getattr(hook, "__self__", None)
+                if isinstance(entity, Dataspace):
+                    yield Ref(facet, entity, True)
+
+
+class Contents:
+    """What there is in the dataspace *ds*; *number* gives actors their numbers, and *tails* observe everything."""
+
+    def __init__(self, ds: Ref, number: Callable[[HomeActor], int]) -> None:
+        assert isinstance(ds.entity, Dataspace)
+        self.ds = ds
+        self.index: Index = ds.entity.index
+        self.tails = 0
+        self._number = number
+
+    def health(self) -> list[Row]:
+        """``[name number]``."""
+        size = self.index.statistics()
+        return [["values", size.values], ["interests", size.handlers - self.tails]]
+
+    def labels(self) -> list[Row]:
+        """``[label values interests [[field ..] ..]]``."""
+        values: Counter[str] = Counter()
+        for head, bag in self.index.bags.items():
+            values[_label(head)] += len(bag)
+        for head, count in self.index.bulks.waiting().items():
+            values[_label(head)] += count
+        observed: Counter[str] = Counter()
+        everywhere = -self.tails
+        for skeleton, _, handler in self.index.interests():
+            if skeleton.shape:
+                observed[_label(skeleton.shape[0][1])] += handler.audience
+            elif skeleton.places or any(kind for _, kind in skeleton.checks):
+                observed[""] += handler.audience  # one atom, or a class of them
+            else:
+                everywhere += handler.audience
+        return [
+            [name, values[name], observed[name] + everywhere, [list(names) for names in known_fields(Symbol(name))]]
+            for name in sorted({*values, *observed})
+        ]
+
+    def _entries(self, label: str) -> list[tuple[Frozen, int]]:
+        for head in [head for head in self.index.bulks.waiting() if _label(head) == label]:
+            self.index.bulks.open(head)
+        bags = self.index.bags.items()
+        return [entry for head, bag in bags if _label(head) == label for entry in bag.items()]
+
+    def rows(self, label: str, page: Page, actors: Iterable[Actor]) -> Survey:
+        """Take the assertions of a label that are in the window; without a filter only their texts are made."""
+        entries = self._entries(label)
+        page.total = len(entries)
+        window = entries[page.start : page.end]
+        page.matched = page.total
+        if page.part:
+            window, page.matched = [], 0
+            for at, entry in enumerate(entries, 1):
+                if page.part in unparse_form(entry[0]):
+                    if page.start <= page.matched < page.end:
+                        window.append(entry)
+                    page.matched += 1
+                if at % STRIDE == 0:
+                    yield
+        found = yield from owners([form for form, _ in window], self.ds, actors)
+        for form, copies in window:
+            who = [[self._number(actor), actor.name, times] for actor, times in found[form].items()]
+            page.rows.append([unparse_form(form), copies, who[:NAMES], self.index.audience(form) - self.tails])
+        return page
+
+    def interests(self) -> Iterator[Row]:
+        """``[pattern observers matches [[actor name] ..] alike example]``."""
+        for skeleton, constants, handler in list(self.index.interests()):
+            observers = handler.observers
+            refs = [observers] if isinstance(observers, Ref) else list(observers or ())
+            actors = {ref.facet.actor for ref in refs}
+            ours = sum(1 for ref in refs if ref.facet.actor.name == OURS)
+            if ours and ours == len(refs):
+                continue
+            who = [[self._number(actor), actor.name] for actor in sorted(actors, key=lambda one: one.name)[:NAMES]]
+            matches, alike, example = len(handler.notices or ()), 0, ""
+            if skeleton.shape:
+                bag = self.index.bags.get(skeleton.shape[0][1]) or Bag()
+                alike = len(bag)
+                example = unparse_form(next(iter(bag))) if bag and not matches else ""
+            pattern = unparse_pattern(synthesise(skeleton, constants))
+            yield [pattern, handler.audience - ours, matches, who, alike, example]
+
+
+def _label(head: Frozen) -> str:
+    """What values of a constructor are listed under."""
+    if head is INTEREST:
+        return OBSERVE.name
+    if head is None or type(head) is Tag:
+        return ""
+    return head.name if type(head) is Symbol else unparse_form(head)
