@@ -187,9 +187,9 @@ class SimulatedSystem(System):
             self._alarm = math.inf
         self._awaken()
 
-    def start_task(self, run: Callable[[], Awaitable[None]]) -> None:
+    def start_task(self, run: Callable[[], Awaitable[None]], *, counts: bool = True) -> None:
         """Run a linked task, and know of it while it runs."""
-        super().start_task(partial(self._attend, run))
+        super().start_task(partial(self._attend, run), counts=counts)
 
     async def _attend(self, run: Callable[[], Awaitable[None]]) -> None:
         self.running[run] = None

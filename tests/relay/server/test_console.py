@@ -155,12 +155,17 @@ def test_mistakes_are_told_where_the_system_is_opened(way: str, mistake: str, mo
     def boot() -> None:
         pytest.fail("it has begun")
 
-    begin = {
-        "run": lambda at: run(boot, console=at),
-        "open_system": lambda at: trio.run(with_trio, at),
-        "asyncio": lambda at: asyncio.run(with_asyncio(at)),
-        "thread": lambda at: syndicate.thread.System(boot, console=at).start(),
-    }[way]
+    def begin(at: bool | str) -> None:
+        match way:
+            case "run":
+                run(boot, console=at)
+            case "open_system":
+                trio.run(with_trio, at)
+            case "asyncio":
+                asyncio.run(with_asyncio(at))
+            case _:
+                syndicate.thread.System(boot, console=at).start()
+
     if mistake == "elsewhere":
         with pytest.raises(AddressError, match="can be reached from other machines"):
             begin("192.0.2.1:80")
