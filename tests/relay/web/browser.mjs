@@ -9,16 +9,16 @@ export const browser = await chromium.launch({ executablePath, args: ["--no-sand
 export const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 export const wrong = []
 
-export async function open(options = {}) {
+export async function open(options = {}, page = address) {
   const context = await browser.newContext({ viewport: { width: 1100, height: 660 }, ...options })
   const tab = await context.newPage()
   tab.on("console", (message) => message.type() === "error" && !/WebSocket connection/.test(message.text()) && wrong.push(message.text()))
   tab.on("pageerror", (error) => wrong.push(String(error)))
   tab.on("request", (request) => {
     const { host, protocol } = new URL(request.url())
-    if (host !== new URL(address).host && !["data:", "blob:"].includes(protocol)) wrong.push(request.url())
+    if (host !== new URL(page).host && !["data:", "blob:"].includes(protocol)) wrong.push(request.url())
   })
-  await tab.goto(address)
+  await tab.goto(page)
   return tab
 }
 /** Wait until *f* says so in the page: polled from outside, which a strict policy allows. */
