@@ -144,12 +144,6 @@ async def test_in_react_and_as_an_element(start: Start, files: str, tmp_path: Pa
 
     page = f"{files}/tests/relay/web/element.html"
     command: list[str | Path] = [str(NODE), HERE / "frameworks.mjs", str(CHROMIUM), page, str(tmp_path)]
-        str(NODE),
-        HERE / "frameworks.mjs",
-        str(CHROMIUM),
-        f"{files}/tests/relay/web/element.html",
-        str(tmp_path),
-    ]
     with served(tmp_path) as react, program(*command, address, f"{react}/") as browser:
         async with open_system(lambda: connect(address)(guest)):
             await wait(browser.wait_for, "gone")
