@@ -1,4 +1,4 @@
-"""Drawings: what rules at work are made of, as boxes and lines, and what each box holds and costs now.
+"""Drawings: what rules at work are made of, as boxes and lines, what each box holds and costs now, and why it does.
 
 All kinds of rules give the same, so that one page shows them all.
 
@@ -10,6 +10,9 @@ Source: ``docs/design/introspect.md``, "Questions to a running program".
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from attrs import frozen
 
@@ -50,6 +53,26 @@ class Load:
     last_seconds: float = 0.0
     seconds: float = 0.0
     given: int = 0
+
+
+class Reason(Protocol):
+    """Why a row is there: what it is, by which rule, and the reasons of what that rests on."""
+
+    @property
+    def conditions(self) -> Sequence[object]:
+        """What else the rule asked for."""
+
+    def title(self) -> str:
+        """The row."""
+
+    def because(self) -> str:
+        """The rule, or where the row comes from."""
+
+    def place(self) -> str:
+        """Where the rule is written, if it is by one."""
+
+    def below(self) -> Iterator[Reason]:
+        """What it rests on."""
 
 
 @frozen

@@ -63,7 +63,7 @@ from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, Turn, current, expect_ref, here
 from syndicate.actors.verbs import on_stop
-from syndicate.drawing import Drawing, Load
+from syndicate.drawing import Drawing, Load, Reason
 from syndicate.errors import ArgumentError, NotAValue, SyndicateError, WrongActor
 from syndicate.index.analysis import analyse
 from syndicate.log import logger
@@ -315,6 +315,20 @@ class Host(ABC):
     @abstractmethod
     def loads(self, view: str) -> dict[str, Load]:
         """What each box of a view holds and costs now; boxes with nothing to say may be missing."""
+
+    def held(self, view: str, box: str) -> dict[str, Iterable[Value]]:
+        """The rows that a box of a view holds now, by name; nothing where they are not kept."""
+        return {}
+
+    def why(self, name: str, row: Value) -> Reason | None:
+        """Why a row is there that :meth:`held` has given by that name; None where the rules are those of a plan,
+        :meth:`planned`.
+        """
+        return None
+
+    def planned(self) -> tuple[object, dict[str, Iterable[Value]]] | None:
+        """The plan that the rules are, if they are one's, and what it is given now."""
+        return None
 
     def measure(self) -> Callable[[], None]:
         """Measure steps from now on; call the result, once, to end that, unless others still look."""

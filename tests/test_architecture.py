@@ -102,7 +102,8 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
-        story spans why why_not survey owners grounds memory rules_at_work tail contents questions
+        story spans why why_not survey owners grounds memory rules_at_work reasons tail contents
+        questions
     """,
     "syndicate.lattice": """
         lattice table delta extremum product sets fold map clock laws

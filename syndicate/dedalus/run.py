@@ -533,6 +533,15 @@ class Pass:
         held = self.intervals[name].items() if time > constant else ()
         return {row for row, spans in held if any(since <= constant < to for since, to in spans)}
 
+    def given(self) -> dict[str, set[Row]]:
+        """What the plan is given now: what rules within a timestep do not make."""
+        facts = {f"+{name}": set(rows) for name, rows in self.present.items()}
+        if self.lowered.timed and self.last is not None:
+            facts[NOW] = {(self.last,)}
+            for name, times in self.lowered.constants.items():
+                facts |= {f"+{name}@{constant}": self.read(name, constant, self.last) for constant in times}
+        return facts
+
     def send(self, time: int, number: int, rule: Rule, changed: Iterable[tuple[Row, int]]) -> None:
         """Send what a rule derives at a time: whether it changed or not."""
         current = self.sending[number]

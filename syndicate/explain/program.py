@@ -191,7 +191,7 @@ class _Lifting:
             if declared.lattices:
                 heads[name] = self._merged(program, declared)
         for rule in program.rules:
-            self.program.rule(heads[rule.head], self.lifted(rule.body, {}), origin=rule.origin)
+            self.program.rule(heads[rule.head], self.lifted(rule.body, {}), origin=rule.origin, text=rule.text)
         self.program.output(*self.program.declared)
 
     def _merged(self, program: Rules, declared: Declared) -> str:

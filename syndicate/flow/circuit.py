@@ -266,12 +266,14 @@ class Circuit(Wiring):
         outputs: Mapping[str, type | None],
         messages: Mapping[str, object],
         tuples: bool = False,
+        plan: object = None,
     ) -> Callable[[], None]:
         """A view: see :func:`syndicate.hosting.host` and :mod:`syndicate.views`.
 
-        With *tuples*, a class of one field means tuples of one, and not bare values.
+        With *tuples*, a class of one field means tuples of one, and not bare values.  *plan* is what it was made of, by
+        which its rows can be explained.
         """
-        return view_of(ds, self, inputs, outputs, messages, tuples=tuples)
+        return view_of(ds, self, inputs, outputs, messages, tuples=tuples, plan=plan)
 
     # --------------------------------------------------------------------------------------------------- looking in
 

@@ -9,7 +9,7 @@ Source: Budiu et al. 2023 (integrate, distinct); ``docs/design/hosting.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from syndicate.drawing import Drawing, Load
@@ -18,6 +18,7 @@ from syndicate.flow.element import Element, Key, collect, key_of, natural
 from syndicate.flow.graph import drawing, loads
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Netlist
+from syndicate.flow.structure import identity
 from syndicate.flow.zset import ZSet
 from syndicate.hosting import Asserted, Bag, Host, Port, Records, Sent, pattern_for, quarantine
 from syndicate.values.absent import inward
@@ -33,8 +34,12 @@ def view_of(
     messages: Mapping[str, object],
     *,
     tuples: bool,
+    plan: object = None,
 ) -> Callable[[], None]:
-    """A boot function that keeps a circuit's sinks in *ds*; raises as :func:`syndicate.views.view` does."""
+    """A boot function that keeps a circuit's sinks in *ds*; raises as :func:`syndicate.views.view` does.
+
+    *plan* is what it was made of, if it was made of one.
+    """
     asserted = {name: _pattern(name, written) for name, written in inputs.items()}
     sent = {name: _pattern(name, written) for name, written in messages.items()}
     _check_sources(circuit, asserted, sent)
@@ -42,7 +47,7 @@ def view_of(
         check_sink(circuit, name, cls)
 
     def start() -> None:
-        view = View(ds, LocalEngine(circuit), outputs, tuples=tuples)
+        view = View(ds, LocalEngine(circuit), outputs, tuples=tuples, plan=plan)
         for kind, ports in ((AssertedElements, asserted), (SentElements, sent)):
             for name, (pattern, captures) in ports.items():
                 view.listen(kind(view, name, bare=captures == 1 and not tuples), pattern)
@@ -227,10 +232,19 @@ class View(Host):
 
     port = "source"
 
-    def __init__(self, ds: Ref, engine: LocalEngine, outputs: Mapping[str, type | None], *, tuples: bool) -> None:
-        """Of the circuit that an engine runs."""
+    def __init__(
+        self,
+        ds: Ref,
+        engine: LocalEngine,
+        outputs: Mapping[str, type | None],
+        *,
+        tuples: bool,
+        plan: object = None,
+    ) -> None:
+        """Of the circuit that an engine runs, which *plan* was compiled to."""
         super().__init__("view")
         self.ds = ds
+        self.plan = plan
         self.engine = engine
         self.ports: list[Elements] = []
         self.settle()
@@ -264,6 +278,21 @@ class View(Host):
     def loads(self, view: str) -> dict[str, Load]:
         """Of each node."""
         return loads(self.engine)
+
+    def held(self, view: str, box: str) -> dict[str, Iterable[Value]]:
+        """Those of a source that assertions are the input of, and of a sink."""
+        circuit = self.engine.circuit
+        named = [(name, node) for nodes in (circuit.sources, circuit.sinks) for name, node in nodes.items()]
+        return {name: self._rows(name) for name, node in named if identity(node) == box}
+
+    def _rows(self, name: str) -> Iterable[Value]:
+        if name in self.outputs:
+            return map(natural, list(self.outputs[name].handles))
+        return [row for port in self.ports if port.name == name for row in getattr(port, "rows", {}).values()]
+
+    def planned(self) -> tuple[object, dict[str, Iterable[Value]]] | None:
+        """The plan, and what is asserted."""
+        return None if self.plan is None else (self.plan, {port.name: self._rows(port.name) for port in self.ports})
 
     def watch(self, *, on: bool) -> None:
         """Measure each node."""

@@ -18,6 +18,8 @@ else, until the question is retracted:
 ``<drawing id view from ..>``     ``["box" name title kind inside note order]``, ``["line" tail head kind why]``
 ``<loads id view from count o>``  ``[name entries last-ms total-ms given]`` of each box; first, under ``""``, of the
                                   whole, whose entries are steps; measured while it stands
+``<held id view box filter ..>``  ``[name text]`` of each row that a box holds now, with *from* and *count*
+``<reason id view box text o>``   as *why*, of such a row, by the rules
 ``<health o>``                    ``[name number]``
 ``<spaces filter from count o>``  ``[id name values interests]`` of each dataspace that may be asked about
 ``<within id <QUESTION .. o>>``   the answers to that question, about another dataspace than the first of these
@@ -69,6 +71,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import trio
@@ -81,14 +84,15 @@ from syndicate.actors.meter import Meter
 from syndicate.actors.system import System
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, send, stop, trio_task
-from syndicate.errors import ArgumentError, PatternError, TextError
+from syndicate.errors import ArgumentError, FactError, PatternError, TextError
 from syndicate.hosting import Host
 from syndicate.introspect.contents import Contents, dataspaces
 from syndicate.introspect.grounds import grounds
 from syndicate.introspect.memory import held
+from syndicate.introspect.reasons import row_text, rows_of, why_row, written
 from syndicate.introspect.rules_at_work import drawn, hosts, loaded
 from syndicate.introspect.story import Story, Writer
-from syndicate.introspect.survey import TEXT, WINDOW, Page, Row, Standing, Survey, Table, cut
+from syndicate.introspect.survey import STRIDE, TEXT, WINDOW, Page, Row, Standing, Survey, Table, cut
 from syndicate.introspect.tail import OURS, Followed, Happenings, Tail
 from syndicate.introspect.why import Why
 from syndicate.introspect.why_not import why_not
@@ -156,6 +160,8 @@ class Introspection(Entity):
                 return partial(Happenings(observer, part, credit).begin, self._followed)
             case "why", [str(text)]:
                 return partial(self._explain, observer, text, where, negative=False)
+            case "reason", [int(number), str(view), str(box), str(text)] if (host := self._host(number)) is not None:
+                return partial(_reason, observer, host, rows_of(host, view, box), text)
             case "why-not", [str(text)]:
                 return partial(self._explain, observer, text, where, negative=True)
         survey = self._survey(name, given, where)
@@ -194,6 +200,8 @@ class Introspection(Entity):
         match name, fields:
             case "facets", [int(number)]:
                 return lambda: self._below(number, Page("", start, count))
+            case "held", [int(number), str(view), str(box), str(part)]:
+                return lambda: Page(part, start, count, order).fill(self._held(number, view, box), text=1)
             case "drawing", [int(number), str(view)]:
                 return lambda: Page("", start, count).fill(self._drawing(number, view))
             case "loads", [int(number), str(view)]:
@@ -330,6 +338,10 @@ class Introspection(Entity):
         host = self._host(number)
         return [] if host is None else loaded(host, view)
 
+    def _held(self, number: int, view: str, box: str) -> Iterable[Row]:
+        host = self._host(number)
+        return [] if host is None else ([name, row_text(name, row)] for name, row in rows_of(host, view, box))
+
     # ------------------------------------------------------------------------------------------------ what happened
 
     def _kept(self) -> list[Row]:
@@ -386,6 +398,29 @@ class Introspection(Entity):
         trio_task(look)
 
 
+def _reason(observer: Ref, host: Host, rows: Iterator[tuple[str, Value]], text: str) -> None:
+    """Say why that of *rows* is there that is shown as *text*; looks for it a slice at a time."""
+    facet = current_facet()
+    facet.lasting = True  # until the question is retracted
+
+    def look() -> None:
+        some = list(islice(rows, STRIDE))
+        found = next((each for each in some if row_text(*each) == text), None)
+        if found is None and some:
+            facet.enter(look)
+            return
+        try:
+            if found is None:
+                raise FactError(f"{text[:TEXT]} is not there any more")
+            said = why_row(host, *found)
+        except Exception as error:  # what functions of the rules raise, too, which are called again
+            send(observer, Record("error", [str(error) or type(error).__name__]))
+        else:
+            send(observer, Record("page", [len(said), len(said), said[:WINDOW]]))
+
+    look()
+
+
 def _is_within(form: Frozen) -> bool:
     """Whether this is a question about a dataspace that it names."""
     return type(form) is tuple and len(form) == 3 and form[0] is Symbol("within") and type(form[1]) is int
@@ -413,17 +448,7 @@ def _explained(steps: list[Step], process: str, pattern: Pattern, negative: bool
     cause = why_not(story, pattern) if negative else story.why(pattern)
     if cause is None:
         return []
-    numbers = {id(one): number for number, one in enumerate(cause.walk())}
-    return [
-        [
-            cut(one.title()),
-            one.because(),
-            one.place(),
-            [numbers[id(premise)] for premise in one.premises],
-            [cut(str(each)) for each in one.conditions],
-        ]
-        for one in cause.walk()
-    ]
+    return written(cause)
 
 
 def introspection(

@@ -627,7 +627,7 @@ class Plan:
         messages: Mapping[str, object],
     ) -> Callable[[], None]:
         """A view of its circuit, whose elements are tuples: see :func:`syndicate.hosting.host`."""
-        return self.circuit.__host__(ds, inputs=inputs, outputs=outputs, messages=messages, tuples=True)
+        return self.circuit.__host__(ds, inputs=inputs, outputs=outputs, messages=messages, tuples=True, plan=self)
 
     def close(self) -> None:
         """Let the engine go."""

@@ -7,6 +7,7 @@ import type { Asked, Placed } from "./layout.js"
 import { address, move, type Place } from "./place.js"
 import { type Row, useAnswer } from "./questions.js"
 import { figure, visible } from "./text.js"
+import { Reason } from "./why.js"
 
 interface Box {
   readonly name: string
@@ -132,6 +133,29 @@ function Drawn({ rows, loads, metric, chosen, choose }: {
   )
 }
 
+const FEW = 50
+/** The rows that a box holds, and why the one that was chosen is there. */
+function Held({ id, view, box }: { id: number; view: string; box: string }): ComponentChildren {
+  const [part, search] = useState("")
+  const [chosen, choose] = useState("")
+  const answer = useAnswer("held", [id, view, box, part, 0, FEW], true)
+  if (answer === null || typeof answer === "string" || !(answer.total || part)) return null
+  return (
+    <>
+      <div class="bar">
+        <input type="search" aria-label="rows" placeholder="part of a row" value={part} onInput={(event) => search(event.currentTarget.value)} />
+        <span class="count">{answer.matched > answer.rows.length ? `${answer.rows.length} of ` : ""}{figure(answer.matched)} rows</span>
+      </div>
+      <div class="rows" role="list">
+        {answer.rows.map(([, text]) => (
+          <button role="listitem" class={`plain text one ${text === chosen ? "on" : ""}`} onClick={() => choose(text === chosen ? "" : String(text))}>{visible(String(text).slice(0, 300))}</button>
+        ))}
+      </div>
+      {chosen && <Reason key={chosen} fields={[id, view, box, chosen]} />}
+    </>
+  )
+}
+
 function Host({ place, rows }: { place: Place; rows: readonly Row[] }): ComponentChildren {
   const row = rows.find(([id]) => String(id) === place["host"]) ?? rows[0]!
   const [id, actor, name, what, views] = row
@@ -171,6 +195,7 @@ function Host({ place, rows }: { place: Place; rows: readonly Row[] }): Componen
           {box[6] ? <Entry name="order"><span class="bad">what it holds may depend on the order of what comes</span></Entry> : null}
           {load && <Entry name="holds">{figure(load.entries)} rows</Entry>}
           {load?.all ? <Entry name="time">{figure(Number(load.all.toPrecision(3)))} ms in all, {figure(Number(load.last.toPrecision(3)))} ms in the last step, in which it gave {figure(load.given)} rows</Entry> : null}
+          <Held key={`${String(id)} ${view} ${chosen}`} id={Number(id)} view={view} box={chosen} />
         </section>
       )}
     </>

@@ -2,7 +2,8 @@
 
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { ask, follow, followed, type Page, type Row, watch } from "./questions.js"
+import type { Value } from "../client/index.js"
+import { ask, follow, followed, type Page, type Row, useAnswer, watch } from "./questions.js"
 import { brief, visible } from "./text.js"
 import { Coloured } from "./value.js"
 
@@ -15,6 +16,19 @@ export function Following(): ComponentChildren {
       <input type="checkbox" checked={followed.on} onChange={(event) => follow(event.currentTarget.checked)} /> follow what happens
       {followed.on && <span class="soft"> {followed.figures.get("steps kept") ?? 0} steps kept</span>}
     </label>
+  )
+}
+
+/** Why the row of rules is there that *fields* ask for, as long as it is shown. */
+export function Reason({ fields }: { fields: readonly Value[] }): ComponentChildren {
+  const answer = useAnswer("reason", fields)
+  return (
+    <section class="why">
+      <h2>Why is it there?</h2>
+      {answer === null ? <p class="soft">looking ..</p>
+        : typeof answer === "string" ? <p class="soft">{visible(answer)}</p>
+        : <Branch rows={answer.rows} at={0} depth={0} seen={new Set()} />}
+    </section>
   )
 }
 

@@ -47,7 +47,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -73,10 +73,11 @@ from syndicate.bloom.agent.ports import (
 from syndicate.bloom.collection import Collection, taken_rows
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.insight import plot
+from syndicate.bloom.insight.why import Reasons
 from syndicate.bloom.rules.symbols import declaration_of, key_count, kind_of
 from syndicate.bloom.state.state import NOTHING, Contents, Merged, ScratchState
 from syndicate.bloom.tick.runtime import Runtime
-from syndicate.drawing import Drawing, Load
+from syndicate.drawing import Drawing, Load, Reason
 from syndicate.errors import (
     IllegalRule,
     NoAnswer,
@@ -87,6 +88,7 @@ from syndicate.errors import (
     SyndicateError,
     short,
 )
+from syndicate.explain.witness import Fact
 from syndicate.flow.element import Key, Typed, key_of, natural
 from syndicate.flow.graph import drawing, loads
 from syndicate.hosting import Routes, quarantine
@@ -226,6 +228,16 @@ class Agent(Receiver):
             return {name: Load(len(state.contents.rows)) for name, state in self.runtime.states.items()}
         circuit = self.runtime.engine.circuit
         return {} if circuit is None or circuit.running is None else loads(circuit.running)
+
+    def held(self, view: str, box: str) -> dict[str, Iterable[Value]]:
+        """The rows of the collections that a box of the rules stands for."""
+        states = self.runtime.states
+        names = box.split(", ") if view == "rules" else []
+        return {name: map(natural, list(states[name].contents.rows)) for name in names if name in states}
+
+    def why(self, name: str, row: Value) -> Reason:
+        """By which rules."""
+        return Reasons(self.runtime).prove(Fact(name, key_of(row)))
 
     def watch(self, *, on: bool) -> None:
         """Measure each node."""

@@ -66,7 +66,7 @@ from syndicate.dedalus.live.local import Local, Recording
 from syndicate.dedalus.live.packet import Fact, Packet
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.timeline import Message
-from syndicate.drawing import Drawing, Load
+from syndicate.drawing import Drawing, Load, Reason
 from syndicate.errors import FactError, PatternError, ProgramStopped, RowMisfit
 from syndicate.flow.zset import ZSet
 from syndicate.hosting import Asserted, Host, Output, Port, Routes, Sent, pattern_for, width
@@ -296,6 +296,14 @@ class Instance(Host):
     def loads(self, view: str) -> dict[str, Load]:
         """The rows of each relation."""
         return {name: Load(len(self.local.rows(name))) for name in self.agent.arities}
+
+    def held(self, view: str, box: str) -> dict[str, Iterable[wire.Value]]:
+        """The rows of the relations that a box stands for."""
+        return {name: self.local.rows(name) for name in box.split(", ") if name in self.agent.arities}
+
+    def why(self, name: str, row: wire.Value) -> Reason:
+        """By which rules, within the last timestep; what was there before it needs no reason."""
+        return self.local.why(name, row)
 
     def join(self, ds: Ref, *locations: Value) -> None:
         """Be reached at a dataspace, with all inputs and outputs, as long as the current facet lives.

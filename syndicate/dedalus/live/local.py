@@ -31,7 +31,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value, normal
 from syndicate.dedalus.live.event_log import Arrival, Entry, EventLog, Presence
@@ -41,8 +41,14 @@ from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.timeline import Message, order
 from syndicate.errors import RowMisfit, SyndicateError, short
+from syndicate.explain.program import Conclusion, Conclusions
+from syndicate.explain.proof import Proof
+from syndicate.explain.witness import Fact as PlanFact
+from syndicate.explain.witness import Grouped
 from syndicate.flow.zset import ZSet
 from syndicate.hosting import quarantine
+from syndicate.plan import Plan
+from syndicate.plan import Rule as PlanRule
 
 LAST: Final = 2**62
 """No clock goes further."""
@@ -233,6 +239,15 @@ class Local:
         rows = self.part.intervals[relation].items()
         return sorted((row for row, spans in rows if spans[-1][1] > self.time), key=order)
 
+    def why(self, relation: str, row: object) -> Conclusion:
+        """Why a row is there now: by which rules of the last timestep, from what was there in it without them.
+
+        Evaluates that timestep once more.  Raises :class:`FactError` if the row is not there.
+        """
+        part = self.part
+        since = {(name, one): spans[-1][0] for name, rows in part.intervals.items() for one, spans in rows.items()}
+        return _Timely(part.lowered.plan, part.given(), since).why(relation, row)
+
     def changed(self, relation: str) -> Iterable[tuple[Row, int]]:
         """What the last timestep changed: rows that are there now (1), or no longer (-1)."""
         return self.part.changed[relation].items() if self.part.changed else ()
@@ -246,6 +261,41 @@ class Local:
         """The last entry of an event log: what is, and has ended, without another timestep."""
         ended = [Presence(*fact, since, self.time) for fact, since in self.retracted.items()]
         return Entry(self.time, self.due() is None, ended=ended)
+
+
+@frozen(eq=False, repr=False)
+class _Given(Conclusion):
+    """A row that no rule of its timestep has made."""
+
+    since: int = 0
+
+    def because(self) -> str:
+        """Since when."""
+        return f"since timestep {self.since}: asserted, sent, a fact, or made for the next timestep by an earlier one"
+
+
+class _Timely(Conclusions):
+    """What follows within a timestep: what a relation is given is a row of it, and needs no rule."""
+
+    def __init__(self, plan: Plan, facts: Mapping[str, set[Row]], since: Mapping[Fact, int]) -> None:
+        super().__init__(plan, facts)
+        self._since = since
+
+    def derivation(
+        self,
+        fact: PlanFact,
+        proof: Proof[PlanRule],
+        premises: tuple[Conclusion, ...],
+        groups: tuple[tuple[Grouped, tuple[Conclusion, ...]], ...],
+    ) -> Conclusion:
+        """As of every plan, without the step from ``+name`` to ``name``."""
+        if len(premises) == 1 and isinstance(premises[0], _Given) and premises[0].relation == fact.name:
+            return premises[0]
+        made = super().derivation(fact, proof, premises, groups)
+        if proof.how != "given" or not fact.name.startswith("+"):
+            return made
+        name = fact.name[1:].partition("@")[0]
+        return _Given(name, made.row, "given", since=self._since.get((name, made.row), 0))
 
 
 @define(eq=False)

@@ -60,6 +60,14 @@ for (const [value, name] of programs) {
   await tab.click(".box:has-text('load')")
   await shows(tab, "may depend on the order")
   await picture(tab, "rules")
+  // A row that the rules have made, and why it is there.
+  await tab.fill("input[aria-label=rows]", "worker 1")
+  await tab.click("[role=listitem]:has-text(\"'worker 1'\")")
+  await shows(tab, "Why is it there?")
+  await shows(tab, "claim('job 7', 'worker 1')")
+  await shows(tab, "plant.py:")
+  await tab.evaluate(() => document.querySelector(".why").scrollIntoView())
+  await picture(tab, "reason")
 }
 
 await go(tab, "#page=causes")

@@ -161,5 +161,5 @@ async def test_what_a_stranger_finds(tmp_path: Path) -> None:
             assert json.loads(await wait(browser.wait_for, r"\[")) == []
     keep(folder)
     assert {path.stem for path in folder.iterdir()} == {
-        f"console-{name}" for name in ("why", "actors", "circuit", "rules", "causes")
+        f"console-{name}" for name in ("why", "actors", "circuit", "rules", "reason", "causes")
     }

@@ -44,6 +44,8 @@ from syndicate.hosting import host
 from syndicate.introspect import introspection
 from syndicate.introspect.survey import TEXT, WINDOW
 from syndicate.outside import outside
+from syndicate.plan import NaturalJoin, Projection, Rename
+from syndicate.plan import Program as Plan
 from syndicate.testing import settled, watch
 from syndicate.values.text import unparse
 from syndicate.values.value import Value
@@ -366,6 +368,70 @@ async def test_rules_at_work(autojump_clock: trio.testing.MockClock) -> None:
         _, _, drawing = await program.page("drawing", numbers["ded"], "rules", 0, 99)
         assert ["line", "soft", "loud", "now", "not"] in drawing
         assert (await program.page("drawing", 10**6, "rules", 0, 99)) == (0, 0, [])
+
+
+async def test_why_rows_of_rules_are_there(autojump_clock: trio.testing.MockClock) -> None:
+    """Each row that a box holds has a reason, which is that of its language; a circuit says that it has none."""
+    circuit = Circuit()
+    circuit.sink("long", circuit.source("words").filter(lambda row: row[1] > 2).distinct())
+    rules = Dedalus.parse("persist[kept, 2]; kept(X, N) :- word(X, N); loud(X) :- kept(X, N), !soft(X, N);")
+    plan = Plan()
+    edge, path = plan.edb("edge", "a", "b"), plan.idb("path", "a", "b")
+    plan.rule(path, edge, origin="rules.py:1")
+    longer = NaturalJoin(Rename(edge, {"b": "c"}), Rename(path, {"a": "c"}))
+    plan.rule(path, Projection(longer, ("a", "b")), origin="rules.py:2")
+    plan.output("path")
+
+    async with Program([]).running() as program:
+
+        def start() -> None:
+            ds = program.ds
+            spawn(view(ds, circuit, inputs={"words": Word}, outputs={"long": None}), name="view")
+            spawn(host(Count, ds, inputs={"word": Word}), name="bloom")
+            spawn(host(rules, ds, location="here", inputs={"word": ["word", capture(), capture()]}), name="ded")
+            spawn(
+                host(plan.plan(), ds, inputs={"edge": ["edge", capture(), capture()]}, outputs={"path": None}),
+                name="plan",
+            )
+            for number in range(3, 6):
+                assert_(ds, Word("word", number))
+                assert_(ds, ["word", "here", number])
+                assert_(ds, ["edge", number, number + 1])
+
+        program.system.spawn(start)
+        await trio.sleep(1)
+        _, _, found = await program.page("hosts", "", 0, 9)
+        seen: dict[str, dict[str, list[list[Value]]]] = {}
+        for number, _, name, _, views in found:
+            assert isinstance(name, str)
+            assert isinstance(views, (list, tuple))
+            for which in views:
+                _, _, drawing = await program.page("drawing", number, which, 0, 99)
+                for box in [row[1] for row in drawing if row[0] == "box"]:
+                    total, _, held = await program.page("held", number, which, box, "", 0, 99)
+                    assert total == len(held)
+                    for _, text in held:
+                        assert isinstance(text, str)
+                        (answer,) = await program.answers("reason", number, which, box, text)
+                        assert isinstance(answer, Record)
+                        if name == "view":
+                            assert "keeps no reasons" in unparse(answer)
+                        else:
+                            explained = [list(row) for row in answer.fields[2]]
+                            assert explained[0][0] == text
+                            assert all(premise < len(explained) for row in explained for premise in row[3])
+                            seen.setdefault(name, {})[text] = explained
+        assert "path(3, 6)" in seen["plan"]
+        assert [row[0] for row in seen["plan"]["path(3, 6)"]][-1].startswith("edge(")
+        assert {"rules.py:1", "rules.py:2"} <= {row[2] for row in seen["plan"]["path(3, 6)"]}
+        loud = seen["ded"]["loud('here')"]
+        assert ["no soft" in str(each) for row in loud for each in row[4]] == [True]
+        assert [str(row[0])[:11] for row in loud[1:]] == ["kept('here'", "word('here'"][: len(loud) - 1]
+        assert "asserted, sent" in str(seen["ded"]["word('here', 3)"][0][1])
+        (number,) = [row[0] for row in found if row[2] == "ded"]
+        assert "not there any more" in unparse(
+            (await program.answers("reason", number, "rules", "loud", "loud('x')"))[0]
+        )
 
 
 async def test_what_happened_and_why(autojump_clock: trio.testing.MockClock) -> None:
