@@ -19,7 +19,7 @@ from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Rule
 from syndicate.dedalus.explore.outcome import Mode
 from syndicate.dedalus.schedule import Delivery
-from syndicate.dedalus.verify.faults import Faults
+from syndicate.dedalus.verify.faults import NumberedFaults
 from syndicate.errors import DedalusArithmetic, DedalusEndless, ExplorationTooLarge, Undecided, Unverifiable
 from tests.syndicate.dedalus.explore.test_clingo import placed, small, truths
 from tests.syndicate.dedalus.verify.brute import brute
@@ -71,7 +71,7 @@ def by_force(program: Program, bounds: dict[str, int], invariant: str | None) ->
     """Compare a verdict with all sets of faults and all choices."""
     asked: dict[str, Any] = {**bounds, "nodes": NODES}
     solved = program.verify(**asked, invariant=invariant)
-    least, sets, promising = brute(program, Faults(start=1, **asked), invariant=invariant)
+    least, sets, promising = brute(program, NumberedFaults(start=1, **asked), invariant=invariant)
     assert (solved.min_faults, list(solved.min_counterexamples)) == (least, sets)
     assert (solved.vacuous == "") is promising
 

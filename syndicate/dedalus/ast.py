@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
@@ -218,7 +219,7 @@ class Choice:
 Goal: TypeAlias = Atom | Comparison | Choice
 
 
-@frozen
+@frozen(slots=False)
 class Rule:
     """``head :- body``, or a fact, whose body is empty.
 
@@ -239,7 +240,7 @@ class Rule:
         """Whether it has no body."""
         return not self.body
 
-    @property
+    @cached_property
     def atoms(self) -> tuple[Atom, ...]:
         """The atoms of the body, negated or not."""
         return tuple(goal for goal in self.body if isinstance(goal, Atom))
@@ -258,6 +259,17 @@ class Rule:
     def choices(self) -> tuple[Choice, ...]:
         """The choices of the body."""
         return tuple(goal for goal in self.body if isinstance(goal, Choice))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it does nothing but keep what is there: ``p(X)@next :- p(X)``."""
+        if self.kind != "next" or len(self.body) != 1:
+            return False
+        only, columns = self.body[0], self.head.terms
+        if not isinstance(only, Atom) or only.negated or only.time is not None:
+            return False
+        plain = all(isinstance(term, Variable) for term in columns) and len(set(columns)) == len(columns)
+        return plain and (only.relation, only.terms) == (self.head.relation, columns)
 
     def __str__(self) -> str:
         kind = "" if self.kind == "deductive" else f"@{self.kind}"

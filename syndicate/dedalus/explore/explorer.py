@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Final, TypeAlias
 
@@ -82,7 +83,7 @@ class Explorer:
     time: int = 0
     asking: bool = False
     solved: bool = False
-    outcomes: dict[Projection, Decisions] = field(factory=dict)
+    outcomes: dict[Projection, Callable[[], Decisions]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         clock = self.clock
@@ -107,10 +108,7 @@ class Explorer:
         self.space = Space(self.kept_rules)
         self.persistent = self.influence.persistent()
         self.stated = facts_of(self.kept_rules, clock, self.events)
-        constants = self.space.lowered.constants
-        self.constants = [
-            (name, at) for name in constants for at in constants[name] if clock.start <= at <= clock.until
-        ]
+        self.constants = [(name, at) for name, at in self.space.constants if clock.start <= at <= clock.until]
         self.ahead = any(at > clock.start for _, at in self.constants)
         self.cyclic = bool(self.influence.cycles())
         self.forward = not self.ahead and not any(self.past(number) for number in self.space.heads)
@@ -546,7 +544,7 @@ class Explorer:
                 self.doubtful.add(seen)
                 return
         at = frozenset((int(name.rpartition("@")[2]), name.rpartition("@")[0], row) for name, row in ahead)
-        self.outcomes[seen] = Decisions(arrive, choices, (early, at))
+        self.outcomes[seen] = partial(Decisions, arrive, choices, (early, at))
 
     # -------------------------------------------------------------------------------------- as soon, and as late
 
@@ -572,5 +570,5 @@ class Explorer:
         low, latest = extreme(self, soon=False)
         if low is None or low != high:
             return False
-        self.outcomes[low] = Decisions(latest)
+        self.outcomes[low] = partial(Decisions, latest)
         return True

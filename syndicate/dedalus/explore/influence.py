@@ -86,7 +86,7 @@ class Influence:
 
     def persistent(self) -> set[str]:
         """The relations of which a row, once there, is there for good."""
-        return {rule.head.relation for rule in self.rules if _keeps(rule)}
+        return {rule.head.relation for rule in self.rules if rule.keeps}
 
     def soft(self) -> set[str]:
         """The relations that messages arrive in for good, and which nothing observes that is not monotone."""
@@ -94,15 +94,6 @@ class Influence:
         watched = {edge.body for edge in self.edges if not edge.monotone}
         fleeting = sent - self.persistent()
         return {name for name in sent if not self.of([name]) & (watched | fleeting)}
-
-
-def _keeps(rule: Rule) -> bool:
-    match rule.body:
-        case (Atom(negated=False, time=None) as only,) if rule.kind == "next":
-            plain = all(isinstance(term, Variable) for term in only.terms)
-            same = (only.relation, only.terms) == (rule.head.relation, rule.head.terms)
-            return plain and same and len(set(only.terms)) == len(only.terms)
-    return False
 
 
 NOTHING: Final = Rule(Atom("nothing at all"))

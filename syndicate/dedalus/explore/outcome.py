@@ -56,16 +56,16 @@ class Decisions:
 
 @define(eq=False, slots=False)
 class Outcome:
-    """One outcome; *replay* runs the program by decisions."""
+    """One outcome, and what makes *decisions* that lead to it; *replay* runs the program by them."""
 
     projection: Projection
-    decisions: Decisions
+    decisions: Callable[[], Decisions]
     replay: Callable[[Decisions], Model]
 
     @cached_property
     def model(self) -> Model:
         """A whole model with this outcome."""
-        return self.replay(self.decisions)
+        return self.replay(self.decisions())
 
     def schedule(self) -> ScheduleFields:
         """A schedule, as JSON, under which ``run`` has this outcome, with the same events and delivery."""
@@ -174,7 +174,7 @@ class Exploration:
 
     def _outcome(self, decisions: Decisions, like: Outcome) -> Outcome | None:
         """What decisions lead to, if that is a run."""
-        outcome = Outcome((), decisions, like.replay)
+        outcome = Outcome((), lambda: decisions, like.replay)
         try:
             outcome.projection = self.project(outcome.model)
         except (DedalusParadox, ScheduleError):

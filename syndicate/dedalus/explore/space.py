@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from attrs import evolve, field, frozen
 
 from syndicate.dedalus.ast import Atom, Choice, Row, Rule, Value
-from syndicate.dedalus.lower import NOW, Lowered, levels, lower
+from syndicate.dedalus.lower import NOW, Lowered, arities, levels, lower
 from syndicate.dedalus.run import stepped
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.timeline import order
@@ -65,22 +66,27 @@ class Space:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         """Of the rules; facts count for nothing, they are given."""
+        self.rules = rules
         self.choices = {number: Dependencies(rule.choices) for number, rule in _by_stratum(rules)}
-        lowered_rules, candidates = list(rules), []
-        for number, dependencies in self.choices.items():
-            rule = rules[number]
-            body = tuple(goal for goal in rule.body if not isinstance(goal, Choice))
-            columns = tuple(dependencies.variables)
-            lowered_rules[number] = evolve(rule, body=(*body, Atom(chosen_of(number), columns)))
-            candidates.append(Rule(Atom(_candidate(number), columns), "deductive", body))
-        self.lowered: Lowered = lower([*lowered_rules, *candidates], lambda *_: [])
-        self.heads = self.lowered.heads
-        hidden = {name for n in self.choices for name in (chosen_of(n), _candidate(n))}
-        self.relations = [name for name in self.lowered.arities if name not in hidden]
+        self.heads = {number: rule for number, rule in enumerate(rules) if not (rule.fact or rule.kind == "deductive")}
+        self.constants = {(a.relation, a.time) for rule in rules for a in rule.atoms if isinstance(a.time, int)}
+        self.relations = list(arities(rules))
         self.present: Facts = frozenset()
         self.last: int | None = None
         self.out: dict[str, set[Row]] = defaultdict(set)
         self.results: dict[tuple[int | None, Facts], StepResult] = {}
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The program as a circuit: made when a timestep is asked for, as it takes longer than many a question."""
+        rules, candidates = list(self.rules), []
+        for number, dependencies in self.choices.items():
+            rule = rules[number]
+            body = tuple(goal for goal in rule.body if not isinstance(goal, Choice))
+            columns = tuple(dependencies.variables)
+            rules[number] = evolve(rule, body=(*body, Atom(chosen_of(number), columns)))
+            candidates.append(Rule(Atom(_candidate(number), columns), "deductive", body))
+        return lower([*rules, *candidates], lambda *_: [])
 
     def at(self, time: int, facts: Facts) -> StepResult:
         """The timestep *time*, given *facts*; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`."""

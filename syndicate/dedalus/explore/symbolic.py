@@ -5,8 +5,8 @@ Each arrival and each loss is a choice of the solver, and so is what ``choose`` 
 >>> from syndicate.dedalus.desugar import core
 >>> from syndicate.dedalus.parse import parse
 >>> rules = core(parse("s(1)@1; q(X)@later :- s(X); persist[q, 1];"))
->>> next(iter(Outcomes(rules, {}, ["q"], Span(1, 2, 2, 2), ()).timestep(2)))
-'r1_q(C0,2) :- at1(C0,_,2).'
+>>> Outcomes(rules, {}, ["q"], Span(1, 2, 2, 2), ()).table().parts[1, 2][0]
+'r1_q(C0,t) :- at1(C0,_,t).'
 
 Contract: the outcomes are those of trying all schedules and all choices, neither more nor less.
 
@@ -15,7 +15,8 @@ Source: Gebser et al. 2019; ``docs/design/dedalus.md``, "The solver".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
@@ -24,11 +25,12 @@ from syndicate.dedalus.ast import Row, Rule
 from syndicate.dedalus.explore.outcome import Decisions, Projection
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, call, constant
+from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, certain, constant, fixed
 from syndicate.dedalus.solving.solver import Answer, Solver, row_of
 
 Events: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
+_SENT: Final = ("async", "later")
 _BEFORE: Final = """
 before(Y,T,X,S) :- way(Y,T,X,S).
 before(X,T,X,S) :- place(X), clock(T), clock(S), T < S.
@@ -66,131 +68,152 @@ class Outcomes:
     forward: bool = False
     tick: Callable[[], object] = lambda: None
     columns: dict[str, int] = field(init=False)
+    fixed: Collection[str] = field(init=False)
     encoding: Encoding = field(init=False)
     solver: Solver = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.columns = arities(self.rules)
         self.past = set(self.past)
-        self.encoding = Encoding(self.rules)
+        given = {name for rows in self.events.values() for name in rows}
+        self.fixed = fixed(self.rules, self.span.start, self.span.last, given)
+        self.encoding = Encoding(self.rules, "", self.fixed)
         self.solver = Solver(tick=self.tick)
 
-    def run(self) -> Iterator[tuple[Projection, Decisions]]:
+    def run(self) -> Iterator[tuple[Projection, Callable[[], Decisions]]]:
         """The outcomes as they come, each with decisions that lead to it; raises :class:`Unencodable`."""
-        lines: list[str] = list(self._before())
-        for time in range(self.span.start, self.span.last + 1):
-            lines += self.timestep(time)
-            if self.forward:
-                self.solver.add("\n".join(lines))
-                lines.clear()
-        self.solver.add("\n".join([*lines, *self._after()]))
-        self.solver.add("#project outcome/3. #show seen(P,R,T) : outcome(P,R,T). #defined outcome/3.")
+        apart = self.forward and certain([rule for rule in self.rules if not rule.fact])
+        self.solver.add_timesteps(self.table().parts, apart=apart, whole=not self.forward)
         for answer in self.solver.solve("models=0", "opt_mode=ignore", "project=auto"):
-            yield self._read(answer)
+            yield self._seen(answer), partial(self._decisions, answer)
 
     # ---------------------------------------------------------------------------------------------------- the program
 
-    def _before(self) -> Iterator[str]:
-        yield f"clock({self.span.start}..{self.span.last}). #show."
-        yield "#defined way/4. #defined place/1. #defined nothing/0."
-        if self.causal:
-            yield _BEFORE
+    @property
+    def times(self) -> range:
+        """All timesteps."""
+        return range(self.span.start, self.span.last + 1)
 
-    def timestep(self, time: int) -> Iterator[str]:
-        """What is given, kept, arrived, deduced and sent at a time."""
-        encoding, start = self.encoding, self.span.start
+    def table(self) -> Timetable:
+        """The program: what is given, kept, arrived, deduced and sent at each time, and what is seen of it."""
+        table, encoding, start = Timetable(), self.encoding, self.span.start
+        table.at(self.times[:1], self._before())
         for number, rule in enumerate(self.rules):
             name = rule.head.relation
             if rule.fact:
-                if rule.head.time in (None, time):
-                    yield f"{encoding.atom(name, [encoding.term(t, {}) for t in rule.head.terms], time)}."
+                once = name in self.fixed or rule.head.time is not None
+                at = rule.head.time if isinstance(rule.head.time, int) and name not in self.fixed else start
+                table.at([time for time in self.times if not once or time == at], [encoding.fact(rule, "t")])
                 continue
-            columns = [f"C{place}" for place in range(len(rule.head.terms))]
+            if name in self.fixed:
+                continue
             if rule.choices:
-                yield from encoding.choosing(number, rule, time)
+                table.at(self.times, encoding.choosing(number, rule, "t"))
             if rule.kind == "deductive":
-                yield from self._derived(number, rule, time, time)
-            elif rule.kind == "next" and time > start:
-                yield from self._derived(number, rule, time - 1, time)
-            elif rule.kind in ("async", "later"):
-                yield f"{encoding.atom(name, columns, time)} :- {call(f'at{number}', [*columns, '_', str(time)])}."
-                yield from self._sent(number, rule, time)
-        for name, rows in self.events.get(time, {}).items():
-            if name in self.columns:
-                yield from (f"{encoding.atom(name, map(constant, row), time)}." for row in rows)
+                table.at(self.times, encoding.rule(number, rule, "t", "t"))
+            elif rule.kind == "next":
+                table.at(self.times[1:], encoding.rule(number, rule, "t-1", "t"))
+            else:
+                self._sent(table, number, rule)
+        for time, given in self.events.items():
+            rows = [(name, list(map(constant, row))) for name in given if name in self.columns for row in given[name]]
+            table.at([time] if time in self.times else [], [f"{encoding.atom(name, row, 't')}." for name, row in rows])
+        self._asked(table)
+        return table
 
-    def _derived(self, number: int, rule: Rule, since: int, time: int) -> Iterator[str]:
-        lines, head, goals = self.encoding.derivation(number, rule, since)
-        yield from lines
-        yield f"{self.encoding.atom(rule.head.relation, head, time)} :- {', '.join(goals)}."
-
-    def _sent(self, number: int, rule: Rule, time: int) -> Iterator[str]:
-        """What is sent at a time, and when it arrives."""
-        span, past = self.span, number in set(self.past)
-        lines, head, goals = self.encoding.derivation(number, rule, time)
-        yield from lines
-        sent = call(f"sent{number}", [*head, str(time)])
-        yield f"{sent} :- {', '.join(goals)}."
-        columns = [f"C{place}" for place in range(len(head))]
-        here = call(f"sent{number}", [*columns, str(time)])
-        first = span.start if past else time + 1
-        arrives = [call(f"at{number}", [*columns, str(time), str(at)]) for at in range(first, span.last + 1)]
-        if not self.lossless or (not past and (time >= span.until or span.last < span.until)):
-            arrives.append(call(f"at{number}", [*columns, str(time), "never"]))
-        yield f"1 {{ {'; '.join(arrives)} }} 1 :- {here}." if arrives else f":- {here}."
-        arrival = call(f"at{number}", [*columns, str(time), "S"])
-        yield f"#show sent({number},({','.join([*columns, ''])}),{time},S) : {arrival}."
+    def _before(self) -> Iterator[str]:
+        yield f"clock({self.span.start}..{self.span.last}). #show."
         if self.causal:
-            now = {name.name: str(time) for name in rule.times}
-            by = call(f"by{number}", [*head, str(time), self.encoding.sender(rule, head, now)])
-            yield f"{by} :- {', '.join(goals)}."
-            came = f"{call(f'at{number}', [*columns, str(time), 'S'])}, clock(S), "
-            came += call(f"by{number}", [*columns, str(time), "F"])
-            yield f"way(F,{time},C0,S) :- {came}. place(F) :- {came}. place(C0) :- {came}."
+            yield _BEFORE
 
-    def _after(self) -> Iterator[str]:
+    def _sent(self, table: Timetable, number: int, rule: Rule) -> None:
+        """What is sent at a time, and when it arrives."""
+        span, past = self.span, number in self.past
+        columns = [f"C{place}" for place in range(len(rule.head.terms))]
+        arrived = call(f"at{number}", [*columns, "_", "t"])
+        lines, head, goals = self.encoding.derivation(number, rule, "t")
+        sent, here = (call(f"sent{number}", [*row, "t"]) for row in (head, columns))
+        body = ", ".join(goals) or "#true"
+        table.at(
+            self.times,
+            [
+                f"{self.encoding.atom(rule.head.relation, columns, 't')} :- {arrived}.",
+                *lines,
+                f"{sent} :- {body}.",
+            ],
+        )
+        arrival, never = (call(f"at{number}", [*columns, "t", at]) for at in ("S", "never"))
+        arrives = f"{arrival} : S = {span.start if past else 't+1'}..{span.last}"
+        losing = [
+            time
+            for time in self.times
+            if not self.lossless or (not past and (time >= span.until or span.last < span.until))
+        ]
+        table.at(losing, [f"1 {{ {arrives}; {never} }} 1 :- {here}."])
+        table.at([time for time in self.times if time not in losing], [f"1 {{ {arrives} }} 1 :- {here}."])
+        if self.causal:
+            now = {name.name: "t" for name in rule.times}
+            by = call(f"by{number}", [*head, "t", self.encoding.sender(rule, head, now)])
+            came = f"{arrival}, clock(S), {call(f'by{number}', [*columns, 't', 'F'])}"
+            way = f"way(F,t,C0,S) :- {came}. place(F) :- {came}. place(C0) :- {came}."
+            table.at(self.times, [f"{by} :- {body}.", way])
+
+    def _asked(self, table: Timetable) -> None:
+        """What is seen of a run, and what else decides it."""
         span, encoding = self.span, self.encoding
+        seen = [time for time in self.times if time >= span.seen]
+        sent = [(number, len(rule.head.terms)) for number, rule in enumerate(self.rules) if rule.kind in _SENT]
+        shown = [f"#show at{number}/{columns + 2}." for number, columns in sent]
+        table.at(self.times[-1:], ["#project outcome/3. #show outcome/3.", *shown])
         for place, name in enumerate(self.relations):
             columns = [f"C{n}" for n in range(self.columns[name])]
-            for time in range(span.seen, span.last + 1):
-                row = encoding.atom(name, columns, time)
-                yield f"outcome({place},({','.join([*columns, ''])}),{time}) :- {row}."
+            row = encoding.atom(name, columns, "t")
+            table.at(seen, [f"outcome({place},({','.join([*columns, ''])}),t) :- {row}."])
         for number, rule in enumerate(self.rules):
-            for time in range(span.start, span.last + 1) if rule.choices else ():
+            if rule.choices:
                 one = [f"A{n}" for n in range(len(Dependencies(rule.choices).variables))]
-                yield f"#show chosen({number},{time},({','.join([*one, ''])})) : {encoding.chosen(number, one, time)}."
+                chosen = encoding.chosen(number, one, "t")
+                table.at(self.times, [f"#show chosen({number},t,({','.join([*one, ''])})) : {chosen}."])
         for name, time in {
             (atom.relation, atom.time) for rule in self.rules for atom in rule.atoms if isinstance(atom.time, int)
         }:
             if span.start < time <= span.last:
                 columns = [f"C{n}" for n in range(self.columns[name])]
-                row = encoding.atom(name, columns, time)
-                yield f'#show ahead("{name}",({",".join([*columns, ""])}),{time}) : {row}.'
+                row = encoding.atom(name, columns, "t")
+                table.at([time], [f'#show ahead("{name}",({",".join([*columns, ""])}),t) : {row}.'])
 
-    def _read(self, answer: Answer) -> tuple[Projection, Decisions]:
+    # ------------------------------------------------------------------------------------------------------- answers
+
+    def _seen(self, answer: Answer) -> Projection:
         seen: dict[int, set[tuple[str, Row]]] = {}
+        for symbol in answer.shown:
+            if symbol.name == "outcome":
+                place, row, time = symbol.arguments
+                seen.setdefault(time.number, set()).add((self.relations[place.number], row_of(row.arguments)))
+        return tuple((time, frozenset(facts)) for time, facts in sorted(seen.items()))
+
+    def _decisions(self, answer: Answer) -> Decisions:
         arrive: dict[tuple[int, Row, int], tuple[int, ...]] = {}
         choices: dict[tuple[int, int], list[Row]] = {}
         early: set[tuple[int, str, Row]] = set()
         ahead: set[tuple[int, str, Row]] = set()
         for symbol in answer.shown:
             match symbol.name:
-                case "seen":
-                    place, row, time = symbol.arguments
-                    seen.setdefault(time.number, set()).add((self.relations[place.number], row_of(row.arguments)))
-                case "sent":
-                    number, row, sent, at = symbol.arguments
-                    value = row_of(row.arguments)
-                    times = () if str(at) == "never" else (at.number,)
-                    arrive[number.number, value, sent.number] = times
-                    if times and times[0] <= sent.number:
-                        early.add((times[0], self.rules[number.number].head.relation, value))
+                case "outcome":
+                    pass
                 case "chosen":
                     number, time, row = symbol.arguments
                     choices.setdefault((number.number, time.number), []).append(row_of(row.arguments))
                 case "ahead":
                     name, row, time = symbol.arguments
                     ahead.add((time.number, name.string, row_of(row.arguments)))
-        projection = tuple((time, frozenset(facts)) for time, facts in sorted(seen.items()))
+                case at:
+                    rule = int(at.removeprefix("at"))
+                    *columns, sent, when = symbol.arguments
+                    value = row_of(columns)
+                    times = () if str(when) == "never" else (when.number,)
+                    arrive[rule, value, sent.number] = times
+                    if times and times[0] <= sent.number:
+                        early.add((times[0], self.rules[rule].head.relation, value))
         taken = {key: tuple(sorted(rows, key=repr)) for key, rows in choices.items()}
-        return projection, Decisions(arrive, taken, (frozenset(early), frozenset(ahead)))
+        return Decisions(arrive, taken, (frozenset(early), frozenset(ahead)))

@@ -1,13 +1,14 @@
-"""Rules as text for clingo, a timestep at a time.
+"""Rules as text for clingo.
 
-Times are constants in the text, so that a timestep depends on earlier ones alone: clingo's grounder then evaluates all
-that is certain, negation included, and leaves to the solver what is not.
+A time is a number, or a term such as ``t - 1``, where ``t`` is what a part of a program for clingo is read for.
 
 >>> from syndicate.dedalus.desugar import core
 >>> from syndicate.dedalus.parse import parse
 >>> rules = core(parse("p(X)@next :- q(X, N), notin r(X, _), N < 3;"))
 >>> Encoding(rules).derivation(0, rules[0], 4)
 ([], ['VX'], ['r1_q(VX,VN,4)', 'not r2_r(VX,_,4)', 'VN < 3'])
+>>> Encoding(rules).rule(0, rules[0], "t-1", "t")
+['r0_p(VX,t) :- r1_q(VX,VN,t-1), not r2_r(VX,_,t-1), VN < 3.']
 
 Contract: what has no equal in clingo is refused (:class:`Unencodable`): fractions, averages, numbers of more than 20
 bits.  Arithmetic is the engine's own, called back; one of which the engine would say that it is wrong is noted.
@@ -16,7 +17,7 @@ bits.  Arithmetic is the engine's own, called back; one of which the engine woul
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import define, field
@@ -65,11 +66,32 @@ def call(name: str, arguments: Sequence[str]) -> str:
 
 
 @define(eq=False)
+class Timetable:
+    """Lines that are read for timesteps, those for the same times together.
+
+    >>> lines = Timetable()
+    >>> lines.at(range(1, 3), ["p(t)."]); lines.at([1, 2], ["q(t)."]); lines.at([], ["r(t)."]); lines.parts
+    {(1, 2): ['p(t).', 'q(t).']}
+    """
+
+    parts: dict[Sequence[int], list[str]] = field(factory=dict)
+
+    def at(self, times: Iterable[int], lines: Iterable[str]) -> None:
+        """Lines for some times."""
+        if key := tuple(times):
+            self.parts.setdefault(key, []).extend(lines)
+
+
+@define(eq=False)
 class Encoding:
-    """Rules in short form as text; *world* tells one run from another in the same program."""
+    """Rules in short form as text; *world* tells one run from another in the same program.
+
+    The rows of *fixed* relations have no time.
+    """
 
     rules: Sequence[Rule]
     world: str = ""
+    fixed: Collection[str] = ()
     names: dict[str, str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -80,9 +102,9 @@ class Encoding:
         for rule in self.rules:
             encodable(rule)
 
-    def atom(self, name: str, columns: Iterable[str], time: int | str) -> str:
+    def atom(self, name: str, columns: Sequence[str], time: int | str) -> str:
         """A row of a relation at a time."""
-        return call(self.names[name], [*columns, str(time)])
+        return call(self.names[name], columns if name in self.fixed else [*columns, str(time)])
 
     # ---------------------------------------------------------------------------------------------------- one rule
 
@@ -104,7 +126,7 @@ class Encoding:
             return f'@compute("{term.op}",{left},{right})'
         return self.term(term, now)
 
-    def body(self, rule: Rule, time: int) -> list[str]:
+    def body(self, rule: Rule, time: int | str) -> list[str]:
         """The goals of a body at a time, choices aside."""
         now = {name.name: str(time) for name in rule.times}
         goals: list[str] = []
@@ -124,7 +146,7 @@ class Encoding:
                 goals.append(f"{left} {_OPERATORS.get(goal.op, goal.op)} {right}")
         return goals
 
-    def derivation(self, number: int, rule: Rule, time: int) -> tuple[list[str], list[str], list[str]]:
+    def derivation(self, number: int, rule: Rule, time: int | str) -> tuple[list[str], list[str], list[str]]:
         """Lines that go before, the columns of the head, and the body that derives it at a time."""
         now = {name.name: str(time) for name in rule.times}
         goals = self.body(rule, time)
@@ -143,8 +165,17 @@ class Encoding:
                 head.append(self.term(term, now))
         return lines, head, goals
 
+    def rule(self, number: int, rule: Rule, since: int | str, time: int | str) -> list[str]:
+        """The lines by which a rule derives at *time* what follows from what is *since*."""
+        lines, head, goals = self.derivation(number, rule, since)
+        return [*lines, f"{self.atom(rule.head.relation, head, time)} :- {', '.join(goals) or '#true'}."]
+
+    def fact(self, rule: Rule, time: int | str) -> str:
+        """The line that gives a fact at a time."""
+        return f"{self.atom(rule.head.relation, [self.term(t, {}) for t in rule.head.terms], time)}."
+
     def _totals(
-        self, number: int, rule: Rule, time: int, lines: list[str], goals: list[str]
+        self, number: int, rule: Rule, time: int | str, lines: list[str], goals: list[str]
     ) -> tuple[list[str], list[str], list[str]]:
         now = {name.name: str(time) for name in rule.times}
         named = [self.term(v, now) for v in dict.fromkeys(variables(*rule.body)) if v.name not in now]
@@ -171,15 +202,15 @@ class Encoding:
 
     # ----------------------------------------------------------------------------------------------------- choices
 
-    def candidate(self, number: int, columns: Sequence[str], time: int) -> str:
+    def candidate(self, number: int, columns: Sequence[str], time: int | str) -> str:
         """A value that a rule's choices may take."""
         return call(f"{self.world}candidate{number}", [*columns, str(time)])
 
-    def chosen(self, number: int, columns: Sequence[str], time: int) -> str:
+    def chosen(self, number: int, columns: Sequence[str], time: int | str) -> str:
         """A value that they take."""
         return call(f"{self.world}chosen{number}", [*columns, str(time)])
 
-    def choosing(self, number: int, rule: Rule, time: int, *, ranked: bool = False) -> Iterator[str]:
+    def choosing(self, number: int, rule: Rule, time: int | str, *, ranked: bool = False) -> Iterator[str]:
         """What can be chosen at a time: all that is maximal; if *ranked*, what is taken in the order of the ranks."""
         rules = Dependencies(rule.choices)
         now = {name.name: str(time) for name in rule.times}
@@ -211,6 +242,32 @@ class Encoding:
         if isinstance(sender, Variable) and rule.aggregates:
             return head[rule.head.terms.index(sender)] if sender in rule.head.terms else '""'
         return self.term(sender, now)
+
+
+def fixed(rules: Sequence[Rule], start: int, last: int, given: Collection[str]) -> frozenset[str]:
+    """The relations that have the same rows at each time from *start* to *last*, as none are *given* besides facts.
+
+    >>> from syndicate.dedalus.desugar import core
+    >>> from syndicate.dedalus.parse import parse
+    >>> text = "node(1)@1; persist[node, 1]; limit(3); p(2)@2; persist[p, 1]; q(X) :- p(X);"
+    >>> sorted(fixed(core(parse(text)), 1, 4, ()))
+    ['limit', 'node']
+    """
+    kept = {rule.head.relation for rule in rules if rule.keeps}
+    names = {rule.head.relation for rule in rules if rule.fact}.difference(given)
+    for rule in rules:
+        name, time = rule.head.relation, rule.head.time
+        if not ((rule.fact and (time is None or (time == start and name in kept))) or rule.keeps):
+            names.discard(name)
+        names -= {a.relation for a in rule.atoms if isinstance(a.time, int) and not start <= a.time <= last}
+    return frozenset(names)
+
+
+def certain(rules: Iterable[Rule]) -> bool:
+    """Whether it matters that all that is certain is evaluated first: for totals, and for what computes."""
+    return any(
+        rule.aggregates or any(isinstance(term, Computed) for term in terms(rule.head, *rule.body)) for rule in rules
+    )
 
 
 def encodable(rule: Rule) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
@@ -32,6 +32,10 @@ LARGEST: Final = 1 << 20
 LARGEST_SUM: Final = (1 << 31) - 1
 MOST_COMPUTED: Final = 2_000_000
 """So many times a program computes something: one that computes more has no end, perhaps."""
+FIRST_FEW: Final = 8
+"""So many timesteps are grounded first, where several may be grounded together."""
+TOGETHER: Final = 20_000
+"""About so many atoms together then, so that one can look at the clock in between."""
 SHORT: Final = 1_000
 """So many conflicts are a short search."""
 _GLANCE: Final = 0.05
@@ -149,7 +153,42 @@ class Solver:
         part = f"part{self.parts}"
         self.parts += 1
         self.control.add(part, [], text)
-        self.control.ground([(part, [])], context=_Asked(self))
+        self._ground([(part, [])])
+
+    def add_timesteps(
+        self,
+        texts: Mapping[Sequence[int], Iterable[str]],
+        *,
+        apart: bool = True,
+        whole: bool = False,
+        tell: Callable[[int], object] = int,
+    ) -> None:
+        """Add what is to be read for timesteps, where ``t`` stands for the time; *tell* is told how far it is.
+
+        One timestep after another, *apart*, evaluates all that is certain, and so knows more of what is not.  Many
+        together take less time.  The *whole* is read at once where a timestep may depend on a later one.
+        """
+        import clingo
+
+        names: dict[int, list[str]] = {}
+        for times, lines in texts.items():
+            name = f"part{self.parts}"
+            self.parts += 1
+            self.control.add(name, ["t"], "\n".join(lines))
+            for time in times:
+                names.setdefault(time, []).append(name)
+        waiting = sorted(names)
+        many = len(waiting) if whole else 1 if apart else FIRST_FEW
+        while waiting:
+            tell(waiting[0])
+            there = len(self.control.symbolic_atoms)
+            now, waiting = waiting[:many], waiting[many:]
+            self._ground([(name, [clingo.Number(time)]) for time in now for name in names[time]])
+            if not apart:
+                many = max(1, TOGETHER * len(now) // (len(self.control.symbolic_atoms) - there + 1))
+
+    def _ground(self, parts: Sequence[tuple[str, Sequence[clingo.Symbol]]]) -> None:
+        self.control.ground(parts, context=_Asked(self))
         if self.wrong:
             raise Unencodable(self.wrong)
         self.check()
@@ -165,17 +204,13 @@ class Solver:
         atoms = self.control.symbolic_atoms.by_signature(name, arity)
         return [row_of(atom.symbol.arguments) for atom in atoms if atom.is_fact]
 
-    def solve(self, *arguments: str, assuming: Sequence[str] = ()) -> Iterator[Answer]:
-        """The answers, as clingo comes upon them; raises :class:`OutOfTime`."""
-        import clingo
-
-        configuration = self.control.configuration
-        for argument in ("solve_limit=umax,umax", *arguments):
-            name, _, value = argument.partition("=")
-            setattr(configuration.solve if name in _SOLVING else configuration.solver, name, value)
+    def solve(self, *arguments: str, assuming: Sequence[tuple[str, bool]] = ()) -> Iterator[Answer]:
+        """The answers, as clingo comes upon them, *assuming* that atoms are true or not; raises :class:`OutOfTime`."""
+        self._configure("solve_limit=umax,umax", *arguments)
         self.least = 0
-        assumed = [(clingo.parse_term(name), True) for name in assuming]
-        with self.control.solve(assumptions=assumed, yield_=True, async_=True, on_unsat=self._bounded) as handle:
+        with self.control.solve(
+            assumptions=_assumed(assuming), yield_=True, async_=True, on_unsat=self._bounded
+        ) as handle:
             while True:
                 while not handle.wait(_GLANCE):
                     self.check()
@@ -185,6 +220,26 @@ class Solver:
                 yield Answer(tuple(model.symbols(shown=True)), tuple(model.cost), model.optimality_proven)
                 self.check()
                 handle.resume()
+
+    def some(self, *arguments: str, assuming: Sequence[tuple[str, bool]] = ()) -> Answer | None:
+        """Some answer, if there is one; raises :class:`OutOfTime`.
+
+        A short search needs no other thread, which would cost more than the search.
+        """
+        self._configure("models=1", "opt_mode=ignore", f"solve_limit={SHORT},umax", *arguments)
+        with self.control.solve(assumptions=_assumed(assuming), yield_=True) as handle:
+            model = handle.model()
+            if model is not None:
+                return Answer(tuple(model.symbols(shown=True)), (), best=False)
+            if handle.get().unsatisfiable:
+                return None
+        return next(self.solve("models=1", "opt_mode=ignore", *arguments, assuming=assuming), None)
+
+    def _configure(self, *arguments: str) -> None:
+        configuration = self.control.configuration
+        for argument in arguments:
+            name, _, value = argument.partition("=")
+            setattr(configuration.solve if name in _SOLVING else configuration.solver, name, value)
 
     def _bounded(self, lower: Sequence[int]) -> None:
         if lower and lower[0] > self.least:
@@ -206,6 +261,12 @@ class Solver:
                 return
             if answer.best:
                 yield answer
+
+
+def _assumed(atoms: Iterable[tuple[str, bool]]) -> list[tuple[clingo.Symbol, bool]]:
+    import clingo
+
+    return [(clingo.Function(name), true) for name, true in atoms]
 
 
 _SOLVING: Final = frozenset({"models", "opt_mode", "project", "solve_limit"})

@@ -5,8 +5,8 @@ takes the same.  All such functions are tried, unless a seed says which one; wha
 other in the run without faults and in one with faults, as that would call each program broken that chooses at all.
 
 >>> from syndicate.dedalus.ast import Choice, Variable
->>> from syndicate.dedalus.verify.faults import Faults
->>> faults = Faults(("a",), 1, 3, 0, 0)
+>>> from syndicate.dedalus.verify.faults import NumberedFaults
+>>> faults = NumberedFaults(("a",), 1, 3, 0, 0)
 >>> one = Choosing(0, 1, Dependencies([Choice((Variable("S"),), (Variable("P"),))]), [("jim", "ohm"), ("jim", "bell")])
 >>> taken, others = one.kept([("jim", "bell"), ("jim", "ohm")], 0, faults)
 >>> taken, one.kept([("jim", "bell"), ("jim", "ohm")], others, faults)[0]
@@ -21,7 +21,7 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import Row
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.verify.faults import Faults
+from syndicate.dedalus.verify.faults import NumberedFaults
 
 
 @define(eq=False)
@@ -41,7 +41,7 @@ class Choosing:
     def __attrs_post_init__(self) -> None:
         self.rank = {value: number for number, value in enumerate(self.ranked)}
 
-    def kept(self, held: Iterable[Row], chosen: int, faults: Faults) -> tuple[set[Row], int]:
+    def kept(self, held: Iterable[Row], chosen: int, faults: NumberedFaults) -> tuple[set[Row], int]:
         """What is taken of the candidates that hold, and the preferences with which more than that would be.
 
         As many preferences as are chosen come first.  Whoever prefers what is taken anyway changes nothing, so that the

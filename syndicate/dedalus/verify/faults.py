@@ -2,13 +2,13 @@
 
 Sets of decisions are joined and compared at once.
 
->>> faults = Faults(("a", "b"), start=1, eot=3, eff=2, crashes=1)
+>>> faults = NumberedFaults(("a", "b"), start=1, eot=3, eff=2, crashes=1)
 >>> [str(fault) for fault in faults.all]
 ['drop("a","b",1)', 'drop("b","a",1)', 'crash_at("a",1)', 'crash_at("a",2)', 'crash_at("a",3)', 'crash_at("b",1)', \
 'crash_at("b",2)', 'crash_at("b",3)']
 >>> [(fate.by, faults.words(fate.lost)) for fate in faults.fates("a", "b", 2)]
 [(0, ['crash_at("a",1)', 'crash_at("a",2)'])]
->>> slow = Faults(("a", "b"), start=1, eot=3, eff=0, crashes=0, late=1)
+>>> slow = NumberedFaults(("a", "b"), start=1, eot=3, eff=0, crashes=0, late=1)
 >>> [(fate.by, slow.words(fate.lost), slow.words(fate.needs)) for fate in slow.fates("a", "b", 1)]
 [(0, ['late("a","b",1,1)'], []), (1, [], ['late("a","b",1,1)'])]
 
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import asdict, define, field, frozen
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.net import Net, Outage, Partition, crashing, delaying, doubling, dropping
@@ -101,7 +101,7 @@ class Fate:
 
 @define(eq=False)
 class Faults:
-    """What can go wrong among *nodes*, and what can be preferred.
+    """What can go wrong among *nodes*.
 
     Omissions before *eff*; messages that are *late* by so many timesteps at most, or arrive *again* so much later; up
     to so many nodes that *crash*, that *stop* altogether, that are down and *restart* with nothing, that *pause* and
@@ -121,6 +121,67 @@ class Faults:
     pauses: int = 0
     partitions: int = 0
     costs: Mapping[str, int] = field(factory=dict)
+
+    @property
+    def outages(self) -> bool:
+        """Whether a node may be down altogether."""
+        return max(self.stops, self.restarts, self.pauses) > 0
+
+    def sides(self) -> Iterator[tuple[Value, ...]]:
+        """The ways to part the nodes in two, each by the side without the first."""
+        rest = self.nodes[1:]
+        for size in range(1, len(rest) + 1):
+            yield from combinations(rest, size)
+
+    def weight(self, fault: Fault) -> int:
+        """What a fault costs, and a little more the longer it lasts."""
+        long = isinstance(fault, Partition) or (isinstance(fault, Outage) and fault.to is not None)
+        lasting = (fault.to or 0) - fault.since if long and isinstance(fault, (Outage, Partition)) else 0
+        return self.costs.get(kind_of(fault), 1) * UNIT + lasting
+
+    def cost(self, faults: Iterable[Fault]) -> int:
+        """What some faults cost together."""
+        return sum(self.costs.get(kind_of(fault), 1) for fault in faults)
+
+    def outside(self) -> list[str]:
+        """What is not in the model: no verdict says anything of it."""
+        named = {
+            "loss": self.eff > self.start,
+            "lateness": self.late,
+            "duplication": self.again,
+            "crashes that stop sending": self.crashes,
+            "nodes that stop altogether": self.stops,
+            "restarts with nothing": self.restarts,
+            "restarts with what was kept": self.pauses,
+            "partitions": self.partitions,
+        }
+        never = ["a node that fails twice", "messages of one way and time that fare differently", "damaged content"]
+        return [*(name for name, there in named.items() if not there), *never]
+
+    def numbered(self) -> NumberedFaults:
+        """The same, for sets of decisions."""
+        return NumberedFaults(**asdict(self, recurse=False))
+
+    def net(self, faults: Iterable[Fault], observers: Iterable[str] = ()) -> Net:
+        """The network with some faults; *observers* are of account where nodes are down."""
+        faults = list(faults)
+        down = [f for f in faults if isinstance(f, Outage)]
+        return Net(
+            self.nodes,
+            frozenset((f.sender, f.receiver, f.sent) for f in faults if isinstance(f, Drop)),
+            {f.node: f.time for f in faults if isinstance(f, Crash)},
+            late={(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Late)},
+            again={(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Again)},
+            down=down,
+            parted=[f for f in faults if isinstance(f, Partition)],
+            observers=observers if down else (),
+        )
+
+
+@define(eq=False)
+class NumberedFaults(Faults):
+    """Faults, and what can be preferred, each with a bit."""
+
     all: list[Fault] = field(init=False, factory=list)
     bits: dict[Fault, int] = field(init=False, factory=dict)
     wrong: int = field(init=False)
@@ -170,42 +231,6 @@ class Faults:
         bounds = {"crash": self.crashes, "stop": self.stops, "restart": self.restarts, "pause": self.pauses}
         bounds["partition"] = self.partitions
         self.budgets = [(mask, bounds[kind]) for kind, mask in kinds.items() if kind in bounds]
-
-    @property
-    def outages(self) -> bool:
-        """Whether a node may be down altogether."""
-        return max(self.stops, self.restarts, self.pauses) > 0
-
-    def sides(self) -> Iterator[tuple[Value, ...]]:
-        """The ways to part the nodes in two, each by the side without the first."""
-        rest = self.nodes[1:]
-        for size in range(1, len(rest) + 1):
-            yield from combinations(rest, size)
-
-    def weight(self, fault: Fault) -> int:
-        """What a fault costs, and a little more the longer it lasts."""
-        long = isinstance(fault, Partition) or (isinstance(fault, Outage) and fault.to is not None)
-        lasting = (fault.to or 0) - fault.since if long and isinstance(fault, (Outage, Partition)) else 0
-        return self.costs.get(kind_of(fault), 1) * UNIT + lasting
-
-    def cost(self, faults: Iterable[Fault]) -> int:
-        """What some faults cost together."""
-        return sum(self.costs.get(kind_of(fault), 1) for fault in faults)
-
-    def outside(self) -> list[str]:
-        """What is not in the model: no verdict says anything of it."""
-        named = {
-            "loss": self.eff > self.start,
-            "lateness": self.late,
-            "duplication": self.again,
-            "crashes that stop sending": self.crashes,
-            "nodes that stop altogether": self.stops,
-            "restarts with nothing": self.restarts,
-            "restarts with what was kept": self.pauses,
-            "partitions": self.partitions,
-        }
-        never = ["a node that fails twice", "messages of one way and time that fare differently", "damaged content"]
-        return [*(name for name, there in named.items() if not there), *never]
 
     def fates(self, sender: Value, receiver: Value | None, sent: int) -> list[Fate]:
         """How a message may fare; one to oneself arrives."""
@@ -267,21 +292,6 @@ class Faults:
     def words(self, chosen: int) -> list[str]:
         """The faults of a set as they are written, sorted."""
         return sorted(map(str, self.of(chosen)))
-
-    def net(self, faults: Iterable[Fault], observers: Iterable[str] = ()) -> Net:
-        """The network with some faults; *observers* are of account where nodes are down."""
-        faults = list(faults)
-        down = [f for f in faults if isinstance(f, Outage)]
-        return Net(
-            self.nodes,
-            frozenset((f.sender, f.receiver, f.sent) for f in faults if isinstance(f, Drop)),
-            {f.node: f.time for f in faults if isinstance(f, Crash)},
-            late={(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Late)},
-            again={(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Again)},
-            down=down,
-            parted=[f for f in faults if isinstance(f, Partition)],
-            observers=observers if down else (),
-        )
 
 
 def bits_of(mask: int) -> Iterator[int]:

@@ -10,9 +10,9 @@ chosen is not decided here, unless by a seed: all that could be is possible.
 
 >>> from syndicate.dedalus.parse import parse
 >>> from syndicate.dedalus.desugar import core
->>> from syndicate.dedalus.verify.faults import Faults
+>>> from syndicate.dedalus.verify.faults import NumberedFaults
 >>> rules = core(parse('s("a", "b")@1; s("b", "b")@1; r(Y)@async :- s(X, Y); q(Y)@async :- s("a", Y);'))
->>> made = ground(rules, Faults(("a", "b"), 1, 2, 2, 0), [("r", 2), ("q", 2)])
+>>> made = ground(rules, NumberedFaults(("a", "b"), 1, 2, 2, 0), [("r", 2), ("q", 2)])
 >>> [(made.facts[n], n in made.certain, made.instances[n]) for n in made.blocks[0].atoms]
 [(('q', ('b',), 2), False, [Instance(true=(), false=(), lost=1, needs=0, group=None)])]
 >>> ("r", ("b",), 2) in [made.facts[n] for n in made.certain]
@@ -52,7 +52,7 @@ from syndicate.dedalus.net import Outage
 from syndicate.dedalus.schedule import Clock, Dependencies
 from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
-from syndicate.dedalus.verify.faults import Crash, Fate, Faults
+from syndicate.dedalus.verify.faults import Crash, Fate, NumberedFaults
 from syndicate.errors import Undecided, Unverifiable
 
 Fact: TypeAlias = tuple[str, Row, int]
@@ -80,7 +80,7 @@ class Group:
         """The places of the members that are true."""
         return [at for at, member in enumerate(self.members) if true(member)]
 
-    def outcome(self, held: Sequence[int], chosen: int, faults: Faults) -> tuple[set[Sent], int]:
+    def outcome(self, held: Sequence[int], chosen: int, faults: NumberedFaults) -> tuple[set[Sent], int]:
         """The rows that there are if these members hold, and the preferences with which there might be others."""
         others = 0
         if self.choosing is not None:
@@ -124,7 +124,7 @@ class Ground:
     *choosing* are the groups in which something is chosen; if it is *open*, that matters, and no seed has decided it.
     """
 
-    faults: Faults
+    faults: NumberedFaults
     facts: list[Fact] = field(factory=list)
     numbers: dict[Fact, int] = field(factory=dict)
     instances: list[list[Instance]] = field(factory=list)
@@ -150,7 +150,7 @@ class Ground:
 
 def ground(
     rules: Sequence[Rule],
-    faults: Faults,
+    faults: NumberedFaults,
     goals: Iterable[tuple[str, int]],
     events: Facts | None = None,
     seed: int | None = None,
@@ -171,7 +171,7 @@ def ground(
 @define(eq=False)
 class _Grounding:
     rules: Sequence[Rule]
-    faults: Faults
+    faults: NumberedFaults
     goals: list[tuple[str, int]]
     events: Facts
     clock: Clock
@@ -199,7 +199,7 @@ class _Grounding:
             for level in range(max(self.level.values(), default=0) + 1):
                 self.deduce(time, level)
             for number, rule in enumerate(self.rules):
-                if rule.kind != "deductive" and self.cone.matters(rule, time):
+                if rule.kind != "deductive" and time in self.cone.matter(rule):
                     self.apply(number, time)
         for _, atoms in sorted(self.pending.items()):
             left = [atom for atom in atoms if atom not in self.ground.certain]
@@ -245,13 +245,13 @@ class _Grounding:
         """Facts, events, and what is told of crashes."""
         for rule in self.rules:
             name = rule.head.relation
-            if rule.fact and rule.head.time in (None, time) and (name, time) in self.cone.needed:
+            if rule.fact and rule.head.time in (None, time) and self.cone.needs(name, time):
                 self.add((name, tuple(t.value for t in rule.head.terms if isinstance(t, Constant)), time), Instance())
         for name, rows in self.events.get(time, {}).items():
-            if (name, time) in self.cone.needed:
+            if self.cone.needs(name, time):
                 for row in rows:
                     self.add((name, row, time), Instance())
-        if ("crash", time) in self.cone.needed and arities(self.rules).get("crash") == 3:
+        if self.cone.needs("crash", time) and arities(self.rules).get("crash") == 3:
             for fault, bit in self.faults.bits.items():
                 gone = fault.time if isinstance(fault, Crash) else None
                 if isinstance(fault, Outage) and fault.to is None:
@@ -265,7 +265,7 @@ class _Grounding:
                 for outage, bit in outages:
                     if outage.covers(time):
                         for name in (down, resting) if outage.keeps else (down,):
-                            if (name, time) in self.cone.needed:
+                            if self.cone.needs(name, time):
                                 self.add((name, (outage.node,), time), Instance(needs=bit))
 
     # ------------------------------------------------------------------------------------------------------- rules
@@ -278,7 +278,7 @@ class _Grounding:
             if rule.kind == "deductive"
             and not rule.fact
             and self.level[rule.head.relation] == level
-            and (rule.head.relation, time) in self.cone.needed
+            and self.cone.needs(rule.head.relation, time)
         ]
         for number in here:
             if is_grouped(self.rules[number]):
@@ -326,7 +326,7 @@ class _Grounding:
         fates = self.faults.fates(sender, row[0] if row else None, time) if sends else _SURE
         for fate in fates:
             then = time + (rule.kind != "deductive") + fate.by
-            if then <= self.faults.eot and (rule.head.relation, then) in self.cone.needed:
+            if then <= self.faults.eot and self.cone.needs(rule.head.relation, then):
                 yield then, fate
 
     def group(self, number: int, time: int) -> bool:

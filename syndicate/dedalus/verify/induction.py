@@ -267,7 +267,7 @@ class _Proving:
                 ),
             ]
         )
-        answer = next(asked.solve(*_ANY), None)
+        answer = asked.some()
         if answer is None:
             return None
         rows = [row_of(symbol.arguments) for symbol in answer.shown if symbol.name == "broken"]
@@ -282,7 +282,7 @@ class _Proving:
             lines += [f":- {one.format(time)}, {other.format(time)}." for one, other in lemmas]
         lines += [f":- bad({time})." for time in range(1, back + 1)]
         lines.append(f":- not bad({back + 1}).")
-        return next(self.solver(lines).solve(*_ANY), None) is None
+        return self.solver(lines).some() is None
 
     # ------------------------------------------------------------------------------------------------------- lemmas
 
@@ -333,7 +333,7 @@ class _Proving:
         kept = set(range(len(pairs)))
         for number in kept:
             asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), True)
-        while (answer := next(asked.solve(*_ANY), None)) is not None:
+        while (answer := asked.some()) is not None:
             for symbol in answer.shown:
                 if symbol.name == "hit":
                     number = symbol.arguments[0].number

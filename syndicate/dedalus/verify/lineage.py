@@ -6,10 +6,10 @@ derivations, for a false one that of one failing part in each of them.
 
 >>> from syndicate.dedalus.parse import parse
 >>> from syndicate.dedalus.desugar import core
->>> from syndicate.dedalus.verify.faults import Faults
+>>> from syndicate.dedalus.verify.faults import NumberedFaults
 >>> from syndicate.dedalus.verify.ground import ground
 >>> rules = core(parse('s("a", "b")@1; s("a", "b")@2; r(Y)@async :- s(X, Y); persist[r, 1];'))
->>> made = ground(rules, Faults(("a", "b"), 1, 3, 3, 0), [("r", 3)])
+>>> made = ground(rules, NumberedFaults(("a", "b"), 1, 3, 3, 0), [("r", 3)])
 >>> lineage, number = Lineage(made, 0), made.numbers["r", ("b",), 3]
 >>> lineage.true[number], made.faults.words(lineage.support[number])
 (True, ['drop("a","b",1)'])

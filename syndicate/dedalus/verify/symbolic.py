@@ -1,7 +1,7 @@
 """Counterexamples by a solver: runs with faults as stable models, of which the cheapest are asked for.
 
-Two runs are in one program: the one without faults says what is promised, the other has the faults.  Where both choose
-among the same, they choose the same.
+What is promised a run without faults says.  Where rules choose that is a second one in the same program: where both
+choose among the same, they choose the same.
 
 Contract: as :mod:`syndicate.dedalus.verify.lineage` decides it, the smallest counterexamples and the rest.
 
@@ -10,8 +10,8 @@ Source: Gebser et al. 2019; ``docs/design/dedalus.md``, "The solver".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import define, evolve, field
 
@@ -19,12 +19,15 @@ from syndicate.dedalus.ast import Constant, Row, Rule, Variable
 from syndicate.dedalus.lower import arities, sender_of
 from syndicate.dedalus.net import Outage, Partition
 from syndicate.dedalus.schedule import Clock, Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, call, constant
+from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, certain, constant, fixed
 from syndicate.dedalus.solving.solver import Answer, Solver, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress, contested
 from syndicate.dedalus.verify.faults import UNIT, Again, Crash, Drop, Fault, Faults, Late
+
+if TYPE_CHECKING:
+    import clingo
 
 Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
@@ -48,9 +51,11 @@ class Symbolic:
     deadline: float | None = None
     progress: Callable[[Progress], object] = lambda progress: None
     best: Counterexample | None = field(init=False, default=None)
+    post_rows: list[Row] = field(init=False, factory=list)
+    obliged: bool = field(init=False, default=False)
     solver: Solver = field(init=False)
-    bad: Encoding = field(init=False)
-    good: Encoding = field(init=False)
+    fixed: Collection[str] = field(init=False)
+    worlds: list[Encoding] = field(init=False)
     cone: Cone = field(init=False)
     columns: dict[str, int] = field(init=False)
     slowest: int = field(init=False)
@@ -63,12 +68,21 @@ class Symbolic:
         goals = [(name, time) for name in names for time in times]
         self.slowest = max(faults.late, faults.again)
         self.cone = Cone(self.rules, faults.start, faults.eot, self.slowest, goals)
-        self.bad, self.good = Encoding(self.rules), Encoding(self.rules, "good_")
+        given = {"crash", *(self.outages or ()), *(name for rows in self.events.values() for name in rows)}
+        self.fixed = fixed(self.rules, faults.start, faults.eot, given)
+        self.worlds = [Encoding(self.rules, "", self.fixed)]
+        if self.invariant is None and self.seed is None and self.chooses:
+            self.worlds.append(Encoding(self.rules, "good_", self.fixed))
         self.solver = Solver(self.deadline, self._rank)
 
     def _rank(self, number: int, time: int, value: Row) -> str:
         clock_ = Clock(self.faults.start, self.faults.eot, self.seed)
         return f"{clock_.number('choose', number, value, time):016x}{value!r}"
+
+    @property
+    def bad(self) -> Encoding:
+        """The run with faults."""
+        return self.worlds[0]
 
     # ------------------------------------------------------------------------------------------------------- asking
 
@@ -79,7 +93,7 @@ class Symbolic:
             contested(rule, values)
             for number, rule in enumerate(self.rules)
             if rule.choices
-            for world in (self.bad, self.good)
+            for world in self.worlds
             for values in self._candidates(world, number, rule).values()
         )
 
@@ -96,25 +110,30 @@ class Symbolic:
     @property
     def chooses(self) -> bool:
         """Whether any rule that matters chooses."""
-        times = range(self.faults.start, self.faults.eot + 1)
-        return any(rule.choices and any(self.cone.matters(rule, at) for at in times) for rule in self.rules)
+        return any(rule.choices and self.cone.matter(rule) for rule in self.rules)
 
     def promised(self) -> list[Row] | None:
         """The rows of ``post`` without faults, where no choice decides about them."""
-        if self.chooses:
-            return None
-        name, end = self.good.names[self.post], self.faults.eot
-        return sorted(
-            (row[:-1] for row in self.solver.true(name, self.columns[self.post] + 1) if row[-1] == end), key=order
-        )
+        return None if self.chooses else self.post_rows
 
     def obliges(self) -> bool:
         """Whether anything is ever promised, under any faults and choices."""
-        return any(True for _ in self.solver.solve(*_ANY, assuming=["obliges"]))
+        return self.obliged or self.solver.some(assuming=[("obliges", True)]) is not None
+
+    def _promise(self) -> Iterator[str]:
+        """What is promised, where one run without faults says it."""
+        answer = self.solver.some(assuming=[("faulty", False)])
+        rows: dict[str, set[tuple[clingo.Symbol, ...]]] = {"pre": set(), "post": set()}
+        for symbol in answer.shown if answer is not None else ():
+            if symbol.name in rows:
+                rows[symbol.name].add(tuple(symbol.arguments))
+        self.post_rows = sorted(map(row_of, rows["post"]), key=order)
+        self.obliged = not rows["pre"].isdisjoint(rows["post"])
+        yield from (f"{call('promised', list(map(str, row)))}." for row in rows["post"])
 
     def smallest(self) -> list[Counterexample]:
         """The counterexamples of least cost; raises :class:`OutOfTime`."""
-        first = next(self.solver.solve(*_ANY, assuming=["breaks"]), None)
+        first = self.solver.some(assuming=[("breaks", True)])
         if first is None:
             return []
         self.best = self._read(first)
@@ -160,19 +179,34 @@ class Symbolic:
 
     def begin(self) -> None:
         """Ground it; raises :class:`Unencodable`, :class:`OutOfTime`."""
-        text = "\n".join(self._before())
-        for time in range(self.faults.start, self.faults.eot + 1):
-            self.progress(Progress(0, time=time))
-            text = "\n".join([text, *self._timestep(time)])
-            if len(text) > PART:
-                self.solver.add(text)
-                text = ""
-        self.solver.add(text)
-        self.solver.add("\n".join(self._after()))
+        table = Timetable()
+        table.at(self.times[:1], self._before())
+        self._nodes(table)
+        self._given(table)
+        for world in self.worlds:
+            for number, rule in enumerate(self.rules):
+                if not rule.fact and rule.head.relation not in self.fixed:
+                    self._rule(table, world, number, rule)
+        self._faulty(table)
+        table.at(self.times[-1:], self._after())
+        needed = [rule for rule in self.rules if not rule.fact and self.cone.matter(rule)]
+        self.solver.add_timesteps(
+            table.parts, apart=certain(needed), tell=lambda time: self.progress(Progress(0, time=time))
+        )
+        if self.invariant is None:
+            lines = list(self._promise()) if len(self.worlds) == 1 else []
+            self.solver.add("\n".join([*lines, *self._broken()]))
+
+    @property
+    def times(self) -> range:
+        """All timesteps."""
+        return range(self.faults.start, self.faults.eot + 1)
 
     def _before(self) -> Iterator[str]:
         faults = self.faults
         yield from (f"node({constant(node)})." for node in faults.nodes)
+        for world in self.worlds:
+            yield from (world.fact(rule, "") for rule in self.rules if rule.fact and rule.head.relation in self.fixed)
         first, end = faults.start, faults.eot
         span = f"A = {first}..{end - 1}, B = A+1..{end}"
         failing = [("crash", faults.crashes), ("stop", faults.stops)]
@@ -182,7 +216,11 @@ class Symbolic:
         for name, most in (("restart", faults.restarts), ("pause", faults.pauses)):
             if most > 0:
                 yield f"{{ {name}(N,A,B) : node(N), {span} }} {most}."
-        yield ":- node(N), 2 { crash(N,_); stop(N,_); restart(N,_,_); pause(N,_,_) }."
+        down = [
+            call(name, ["N", *("_" * (columns - 1))]) for name, columns in self._kinds().items() if name in _OF_NODES
+        ]
+        if down:
+            yield f":- node(N), 2 {{ {'; '.join(down)} }}."
         if faults.partitions > 0:
             for number, side in enumerate(faults.sides()):
                 there = set(side)
@@ -192,166 +230,171 @@ class Symbolic:
                             pair = f"{constant(one)},{constant(other)}"
                             yield f"apart({number},{pair}). apart({number},{constant(other)},{constant(one)})."
             yield f"{{ parted(P,A,B) : apart(P,_,_), {span} }} {faults.partitions}."
-        for name, arity in _ARITIES.items():
-            yield f"#defined {name}/{arity}. #show {name}/{arity}."
-        yield "#defined mute/2. #defined slow/3. #defined cut/3. #defined apart/3. #show."
+        yield " ".join(["#show.", *(f"#show {name}/{arity}." for name, arity in self._kinds().items())])
 
-    def _nodes(self, time: int) -> Iterator[str]:
+    def _kinds(self) -> dict[str, int]:
+        """The faults that there may be, as they are called in the text, with their columns."""
+        faults = self.faults
+        there = {
+            "drop": faults.eff > faults.start,
+            "late": faults.late,
+            "again": faults.again,
+            "crash": faults.crashes,
+            "stop": faults.stops,
+            "restart": faults.restarts,
+            "pause": faults.pauses,
+            "parted": faults.partitions,
+        }
+        return {name: columns for name, columns in _ARITIES.items() if there[name]}
+
+    def _nodes(self, table: Timetable) -> None:
         """Which nodes are silent or down at a time, and which ways are cut."""
         faults = self.faults
         if faults.crashes:
-            yield f"mute(N,{time}) :- crash(N,T), T <= {time}."
+            table.at(self.times, ["mute(N,t) :- crash(N,t).", "mute(N,t) :- mute(N,t-1)."])
         if faults.partitions:
-            yield f"cut(S,R,{time}) :- parted(P,A,B), A <= {time}, {time} < B, apart(P,S,R)."
-        if ("crash", time) in self.cone.needed and self.columns.get("crash") == 3:
-            told = self.bad.atom("crash", ["A", "N", "T"], time)
-            yield f"{told} :- node(A), crash(N,T). {told} :- node(A), stop(N,T)."
+            table.at(self.times, ["cut(S,R,t) :- parted(P,A,B), A <= t, t < B, apart(P,S,R)."])
+        if self.columns.get("crash") == 3:
+            told = self.bad.atom("crash", ["A", "N", "T"], "t")
+            lines = [f"{told} :- node(A), crash(N,T).", f"{told} :- node(A), stop(N,T)."]
+            table.at(self.cone.needed("crash"), lines)
         if self.outages is None:
             return
-        yield f"off(N,{time}) :- stop(N,T), T <= {time}. off(N,{time}) :- restart(N,A,B), A <= {time}, {time} < B."
-        yield f"rest(N,{time}) :- pause(N,A,B), A <= {time}, {time} < B. off(N,T) :- rest(N,T), T = {time}."
+        off = "off(N,t) :- stop(N,T), T <= t. off(N,t) :- restart(N,A,B), A <= t, t < B."
+        table.at(self.times, [off, "rest(N,t) :- pause(N,A,B), A <= t, t < B.", "off(N,t) :- rest(N,t)."])
         for name, cause in zip(self.outages, ("off", "rest"), strict=True):
-            if (name, time) in self.cone.needed:
-                yield f"{self.bad.atom(name, ['N'], time)} :- {cause}(N,{time})."
+            if name in self.columns:
+                table.at(self.cone.needed(name), [f"{self.bad.atom(name, ['N'], 't')} :- {cause}(N,t)."])
 
-    def _timestep(self, time: int) -> Iterator[str]:
-        """All that is at a time: given, kept, arrived, deduced; and what is sent then."""
-        faults = self.faults
-        yield from self._given(self.bad, time)
-        yield from self._nodes(time)
-        worlds = [self.bad] if self.invariant is not None else [self.bad, self.good]
-        for world in worlds:
-            if world is self.good:
-                yield from self._given(world, time)
-            for number, rule in enumerate(self.rules):
-                if rule.fact:
-                    continue
-                if (rule.head.relation, time) in self.cone.needed:
-                    if rule.kind == "deductive":
-                        yield from self._derived(world, number, rule, time, time)
-                    elif rule.kind == "next" and time > faults.start:
-                        yield from self._derived(world, number, rule, time - 1, time)
-                    elif rule.kind != "next" and time > faults.start:
-                        if world is self.good:
-                            yield from self._derived(world, number, rule, time - 1, time)
-                        else:
-                            yield from self._arrivals(number, rule, time)
-                if rule.choices and self.cone.matters(rule, time):
-                    yield from world.choosing(number, rule, time, ranked=self.seed is not None)
-                if rule.kind in ("async", "later") and world is self.bad and self.cone.matters(rule, time):
-                    yield from self._sent(number, rule, time)
-
-    def _given(self, world: Encoding, time: int) -> Iterator[str]:
+    def _given(self, table: Timetable) -> None:
+        """What is there without a rule."""
         for rule in self.rules:
-            if rule.fact and rule.head.time in (None, time) and (rule.head.relation, time) in self.cone.needed:
-                yield f"{world.atom(rule.head.relation, [world.term(t, {}) for t in rule.head.terms], time)}."
-        for name, rows in self.events.get(time, {}).items():
-            if (name, time) in self.cone.needed:
-                yield from (f"{world.atom(name, map(constant, row), time)}." for row in rows)
+            name, needed = rule.head.relation, self.cone.needed(rule.head.relation)
+            if rule.fact and name not in self.fixed:
+                times = needed if rule.head.time is None else [time for time in needed if time == rule.head.time]
+                table.at(times, [world.fact(rule, "t") for world in self.worlds])
+        for time, given in self.events.items():
+            for name, rows in given.items():
+                if self.cone.needs(name, time):
+                    columns = [list(map(constant, row)) for row in rows]
+                    table.at([time], [f"{world.atom(name, row, 't')}." for world in self.worlds for row in columns])
 
-    def _derived(self, world: Encoding, number: int, rule: Rule, since: int, time: int) -> Iterator[str]:
-        lines, head, goals = world.derivation(number, rule, since)
-        yield from lines
-        yield f"{world.atom(rule.head.relation, head, time)} :- {', '.join(goals)}."
+    def _rule(self, table: Timetable, world: Encoding, number: int, rule: Rule) -> None:
+        """What a rule derives, or sends, and what it chooses."""
+        heads, matter = self.cone.needed(rule.head.relation), self.cone.matter(rule)
+        if rule.choices:
+            table.at(matter, world.choosing(number, rule, "t", ranked=self.seed is not None))
+        if rule.kind == "deductive":
+            table.at(heads, world.rule(number, rule, "t", "t"))
+        elif rule.kind == "next" or world is not self.bad:
+            table.at([time for time in heads if time > self.faults.start], world.rule(number, rule, "t-1", "t"))
+        else:
+            self._sent(table, number, rule, matter)
+            self._arrivals(table, number, rule, heads)
 
-    def _sent(self, number: int, rule: Rule, time: int) -> Iterator[str]:
+    def _sent(self, table: Timetable, number: int, rule: Rule, times: Iterable[int]) -> None:
         """What is sent at a time, and by whom; and what may be wrong with the way."""
         faults = self.faults
-        lines, head, goals = self.bad.derivation(number, rule, time)
-        yield from lines
-        now = {name.name: str(time) for name in rule.times}
-        sender = self.bad.sender(rule, head, now)
-        yield f"{call(f'sent{number}', [*head, sender, str(time)])} :- {', '.join(goals)}."
-        losing = time < faults.eff
-        if not head or time >= faults.eot or not (losing or self.slowest):
+        lines, head, goals = self.bad.derivation(number, rule, "t")
+        sender = self.bad.sender(rule, head, {name.name: "t" for name in rule.times})
+        sent = f"{call(f'sent{number}', [*head, sender, 't'])} :- {', '.join(goals) or '#true'}."
+        table.at(times, [*lines, sent])
+        times = [time for time in times if time < faults.eot and (time < faults.eff or self.slowest)]
+        if not head:
             return
-        columns = [f"C{place}" for place in range(len(head))]
-        sent = call(f"sent{number}", [*columns, "S", str(time)])
-        way = f"{sent}, S != C0, node(S), node(C0)"
-        rivals = []
-        if losing:
-            rivals.append(f"drop(S,C0,{time})")
-            yield f"{{ drop(S,C0,{time}) }} :- {way}."
-            yield f"slow(S,R,{time}) :- drop(S,R,{time})."
-        if faults.late:
-            rivals.append(f"late(S,C0,{time},1..{faults.late})")
-            yield f"{{ late(S,C0,{time},1..{faults.late}) }} :- {way}."
-            yield f"slow(S,R,{time}) :- late(S,R,{time},_)."
-        if faults.again:
-            rivals.append(f"again(S,C0,{time},1..{faults.again})")
-            yield f"{{ again(S,C0,{time},1..{faults.again}) }} :- {way}."
-        if self.slowest:
-            yield f":- {way}, 2 {{ {'; '.join(rivals)} }}."
+        columns = ["R", *(f"C{place}" for place in range(1, len(head)))]
+        table.at(times, [f"way(S,R,t) :- {call(f'sent{number}', [*columns, 'S', 't'])}, S != R, node(S), node(R)."])
 
-    def _arrivals(self, number: int, rule: Rule, time: int) -> Iterator[str]:
+    def _faulty(self, table: Timetable) -> None:
+        """What may happen to all that is sent from one node to another at a time."""
+        faults = self.faults
+        slow = [f"late(S,R,t,1..{faults.late})"] if faults.late else []
+        slow += [f"again(S,R,t,1..{faults.again})"] if faults.again else []
+        until = range(faults.start, faults.eot)
+        lossy = [time for time in until if time < faults.eff]
+        for times, kinds in ((lossy, ["drop(S,R,t)", *slow]), ([time for time in until if time >= faults.eff], slow)):
+            table.at(times, [f"{{ {'; '.join(kinds)} }}{' 1' if slow else ''} :- way(S,R,t)."] if kinds else [])
+        if faults.late:
+            table.at(lossy, ["slow(S,R,t) :- drop(S,R,t)."])
+            table.at(until, ["slow(S,R,t) :- late(S,R,t,_)."])
+
+    def _arrivals(self, table: Timetable, number: int, rule: Rule, times: Iterable[int]) -> None:
         """What arrives at a time."""
         faults = self.faults
         columns = [f"C{place}" for place in range(len(rule.head.terms))]
-        head = self.bad.atom(rule.head.relation, columns, time)
-        reach = f", not off(C0,{time})" if columns and self.outages is not None else ""
-        for by in range(min(self.slowest, time - 1 - faults.start) + 1):
-            since = time - 1 - by
-            sent = call(f"sent{number}", [*columns, "S", str(since)])
+        head = self.bad.atom(rule.head.relation, columns, "t")
+        reach = ", not off(C0,t)" if columns and self.outages is not None else ""
+        for by in range(self.slowest + 1 if columns else 1):
+            since = f"t-{by + 1}"
+            sent = call(f"sent{number}", [*columns, "S", since])
             quiet = f", not mute(S,{since})" if faults.crashes else ""
             if columns and faults.partitions:
                 quiet += f", not cut(S,C0,{since})"
+            lines = []
             if by:
-                if columns and by <= faults.late:
-                    yield f"{head} :- {sent}, late(S,C0,{since},{by}){quiet}{reach}."
-                if columns and by <= faults.again:
-                    yield f"{head} :- {sent}, again(S,C0,{since},{by}){quiet}{reach}."
-                continue
-            if not columns:
-                yield f"{head} :- {sent}{quiet}."
-                continue
-            if rule.head.terms[0] == sender_of(rule) and isinstance(sender_of(rule), Variable | Constant):
-                yield f"{head} :- {sent}{reach}."
-                continue
-            slow = f", not slow(S,C0,{since})" if since < faults.eff or faults.late else ""
-            if quiet:
-                yield f"{head} :- {sent}, S != C0{slow}{quiet}{reach}."
-                yield f"{head} :- {sent}, S = C0{reach}."
+                if by <= faults.late:
+                    lines.append(f"{head} :- {sent}, late(S,C0,{since},{by}){quiet}{reach}.")
+                if by <= faults.again:
+                    lines.append(f"{head} :- {sent}, again(S,C0,{since},{by}){quiet}{reach}.")
+            elif not columns:
+                lines.append(f"{head} :- {sent}{quiet}.")
+            elif rule.head.terms[0] == sender_of(rule) and isinstance(sender_of(rule), Variable | Constant):
+                lines.append(f"{head} :- {sent}{reach}.")
             else:
-                yield f"{head} :- {sent}{slow}{reach}."
+                slow = f", not {'slow' if faults.late else 'drop'}(S,C0,{since})"
+                if quiet:
+                    lines.append(f"{head} :- {sent}, S != C0{slow}{quiet}{reach}.")
+                    lines.append(f"{head} :- {sent}, S = C0{reach}.")
+                else:
+                    lines.append(f"{head} :- {sent}{slow}{reach}.")
+            table.at([time for time in times if time - by > faults.start], lines)
 
     def _after(self) -> Iterator[str]:
         faults, end = self.faults, self.faults.eot
-        for name, arity in _ARITIES.items():
+        for name, arity in self._kinds().items():
             columns = [f"A{n}" for n in range(arity)]
             lasting = f"+A{arity - 1}-A{arity - 2}" if arity == 3 and name != "drop" else ""
             weight = faults.costs.get({"parted": "partition"}.get(name, name), 1) * UNIT
             yield f"#minimize {{ {weight}{lasting},{name},{','.join(columns)} : {call(name, columns)} }}."
             yield f"#project {name}/{arity}."
-        yield "breaks :- broken_row. #defined broken_row/0. #defined obliged_row/0. obliges :- obliged_row."
+            yield f"faulty :- {call(name, ['_'] * arity)}."
         if self.invariant is not None:
             columns = [f"C{place}" for place in range(self.columns[self.invariant])]
-            for time in range(faults.start, end + 1):
+            for time in self.times:
                 row = self.bad.atom(self.invariant, columns, time)
                 yield f"broken_row :- {row}."
                 yield f"#show {call('broken', [*columns, str(time)])} : {row}."
+            yield "breaks :- broken_row."
         else:
             columns = [f"C{place}" for place in range(self.columns[self.pre])]
-            pre, post = self.bad.atom(self.pre, columns, end), self.bad.atom(self.post, columns, end)
-            promised = self.good.atom(self.post, columns, end)
-            yield f"broken_row :- {promised}, {pre}, not {post}."
-            yield f"obliged_row :- {promised}, {pre}."
-            yield f"#show {call('broken', [*columns, str(end)])} : {promised}, {pre}, not {post}."
+            for name, relation in (("pre", self.pre), ("post", self.post)):
+                row = call(name, columns)
+                yield f"{row} :- {self.bad.atom(relation, columns, end)}. #show {name}/{len(columns)}."
         for number, rule in enumerate(self.rules):
             if rule.choices:
-                for time in range(faults.start, end + 1):
-                    if self.cone.matters(rule, time):
-                        yield from self._alike(number, rule, time)
+                for time in self.cone.matter(rule):
+                    yield from self._alike(number, rule, time)
+
+    def _broken(self) -> Iterator[str]:
+        """What breaks a promise."""
+        columns = [f"C{place}" for place in range(self.columns[self.pre])]
+        pre, post, promised = (call(name, columns) for name in ("pre", "post", "promised"))
+        for world in self.worlds[1:]:
+            yield f"{promised} :- {world.atom(self.post, columns, self.faults.eot)}."
+        yield f"breaks :- {promised}, {pre}, not {post}."
+        yield f"obliges :- {promised}, {pre}."
+        yield f"#show {call('broken', [*columns, str(self.faults.eot)])} : {promised}, {pre}, not {post}."
 
     def _alike(self, number: int, rule: Rule, time: int) -> Iterator[str]:
         """What is chosen is shown; and both runs choose alike among the same."""
         rules = Dependencies(rule.choices)
         one = [f"A{n}" for n in range(len(rules.variables))]
         value = f"({','.join(one)},)" if one else "()"
-        bad, good = self.bad, self.good
-        yield f"#show chosen({number},{time},{value}) : {bad.chosen(number, one, time)}."
-        yield f"#show candidate({number},{time},{value}) : {bad.candidate(number, one, time)}."
-        if self.invariant is not None or self.seed is not None:
+        yield f"#show chosen({number},{time},{value}) : {self.bad.chosen(number, one, time)}."
+        yield f"#show candidate({number},{time},{value}) : {self.bad.candidate(number, one, time)}."
+        if len(self.worlds) == 1:
             return
+        (bad, good) = self.worlds
         near = f"near{number}"
         other = [f"B{n}" for n in range(len(one))]
         for world, apart in ((bad, good), (good, bad)):
@@ -382,9 +425,6 @@ class Symbolic:
         yield f":- {both}, {alike}, {its}, not {mine}."
 
 
-PART: Final = 8_000
-"""Of so many characters at least are the parts in which timesteps are grounded: each part costs something."""
-_ANY: Final = ("models=1", "opt_mode=ignore")
 _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "drop": Drop,
     "late": Late,
@@ -395,6 +435,7 @@ _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "pause": Outage,
     "parted": Partition,
 }
+_OF_NODES: Final = ("crash", "stop", "restart", "pause")
 _ARITIES: Final = {
     "drop": 3, "late": 4, "again": 4, "crash": 2, "stop": 2, "restart": 3, "pause": 3, "parted": 3
 }  # fmt: skip

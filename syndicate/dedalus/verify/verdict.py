@@ -319,9 +319,9 @@ class _Question:
         try:
             asked.begin()
             sets = asked.smallest()
+            obliges = bool(sets) or self.invariant is not None or asked.obliges()
             promised = asked.promised() if self.invariant is None else []
             ff_post = self.ff_post() if promised is None else promised
-            obliges = bool(sets) or self.invariant is not None or asked.obliges()
             return _Decision("clingo", sets, ff_post, asked.open, 0, obliges)
         except OutOfTime as over:
             least = "nothing is excluded"
@@ -333,7 +333,7 @@ class _Question:
 
     def search(self, deadline: float | None, engine: str) -> _Decision:
         """Search by lineage."""
-        faults = self.faults
+        faults = self.faults.numbered()
         times = range(faults.start, faults.eot + 1) if self.invariant is not None else [faults.eot]
         names = specified(self.pre, self.post, self.invariant)
         goals_at = [(name, time) for name in names for time in times]

@@ -16,7 +16,7 @@ from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Choice, Row
 from syndicate.dedalus.run import Model, run
 from syndicate.dedalus.schedule import Clock, Schedule
-from syndicate.dedalus.verify.faults import Again, Drop, Fault, Faults, Late
+from syndicate.dedalus.verify.faults import Again, Drop, Fault, Late, NumberedFaults
 from syndicate.dedalus.verify.verdict import observing
 from syndicate.errors import StepFailed
 
@@ -90,7 +90,7 @@ def _groups(rows: list[Row], near: Any) -> list[list[Row]]:
     return found
 
 
-def runs(program: Program, faults: Faults, nets: Sequence[Sequence[Fault]]) -> Iterator[list[Model]]:
+def runs(program: Program, faults: NumberedFaults, nets: Sequence[Sequence[Fault]]) -> Iterator[list[Model]]:
     """Runs under several sets of faults, that choose alike among the same: for each way to choose."""
     observers = observing(program.core(), ["pre", "post", "bad"])
     waiting: list[Answers] = [{}]
@@ -111,7 +111,7 @@ def runs(program: Program, faults: Faults, nets: Sequence[Sequence[Fault]]) -> I
             waiting += [{**answers, asked.question: answer} for answer in asked.answers]
 
 
-def sets_of(faults: Faults, size: int) -> Iterator[tuple[Fault, ...]]:
+def sets_of(faults: NumberedFaults, size: int) -> Iterator[tuple[Fault, ...]]:
     """The sets of so many faults that there can be, of those that can be seen: what is sent last arrives too late."""
     seen = [fault for fault in faults.all if not isinstance(fault, Drop | Late | Again) or fault.sent < faults.eot]
     for chosen in combinations(seen, size):
@@ -125,7 +125,9 @@ MOST = 400
 """So many runs at most."""
 
 
-def brute(program: Program, faults: Faults, *, invariant: str | None) -> tuple[int | None, list[tuple[str, ...]], bool]:
+def brute(
+    program: Program, faults: NumberedFaults, *, invariant: str | None
+) -> tuple[int | None, list[tuple[str, ...]], bool]:
     """The smallest counterexamples, and whether anything was promised at all."""
     times = range(faults.start, faults.eot + 1)
     promising = invariant is not None

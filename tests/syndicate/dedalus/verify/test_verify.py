@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program
 from syndicate.dedalus.solving.solver import Engine
 from syndicate.dedalus.verify.counterexample import Progress
-from syndicate.dedalus.verify.faults import Faults
+from syndicate.dedalus.verify.faults import NumberedFaults
 from syndicate.errors import DedalusRejected, FactError, Undecided, Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute
 from tests.syndicate.dedalus.verify.senders import NODES, programs
@@ -104,7 +104,7 @@ def same(program: Program, bounds: dict[str, int], invariant: str | None) -> Non
     if program.check():
         return
     asked: dict[str, Any] = {"crashes": 0, **bounds, "nodes": NODES}
-    faults = Faults(start=1, **asked)
+    faults = NumberedFaults(start=1, **asked)
     asked["invariant"] = invariant
     found = program.verify(**asked, engine="search")
     least, sets, promising = brute(program, faults, invariant=invariant)
