@@ -11,7 +11,7 @@ PEERS := pathway pydbsp duckdb polars clingo pydatalog celery nats
 COMPILED := syndicate-server syndicate-rs differential stateright loadgen
 # Many tests wait: for processes, for time to pass.  So there are more than cores.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : n < 8 ? n : 8)))
-CODE := $(wildcard syndicate relay tests examples benchmarks)
+CODE := $(wildcard syndicate relay pyspark_syndicate tests examples benchmarks)
 
 # The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip.
 unexport PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
