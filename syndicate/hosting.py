@@ -145,7 +145,7 @@ class Output:
                 turn.retract(handle)
 
 
-class Bag(Output):
+class WeightedRows(Output):
     """The same of rows with weights, of which one is there while its weight is above 0."""
 
     def __init__(self, name: str, make: Callable[[Value], Value]) -> None:

@@ -4,7 +4,7 @@ The source asserts :class:`Airborne` for each flight in the air.  A view, which 
 the numbers of each carrier and each airport as :class:`InTheAir`.  The watcher follows these numbers.  It sends
 :class:`Crowded` when too many flights of an airport are in the air; the alarm actor reacts to that with an
 :class:`Alarm`, which is asserted until it has sent :class:`Eased`.  When the stream is :class:`Over` and all is
-:class:`Final`, the watcher asserts a :class:`Tally` of each carrier and airport, the alarm actor its :class:`Alarms`,
+:class:`Final`, the watcher asserts a :class:`Peak` of each carrier and airport, the alarm actor its :class:`Alarms`,
 and the clerk, who has counted departures, once all are there has the result.
 
 No actor knows another one.  The source makes one turn of each minute, and the view one step of each turn; so the
@@ -111,7 +111,7 @@ class Final:
 
 
 @record
-class Tally:
+class Peak:
     """The most flights at a time that there were, and the day of that."""
 
     kind: str
@@ -175,7 +175,7 @@ def watcher(ds: Ref, counted: list[tuple[str, str]], limit: int) -> None:
     @on_asserted(ds, Final())
     def final() -> None:
         for (kind, name), (peak, peak_day) in peaks.items():
-            assert_(ds, Tally(kind, name, peak, peak_day))
+            assert_(ds, Peak(kind, name, peak, peak_day))
 
 
 def alarm(ds: Ref) -> None:
@@ -192,7 +192,7 @@ def alarm(ds: Ref) -> None:
     def cancel(airport: str) -> None:
         alarms.pop(airport).retract()
 
-    @on_asserted(ds, Tally("airport", capture(), capture(), capture()))
+    @on_asserted(ds, Peak("airport", capture(), capture(), capture()))
     def report(airport: str, *_: object) -> None:  # all messages of this airport came before its tally
         assert_(ds, Alarms(airport, number[airport]))
 
@@ -200,7 +200,7 @@ def alarm(ds: Ref) -> None:
 def clerk(ds: Ref, timetable: Timetable, done: Callable[[list[Count]], object]) -> None:
     """Count departures, and gather the tallies and the numbers of alarms; when none is missing, hand all over."""
     c = capture()
-    tallies, alarms = query_set(ds, Tally(c, c, c, c)), query_hash(ds, Alarms(c, c))
+    tallies, alarms = query_set(ds, Peak(c, c, c, c)), query_hash(ds, Alarms(c, c))
     counted, airports = len(timetable.carriers) + len(timetable.airports) + 1, len(timetable.airports)
     flights: Counter[tuple[str, str]] = Counter()
 

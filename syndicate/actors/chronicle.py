@@ -54,7 +54,7 @@ from syndicate.values.value import Assertion, HomeActor, Ref, Value
 if TYPE_CHECKING:
     from syndicate.actors.facet import Facet
 
-__all__ = ["Act", "Chronicle", "Hop", "Step", "current"]
+__all__ = ["Act", "Chronicle", "EventStep", "Hop", "current"]
 
 KINDS: Final = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync", ENTER: "enter"}
 
@@ -76,7 +76,7 @@ class Act:
 
 
 @define(eq=False)
-class Step:
+class EventStep:
     """One event, handled.  ``hops`` are causes in other processes; ``code`` is the handler's, if it is a program's."""
 
     number: int
@@ -96,7 +96,7 @@ class Step:
 
 
 @define(eq=False)
-class Batch:
+class BatchCauses:
     """The causes of each event of a batch, and how many turns may still be followed for its root."""
 
     causes: Sequence[tuple[int, ...]]
@@ -122,24 +122,24 @@ class Chronicle:
         self.turns = 0
         self.left_out = 0
         """Turns that were too large to be followed."""
-        self.listeners: list[Callable[[Step], None]] = []
+        self.listeners: list[Callable[[EventStep], None]] = []
         """Called with each step, when its turn has committed."""
         self._system = system
         self._most = most
         self._reach: float = reach if every > 1 else float("inf")
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, EventStep] = {}
         self._number = 0
         self._skipped = 0  # how many from outside are yet to be skipped
         self._time = 0.0
-        self.batches: dict[int, Batch] = {}
+        self.batches: dict[int, BatchCauses] = {}
         """What waits in the run queue and is to be followed, by the identities of batches."""
         self._timers: dict[Timer, tuple[int, ...]] = {}
         self._origins: dict[Facet, int] = {}
-        self._here: list[Step] = []  # the steps of the turn that runs
-        self._now: Step | None = None
-        self._settled: Step | None = None
-        self._made: dict[int, tuple[Event, Step]] = {}  # by the identities of events, which are kept
-        self._batch = Batch((), [0])
+        self._here: list[EventStep] = []  # the steps of the turn that runs
+        self._now: EventStep | None = None
+        self._settled: EventStep | None = None
+        self._made: dict[int, tuple[Event, EventStep]] = {}  # by the identities of events, which are kept
+        self._batch = BatchCauses((), [0])
         self._outer: Callable[[Turn, list[Event]], None] | None = None
         system.chronicle = self
 
@@ -153,7 +153,7 @@ class Chronicle:
         if self._system.chronicle is self:
             self._system.chronicle = None
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[EventStep]:
         """Those that are kept, in order."""
         return list(self._steps.values())
 
@@ -176,7 +176,7 @@ class Chronicle:
             self._skipped = self.every
         causes = self.causes() if causes is None else causes
         left = self._batch.left if self._here else [self._reach]  # what a followed turn asks for is followed
-        self.batches[id(events)] = Batch([causes] * len(events), left)
+        self.batches[id(events)] = BatchCauses([causes] * len(events), left)
 
     def set_timer(self, timer: Timer) -> None:
         """A timer was set."""
@@ -211,7 +211,7 @@ class Chronicle:
             if self.every > 1:
                 actor.take(turn, events)
                 return
-            batch = Batch([()] * len(events), [self._reach])
+            batch = BatchCauses([()] * len(events), [self._reach])
         if batch.left[0] <= 0:
             actor.take(turn, events)
             return
@@ -299,10 +299,10 @@ class Chronicle:
         code: CodeType | None,
         causes: tuple[int, ...],
         rests: tuple[int, ...],
-    ) -> Step:
+    ) -> EventStep:
         self._number += 1
         system = self._system
-        step = self._now = Step(
+        step = self._now = EventStep(
             self._number,
             self.turns,
             self._time,
@@ -364,12 +364,12 @@ class Chronicle:
                         shown = handle.form
                     step.acts.append(Act(word, actor, ref if type(ref) is Ref else None, shown, handle, code))
                 causes.append((step.number,))
-            self.batches[id(batch)] = Batch(causes, self._batch.left)
+            self.batches[id(batch)] = BatchCauses(causes, self._batch.left)
         made.clear()
         if self._outer is not None:
             self._outer(turn, events)
 
-    def _settling(self, turn: Turn) -> Step:
+    def _settling(self, turn: Turn) -> EventStep:
         """The step of what happened at the end of the turn: blocks, stops, a crash."""
         if self._settled is None:
             causes = tuple([step.number for step in self._here])

@@ -43,7 +43,7 @@ class Metered(Protocol):
     meter: Meter | None
 
 
-class Count:
+class ActorCount:
     """What one actor has done since the meter began; *seconds* are those of its turns."""
 
     __slots__ = ("events", "seconds", "turns")
@@ -58,7 +58,7 @@ class Meter:
     """The counts of the actors of a system, while somebody uses it."""
 
     def __init__(self) -> None:
-        self.counts: dict[HomeActor, Count] = {}
+        self.counts: dict[HomeActor, ActorCount] = {}
         self.users = 0
         self.weight = 0
         """For how many turns each of the round that is taken stands; 0 if they are not looked at."""
@@ -93,7 +93,7 @@ class Meter:
         seconds = perf_counter() - start
         count = self.counts.get(actor)
         if count is None:
-            count = self.counts[actor] = Count()
+            count = self.counts[actor] = ActorCount()
         weight = self.weight
         count.turns += weight
         count.events += weight * handled

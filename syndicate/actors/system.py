@@ -47,7 +47,7 @@ following: Final[ContextVar[Callable[[System], object] | None]] = ContextVar("fo
 """What is called with each new system, before its first turn: it gives it a chronicle, say."""
 
 
-class Follower(Protocol):
+class TurnFollower(Protocol):
     """What follows each turn, step by step: :class:`~syndicate.actors.chronicle.Chronicle`, where each is explained."""
 
     turns: int
@@ -109,7 +109,7 @@ class System:
         self.turn = Turn(self.queue, self)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
-        self.chronicle: Follower | None = None
+        self.chronicle: TurnFollower | None = None
         """What follows each turn, step by step, if somebody wants to know."""
         self.meter: Meter | None = None
         """What counts turns and their time, if somebody wants to know."""

@@ -400,7 +400,7 @@ def blocks_of(cls: type, mark: str) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------ bodies of programs' classes
 
 
-class Body(dict[str, object]):
+class ClassBody(dict[str, object]):
     """The names of a class while it is written."""
 
     def __setitem__(self, name: str, value: Value) -> None:
@@ -428,6 +428,6 @@ class ProgramClass(_Abstract):
     __subclasscheck__ = ABCMeta.__subclasscheck__
 
     @classmethod
-    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: object) -> Body:
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: object) -> ClassBody:
         """The body to be filled."""
-        return Body()
+        return ClassBody()

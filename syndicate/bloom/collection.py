@@ -82,7 +82,7 @@ from syndicate.bloom.declaration import (
 from syndicate.bloom.rules.expression import (
     ComputedRows,
     Expression,
-    Product,
+    JoinedSides,
     body_of,
     computed_rows,
     literal_of,
@@ -110,7 +110,7 @@ from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
 
 if TYPE_CHECKING:
-    from syndicate.bloom.rules.term import Cell
+    from syndicate.bloom.rules.term import LatticeTerm
 
 
 # ---------------------------------------------------------------------------------------------------------- collections
@@ -324,7 +324,7 @@ def _literal_rows(rows: object, site: str) -> object:
     """Rows given from outside, as literals or any iterable."""
     if isinstance(rows, Collection):
         return list(rows)
-    if isinstance(rows, (Expression, Product)):
+    if isinstance(rows, (Expression, JoinedSides)):
         literal = literal_of(rows, site)
         if literal is None:
             raise IllegalRule(f"{site}: outside of a block of rules only values(...) can be given with this operator")
@@ -643,12 +643,12 @@ def coll_expr(function: Callable[[], Iterable[Value]], keys: ColumnNames = None,
 # --------------------------------------------------------------------------------------------- lattices in declarations
 
 
-class Variable(Declaration):
+class LatticeDeclaration(Declaration):
     """The declaration of a lattice."""
 
     if TYPE_CHECKING:  # an instance has the variable in its place
 
-        def __get__(self, instance: object, owner: type) -> Cell: ...
+        def __get__(self, instance: object, owner: type) -> LatticeTerm: ...
 
 
 class Declaring:
@@ -658,14 +658,14 @@ class Declaring:
         """Of a lattice."""
         self.lattice = lattice
 
-    def __call__(self, *values: object) -> Variable:
+    def __call__(self, *values: object) -> LatticeDeclaration:
         """A variable, to be an attribute of a program's class; raises :class:`BloomDeclaration` for *values*."""
         if values:
             raise BloomDeclaration(
                 f"{here()}: {self}() takes no value, since a lattice begins at its bottom: merge one in a method "
                 "marked @bootstrap, or from outside: p.x <= value"
             )
-        return Variable(Kind.LATTICE, ("value",), 0, lattices={"value": self.lattice}, site=here())
+        return LatticeDeclaration(Kind.LATTICE, ("value",), 0, lattices={"value": self.lattice}, site=here())
 
     def __repr__(self) -> str:
         return self.lattice.wrapper_name
@@ -676,7 +676,7 @@ lbag, lmap, lpair, ldom = Declaring(Bag), Declaring(Map), Declaring(Pair), Decla
 lclock, llww = Declaring(Clock), Declaring(LastWriter)
 
 
-def lattice(lattice_class: object) -> Variable:
+def lattice(lattice_class: object) -> LatticeDeclaration:
     """A variable of a lattice, which is given by its class or by its keyword.
 
     Raises :class:`BloomDeclaration` for what is not a lattice.

@@ -16,8 +16,8 @@ the rules: another program of the class that is given the same rows makes the sa
 >>> run.to_json()["b"]["known"], run.unknown
 ([['hello']], ['c'])
 >>> print(*run.passages, sep="\n")  # doctest: +ELLIPSIS
-Passage(sender='a', left=0, channel='word', row=('b', 'hello'), receiver='b', arrived=..., unknown=False)
-Passage(sender='a', left=0, channel='word', row=('c', 'hello'), receiver='c', arrived=None, unknown=True)
+Transit(sender='a', left=0, channel='word', row=('b', 'hello'), receiver='b', arrived=..., unknown=False)
+Transit(sender='a', left=0, channel='word', row=('c', 'hello'), receiver='c', arrived=None, unknown=True)
 
 Contract: of a program that has a log, each tick that the log has is as it was, with the reasons of its rows (``why``);
 of another nothing is known.  A tick that sends what the log does not have is an error: the program is another one, or a
@@ -36,8 +36,8 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from syndicate.bloom.collection import notice
-from syndicate.bloom.insight.orders import Message
-from syndicate.bloom.insight.spacetime import Passage
+from syndicate.bloom.insight.orders import Delivery
+from syndicate.bloom.insight.spacetime import Transit
 from syndicate.bloom.rules.symbols import declaration_of
 from syndicate.bloom.state.inbox import MERGED, Json, Noted, as_json, give_again, is_followed, sent_of, value_of
 from syndicate.bloom.state.state import CellState
@@ -108,9 +108,9 @@ class EventLog:
         return {"program": self.program, "address": as_json(self.address), "entries": entries}
 
 
-def messages_of(log: EventLog) -> list[Message]:
+def messages_of(log: EventLog) -> list[Delivery]:
     """The different messages, and rows from outside, that came in a run: each may come in any order."""
-    messages: dict[Message, None] = {}
+    messages: dict[Delivery, None] = {}
     for entry in log.entries:
         for name, given in entry.given.items():
             if name != "now":
@@ -119,7 +119,7 @@ def messages_of(log: EventLog) -> list[Message]:
                     *given.get("upserted", ()),
                     *([one] for one in given.get(MERGED, ())),
                 ]
-                messages.update((Message(name, value_of(row)), None) for row in rows)
+                messages.update((Delivery(name, value_of(row)), None) for row in rows)
     return list(messages)
 
 
@@ -180,7 +180,7 @@ class Together:
     """Several programs as they ran, by their addresses, and the rows that passed between them."""
 
     programs: Mapping[Value, Instantiated]
-    passages: Sequence[Passage]
+    passages: Sequence[Transit]
     unknown: Sequence[Value]
     """Addresses to which rows were sent, and of which there is no log."""
     record: bool = True
@@ -245,10 +245,10 @@ def together(
         senders = waiting.get((key_of(address), name, key_of(row)))
         if senders:
             sender, left = senders.popleft()
-            passages.append(Passage(sender, left, name, row, address, tick))
+            passages.append(Transit(sender, left, name, row, address, tick))
     for (receiver, name, row), left_over in waiting.items():
         for sender, left in left_over:
-            passages.append(Passage(sender, left, name, natural(row), natural(receiver), None, receiver in unknown))
+            passages.append(Transit(sender, left, name, natural(row), natural(receiver), None, receiver in unknown))
     passages.sort(key=lambda one: (one.left, str(one.sender), one.channel, repr(one.row)))
     return Together({log.address: programs[key_of(log.address)] for log in every}, passages, list(unknown.values()))
 

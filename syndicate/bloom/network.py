@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TypeAlias
 
-from syndicate.bloom.insight.spacetime import Passage
+from syndicate.bloom.insight.spacetime import Transit
 from syndicate.bloom.program import Bloom
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.plan.algebra import listed
@@ -58,7 +58,7 @@ class Network:
         """Connect programs; raises :class:`BloomDeclaration` where two have one address."""
         self.random = random.Random(seed)
         self.loss, self.repeat, self.delay, self.record = loss, repeat, delay, record
-        self.passages: list[Passage] = []
+        self.passages: list[Transit] = []
         self.programs: dict[Value, Bloom] = {}
         self.waiting: list[Packet] = []
         self.delayed: list[tuple[int, Packet]] = []
@@ -104,7 +104,7 @@ class Network:
         self, sender: Value, left: int, receiver: Value, channel: str, row: tuple[Value, ...], arrived: int | None
     ) -> None:
         if self.record:
-            self.passages.append(Passage(sender, left, channel, row, receiver, arrived))
+            self.passages.append(Transit(sender, left, channel, row, receiver, arrived))
 
     def step(self) -> None:
         """Deliver some of what is due, in any order, and tick the programs that have something to do."""

@@ -65,7 +65,7 @@ from syndicate.bloom.event_log import write_log
 from syndicate.bloom.insight.plot import plot
 from syndicate.bloom.rules.function import watching
 from syndicate.bloom.rules.symbols import Head, declaration_of, kind_of
-from syndicate.bloom.rules.term import Cell
+from syndicate.bloom.rules.term import LatticeTerm
 from syndicate.bloom.state.inbox import Filter
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.runtime import Instance, Runtime, Send
@@ -508,5 +508,5 @@ class Bloom(Running, metaclass=ProgramClass):
 def make_collection(name: str, declaration: Declaration, runtime: Runtime) -> Collection:
     """What is declared, of a program; a lattice is used as a collection of one row."""
     if declaration.kind is Kind.LATTICE:
-        return Cell(name, declaration, runtime)  # type: ignore[return-value]  # it has the methods of a collection
+        return LatticeTerm(name, declaration, runtime)  # type: ignore[return-value]  # it has the methods of a collection
     return Collection(name, declaration, runtime)

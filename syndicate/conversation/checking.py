@@ -15,9 +15,9 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.conversation.reading import Reading
+from syndicate.conversation.reading import ExpressionReader
 from syndicate.conversation.shape import ANYTHING, Shape, labels, meets, show
-from syndicate.conversation.source import Assigned, Class, Defined, Foreign, Function, Module, Project, Scope
+from syndicate.conversation.source import Assigned, Class, Defined, ForeignName, Function, Module, NameScope, Project
 
 Kind: TypeAlias = Literal["assertion", "message", "question"]
 
@@ -73,7 +73,7 @@ class Site:
 
     module: Module
     node: ast.expr
-    scope: Scope
+    scope: NameScope
     kind: Kind
     shape: Shape
     says: bool
@@ -91,7 +91,7 @@ class Site:
 
 
 @frozen(eq=False)
-class Part:
+class RolePart:
     """A role in the text: by *word* (``asserts``) the records that it names."""
 
     name: str
@@ -126,12 +126,12 @@ class _Check:
     def __init__(self, project: Project, outside: set[str]) -> None:
         self.project = project
         self.outside = outside
-        self.reading = Reading(project)
+        self.reading = ExpressionReader(project)
         self.sites: list[Site] = []
         self.findings: list[Finding] = []
-        self.roles: dict[int, Part] = {}
+        self.roles: dict[int, RolePart] = {}
         self.rules = any(
-            isinstance(meaning, Foreign) and set(_RULES) & set(meaning.name.split(".")) and _is_ours(meaning.name)
+            isinstance(meaning, ForeignName) and set(_RULES) & set(meaning.name.split(".")) and _is_ours(meaning.name)
             for module in project.modules.values()
             for meanings in module.top.names.values()
             for meaning in meanings
@@ -178,7 +178,7 @@ class _Check:
                     meanings = self.project.meanings(mention, scope)
                     self.reading.escaped.update(each.node for each in meanings if isinstance(each, Defined))
 
-    def _verb(self, call: ast.Call, scope: Scope) -> tuple[str, list[ast.expr]]:
+    def _verb(self, call: ast.Call, scope: NameScope) -> tuple[str, list[ast.expr]]:
         """The verb of ours that a call is, and its arguments; ``partial(send, ds, value)`` and
         ``system.call(send, ds, value)`` are sends.
         """
@@ -190,7 +190,7 @@ class _Check:
             name = call.func.attr
         return name, call.args
 
-    def _hear(self, module: Module, call: ast.Call, scope: Scope) -> None:
+    def _hear(self, module: Module, call: ast.Call, scope: NameScope) -> None:
         name, args = self._verb(call, scope)
         pattern = args[1] if len(args) > 1 else _keyword(call, "pattern")
         if name in {"host", "view"}:
@@ -211,7 +211,7 @@ class _Check:
             for handler, home in self._handlers(module, call, scope):
                 self._handle(module, pattern, handler, home, captures)
 
-    def _handlers(self, module: Module, call: ast.Call, scope: Scope) -> Iterator[tuple[Function, Scope]]:
+    def _handlers(self, module: Module, call: ast.Call, scope: NameScope) -> Iterator[tuple[Function, NameScope]]:
         """The functions that are given what is captured: decorated by the call, or given to what it returns."""
         for function, home in module.functions:
             if not isinstance(function, ast.Lambda) and call in function.decorator_list:
@@ -224,7 +224,9 @@ class _Check:
                     if isinstance(meaning, Defined):
                         yield meaning.node, meaning.scope
 
-    def _handle(self, module: Module, pattern: ast.expr, handler: Function, home: Scope, captures: list[Shape]) -> None:
+    def _handle(
+        self, module: Module, pattern: ast.expr, handler: Function, home: NameScope, captures: list[Shape]
+    ) -> None:
         args = handler.args
         places = [*args.posonlyargs, *args.args]
         needed = len(places) - len(args.defaults)
@@ -239,7 +241,7 @@ class _Check:
                            f"{arg.arg} is {show(declared)}, and what is captured is {show(shape)}")  # fmt: skip
         self.reading.handed[handler] = captures
 
-    def _hosted(self, module: Module, call: ast.Call, scope: Scope) -> None:
+    def _hosted(self, module: Module, call: ast.Call, scope: NameScope) -> None:
         """Rules in a dataspace: what they read, and what they conclude."""
         for word, says, kind in (("inputs", False, "assertion"), ("messages", False, "message"),
                                  ("outputs", True, "assertion")):  # fmt: skip
@@ -249,7 +251,7 @@ class _Check:
                 as_kind: Kind = "message" if kind == "message" else "assertion"
                 self.sites.append(Site(module, each, scope, as_kind, shape, says))
 
-    def _say(self, module: Module, call: ast.Call, scope: Scope) -> None:
+    def _say(self, module: Module, call: ast.Call, scope: NameScope) -> None:
         name, args = self._verb(call, scope)
         if name in ("from_frame", "spark_source"):
             made = _keyword(call, "to")
@@ -264,7 +266,7 @@ class _Check:
             for node, shape in self._written(written, scope):
                 self.sites.append(Site(module, node, scope, kind, shape, True))
 
-    def _is_handle(self, node: ast.Attribute, scope: Scope) -> bool:
+    def _is_handle(self, node: ast.Attribute, scope: NameScope) -> bool:
         """Whether it is a method of what ``assert_`` has returned, and not of a string."""
         return any(
             isinstance(each, Assigned)
@@ -273,7 +275,7 @@ class _Check:
             for each in self.project.meanings(node.value, scope)
         )
 
-    def _written(self, node: ast.expr, scope: Scope) -> list[tuple[ast.expr, Shape]]:
+    def _written(self, node: ast.expr, scope: NameScope) -> list[tuple[ast.expr, Shape]]:
         """What is asserted: a value, or what a function returns."""
         if isinstance(node, ast.Lambda):
             inner = scope.module.inside[node]
@@ -324,7 +326,9 @@ class _Check:
                     continue
                 for name, call in _calls_in(each):
                     if self.project.ours(call.func, each.scope) == "role":
-                        self.roles[id(call)] = Part(f"{each.node.name}.{name}", module, call, self._named(call, each))
+                        self.roles[id(call)] = RolePart(
+                            f"{each.node.name}.{name}", module, call, self._named(call, each)
+                        )
 
     def _named(self, call: ast.Call, owner: Class) -> dict[str, list[tuple[ast.expr, Shape]]]:
         out = {}
@@ -333,7 +337,7 @@ class _Check:
                 out[each.arg] = [(one, self.reading.pattern(one, owner.scope)[0]) for one in each.value.elts]
         return out
 
-    def _role_of(self, decorator: ast.expr, scope: Scope) -> Part | None:
+    def _role_of(self, decorator: ast.expr, scope: NameScope) -> RolePart | None:
         """The role that a decorator is: ``@Lamps.lamp``."""
         if isinstance(decorator, ast.Attribute):
             for meaning in self.project.meanings(decorator.value, scope):
@@ -378,7 +382,7 @@ class _Check:
         reached = set().union(*(self._reached(function) for function in functions))
         return [site for site in self.sites if reached & set(site.scope.functions())]
 
-    def _hold(self, function: ast.FunctionDef | ast.AsyncFunctionDef, parts: list[Part]) -> None:
+    def _hold(self, function: ast.FunctionDef | ast.AsyncFunctionDef, parts: list[RolePart]) -> None:
         for site in self._of([function]):
             allowed = [
                 shape
@@ -393,7 +397,7 @@ class _Check:
                            f"{function.name}() {word} {show(site.shape)}, which is not in its role "
                            f"{' or '.join(part.name for part in parts)}")  # fmt: skip
 
-    def _undone(self, part: Part, functions: list[Function]) -> None:
+    def _undone(self, part: RolePart, functions: list[Function]) -> None:
         sites = self._of(functions)
         names = ", ".join(f"{each.name}()" for each in functions if not isinstance(each, ast.Lambda))
         for word, named in part.named.items():

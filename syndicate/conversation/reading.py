@@ -8,8 +8,20 @@ from typing import Final
 
 from attrs import frozen
 
-from syndicate.conversation.shape import ANYTHING, Atom, Choice, Items, Key, Shape, any_of, both, meets, show, widened
-from syndicate.conversation.source import Assigned, Class, Defined, Foreign, Function, Parameter, Project, Scope
+from syndicate.conversation.shape import (
+    ANYTHING,
+    AtomShape,
+    EitherShape,
+    ItemsShape,
+    Key,
+    Shape,
+    any_of,
+    both,
+    meets,
+    show,
+    widened,
+)
+from syndicate.conversation.source import Assigned, Class, Defined, ForeignName, Function, NameScope, Parameter, Project
 
 _ATOMS: Final = {
     "int": "SignedInteger",
@@ -36,20 +48,20 @@ class Wrong:
     text: str
 
 
-class Reading:
+class ExpressionReader:
     """Reads expressions; *handed* is what handlers are given, by function, once their patterns were read."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.handed: dict[Function, list[Shape]] = {}
-        self.passed: dict[Function, list[tuple[list[ast.expr], Scope]]] = {}
+        self.passed: dict[Function, list[tuple[list[ast.expr], NameScope]]] = {}
         self.escaped: set[Function] = set()
         self.wrong: list[Wrong] = []
         self._depth = 0
 
     # ------------------------------------------------------------------------------------------------ values
 
-    def value(self, node: ast.expr, scope: Scope) -> Shape:
+    def value(self, node: ast.expr, scope: NameScope) -> Shape:
         """The shape of a value."""
         if self._depth > _DEEPEST:
             return ANYTHING
@@ -59,24 +71,26 @@ class Reading:
         finally:
             self._depth -= 1
 
-    def _value(self, node: ast.expr, scope: Scope) -> Shape:
+    def _value(self, node: ast.expr, scope: NameScope) -> Shape:
         if isinstance(node, ast.Constant):
             return _constant(node.value)
         if isinstance(node, ast.JoinedStr):
-            return Atom("String")
+            return AtomShape("String")
         if isinstance(node, (ast.List, ast.Tuple)):
             starred = any(isinstance(each, ast.Starred) for each in node.elts)
-            return Items("arr", "", () if starred else _numbered([self.value(e, scope) for e in node.elts]), starred)
+            return ItemsShape(
+                "arr", "", () if starred else _numbered([self.value(e, scope) for e in node.elts]), starred
+            )
         if isinstance(node, ast.Dict):
             return self._dictionary(node, [self.value(each, scope) for each in node.values])
         if isinstance(node, (ast.Set, ast.SetComp)):
-            return Atom("Set")
+            return AtomShape("Set")
         if isinstance(node, ast.ListComp):
-            return Items("arr", open=True)
+            return ItemsShape("arr", open=True)
         if isinstance(node, ast.DictComp):
-            return Items("dict", open=True)
+            return ItemsShape("dict", open=True)
         if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
-            return Atom("Boolean")
+            return AtomShape("Boolean")
         if isinstance(node, ast.UnaryOp):
             with suppress(ValueError, TypeError):
                 return _constant(ast.literal_eval(node))
@@ -98,11 +112,11 @@ class Reading:
         parts: list[tuple[Key, Shape]] = []
         for key, shape in zip(node.keys, shapes, strict=True):
             if not isinstance(key, ast.Constant):
-                return Items("dict", open=True)
+                return ItemsShape("dict", open=True)
             parts.append((repr(key.value), shape))
-        return Items("dict", "", tuple(parts))
+        return ItemsShape("dict", "", tuple(parts))
 
-    def _named(self, node: ast.Name | ast.Attribute, scope: Scope) -> Shape:
+    def _named(self, node: ast.Name | ast.Attribute, scope: NameScope) -> Shape:
         meanings = self.project.meanings(node, scope)
         if meanings:
             return any_of([self._meant(meaning) for meaning in meanings])
@@ -119,7 +133,7 @@ class Reading:
             return ANYTHING if meaning.value is None else self.value(meaning.value, meaning.scope)
         if isinstance(meaning, Parameter):
             return self._parameter(meaning)
-        return Atom("Symbol", "null") if _is_absent(meaning) else ANYTHING
+        return AtomShape("Symbol", "null") if _is_absent(meaning) else ANYTHING
 
     def _parameter(self, meaning: Parameter) -> Shape:
         handed = self.handed.get(meaning.of)
@@ -141,7 +155,7 @@ class Reading:
             shapes.append(self.value(args[meaning.place], scope))
         return any_of(shapes)
 
-    def _field(self, node: ast.expr, scope: Scope) -> Shape | None:
+    def _field(self, node: ast.expr, scope: NameScope) -> Shape | None:
         """What a field holds: ``count.value`` where ``count = field(0)``."""
         for meaning in self.project.meanings(node, scope):
             made = meaning.value if isinstance(meaning, Assigned) else None
@@ -151,13 +165,13 @@ class Reading:
                 return ANYTHING
         return None
 
-    def _attribute(self, node: ast.Attribute, scope: Scope) -> Shape:
+    def _attribute(self, node: ast.Attribute, scope: NameScope) -> Shape:
         """A field of a record, or a member of an ``Enum``."""
         owner = self.value(node.value, scope)
         for meaning in self.project.meanings(node.value, scope):
             if isinstance(meaning, Class):
-                return Items("rec", self.label(meaning), ((0, Atom("Symbol", node.attr)),))
-        if isinstance(owner, Items) and owner.kind == "rec":
+                return ItemsShape("rec", self.label(meaning), ((0, AtomShape("Symbol", node.attr)),))
+        if isinstance(owner, ItemsShape) and owner.kind == "rec":
             for each in self.records:
                 if self.label(each) == owner.label:
                     names = [name for name, _, _ in self.fields(each)]
@@ -165,7 +179,7 @@ class Reading:
                         return dict(owner.parts).get(names.index(node.attr), ANYTHING)
         return ANYTHING
 
-    def _called(self, node: ast.Call, scope: Scope) -> Shape:
+    def _called(self, node: ast.Call, scope: NameScope) -> Shape:
         if (written := self._record(node, scope)) is not None:
             owner, arguments = written
             parts = []
@@ -174,19 +188,19 @@ class Reading:
                 argument = arguments.get(name)
                 shape = declared if argument is None else self.value(argument, scope)
                 parts.append(declared if shape == ANYTHING else shape)
-            return Items("rec", self.label(owner), _numbered(parts))
+            return ItemsShape("rec", self.label(owner), _numbered(parts))
         ours = self.project.ours(node.func, scope)
         if ours == "Record" and len(node.args) == 2 and isinstance(node.args[1], (ast.List, ast.Tuple)):
             label, items = self.value(node.args[0], scope), self.value(node.args[1], scope)
-            if isinstance(label, Atom) and label.literal and isinstance(items, Items):
-                return Items("rec", label.literal.strip("'"), items.parts, items.open)
+            if isinstance(label, AtomShape) and label.literal and isinstance(items, ItemsShape):
+                return ItemsShape("rec", label.literal.strip("'"), items.parts, items.open)
         if ours == "Symbol" and node.args and isinstance(node.args[0], ast.Constant):
-            return Atom("Symbol", str(node.args[0].value))
+            return AtomShape("Symbol", str(node.args[0].value))
         if ours and ours[0].isupper():  # a record of this library
-            return Items("rec", f"{ours} of the library", open=True)
+            return ItemsShape("rec", f"{ours} of the library", open=True)
         if isinstance(node.func, ast.Name) and not scope.look(node.func.id):
             kind = {"len": "SignedInteger", "repr": "String", "sum": ""}.get(node.func.id, _ATOMS.get(node.func.id, ""))
-            return Atom(kind) if kind else ANYTHING
+            return AtomShape(kind) if kind else ANYTHING
         returned = [each for each in self.project.meanings(node.func, scope) if isinstance(each, Defined)]
         return any_of([self.returned(each) for each in returned]) if returned else ANYTHING
 
@@ -213,9 +227,9 @@ class Reading:
                 return str(first.value) if isinstance(first, ast.Constant) else owner.node.name
         return ""
 
-    def fields(self, owner: Class) -> list[tuple[str, ast.expr, Scope]]:
+    def fields(self, owner: Class) -> list[tuple[str, ast.expr, NameScope]]:
         """The fields of a record class, those that it inherits first: name, annotation, scope."""
-        out: dict[str, tuple[str, ast.expr, Scope]] = {}
+        out: dict[str, tuple[str, ast.expr, NameScope]] = {}
         for base in owner.node.bases:
             for meaning in self.project.meanings(base, owner.scope):
                 if isinstance(meaning, Class):
@@ -228,7 +242,7 @@ class Reading:
                 out[field.id] = (field.id, node.annotation, owner.scope)
         return list(out.values())
 
-    def _record(self, node: ast.Call, scope: Scope) -> tuple[Class, dict[str, ast.expr]] | None:
+    def _record(self, node: ast.Call, scope: NameScope) -> tuple[Class, dict[str, ast.expr]] | None:
         """The record class that is called, and its arguments by field."""
         for meaning in self.project.meanings(node.func, scope):
             if isinstance(meaning, Class) and self.label(meaning):
@@ -240,11 +254,11 @@ class Reading:
     def whole(self, owner: Class) -> Shape:
         """Whatever record of a class."""
         fields = [self.annotated(annotation, scope) for _, annotation, scope in self.fields(owner)]
-        return Items(
+        return ItemsShape(
             "rec", self.label(owner), _numbered(fields), not fields
         )  # an Enum has a name that it does not list
 
-    def annotated(self, node: ast.expr, scope: Scope) -> Shape:
+    def annotated(self, node: ast.expr, scope: NameScope) -> Shape:
         """The shape of what an annotation allows."""
         if self._depth > _DEEPEST:
             return ANYTHING
@@ -254,7 +268,7 @@ class Reading:
         finally:
             self._depth -= 1
 
-    def _annotated(self, node: ast.expr, scope: Scope) -> Shape:
+    def _annotated(self, node: ast.expr, scope: NameScope) -> Shape:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             with suppress(SyntaxError):
                 return self.annotated(ast.parse(node.value, mode="eval").body, scope)
@@ -273,17 +287,17 @@ class Reading:
                 return self.whole(meaning)
         name = ast.unparse(node).rpartition(".")[2]
         if name == "float":  # an int is one to who checks types, and none to who matches values
-            return Choice((Atom("Double"), Atom("SignedInteger")))
+            return EitherShape((AtomShape("Double"), AtomShape("SignedInteger")))
         return _class(name)
 
     # ------------------------------------------------------------------------------------------------ patterns
 
-    def pattern(self, node: ast.expr, scope: Scope) -> tuple[Shape, list[Shape]]:
+    def pattern(self, node: ast.expr, scope: NameScope) -> tuple[Shape, list[Shape]]:
         """What a pattern matches, and what it captures, in pre-order; notes what cannot match."""
         captures: list[Shape] = []
         return self._pattern(node, scope, ANYTHING, captures), captures
 
-    def _pattern(self, node: ast.expr, scope: Scope, expected: Shape, captures: list[Shape]) -> Shape:
+    def _pattern(self, node: ast.expr, scope: NameScope, expected: Shape, captures: list[Shape]) -> Shape:
         if isinstance(node, ast.Name):
             meanings = self.project.meanings(node, scope)
             if len(meanings) == 1 and isinstance(meanings[0], Assigned) and meanings[0].value is not None:
@@ -293,10 +307,12 @@ class Reading:
                 captures.append(shape)
                 return shape
         if isinstance(node, (ast.List, ast.Tuple)):
-            return Items("arr", "", _numbered([self._pattern(e, scope, ANYTHING, captures) for e in node.elts]), True)
+            return ItemsShape(
+                "arr", "", _numbered([self._pattern(e, scope, ANYTHING, captures) for e in node.elts]), True
+            )
         if isinstance(node, ast.Dict):
             made = self._dictionary(node, [self._pattern(each, scope, ANYTHING, captures) for each in node.values])
-            return Items("dict", "", made.parts, True) if isinstance(made, Items) else ANYTHING
+            return ItemsShape("dict", "", made.parts, True) if isinstance(made, ItemsShape) else ANYTHING
         ours = self.project.ours(node.func if isinstance(node, ast.Call) else node, scope)
         if ours == "ANY":
             return expected
@@ -311,7 +327,7 @@ class Reading:
         self._expect(node, shape, expected)
         return shape
 
-    def _capture(self, node: ast.Call, scope: Scope, expected: Shape, captures: list[Shape]) -> Shape:
+    def _capture(self, node: ast.Call, scope: NameScope, expected: Shape, captures: list[Shape]) -> Shape:
         at = len(captures)
         captures.append(expected)
         if not node.args:
@@ -328,14 +344,14 @@ class Reading:
         captures[at] = both(shape, expected) if meets(shape, expected) else shape
         return captures[at]
 
-    def _fields(self, written: tuple[Class, dict[str, ast.expr]], scope: Scope, captures: list[Shape]) -> Shape:
+    def _fields(self, written: tuple[Class, dict[str, ast.expr]], scope: NameScope, captures: list[Shape]) -> Shape:
         owner, arguments = written
         parts: list[Shape] = []
         for name, annotation, home in self.fields(owner):
             declared = self.annotated(annotation, home)
             argument = arguments.get(name)
             parts.append(declared if argument is None else self._pattern(argument, scope, declared, captures))
-        return Items("rec", self.label(owner), _numbered(parts), True)
+        return ItemsShape("rec", self.label(owner), _numbered(parts), True)
 
     def _expect(self, node: ast.expr, shape: Shape, expected: Shape) -> None:
         if not meets(shape, expected):
@@ -344,17 +360,17 @@ class Reading:
 
 def _constant(value: object) -> Shape:
     kind = _ATOMS.get(type(value).__name__)
-    return Atom(kind, repr(value)) if kind else ANYTHING
+    return AtomShape(kind, repr(value)) if kind else ANYTHING
 
 
 def _class(name: str) -> Shape:
     if name in _ATOMS:
-        return Atom(_ATOMS[name])
+        return AtomShape(_ATOMS[name])
     if name in _CONVERTED:
-        return Items("rec", _CONVERTED[name], open=True)
+        return ItemsShape("rec", _CONVERTED[name], open=True)
     if name in ("list", "List", "tuple", "Tuple", "Sequence"):
-        return Items("arr", open=True)
-    return Items("dict", open=True) if name in ("dict", "Dict", "Mapping", "Dictionary") else ANYTHING
+        return ItemsShape("arr", open=True)
+    return ItemsShape("dict", open=True) if name in ("dict", "Dict", "Mapping", "Dictionary") else ANYTHING
 
 
 def _numbered(shapes: list[Shape]) -> tuple[tuple[Key, Shape], ...]:
@@ -362,14 +378,14 @@ def _numbered(shapes: list[Shape]) -> tuple[tuple[Key, Shape], ...]:
 
 
 def _arithmetic(op: ast.operator, left: Shape, right: Shape) -> Shape:
-    kinds = {shape.kind for shape in (left, right) if isinstance(shape, Atom)}
+    kinds = {shape.kind for shape in (left, right) if isinstance(shape, AtomShape)}
     if "String" in kinds and isinstance(op, (ast.Add, ast.Mod)):
-        return Atom("String")
-    if not (isinstance(left, Atom) and isinstance(right, Atom)) or not kinds <= {"SignedInteger", "Double"}:
+        return AtomShape("String")
+    if not (isinstance(left, AtomShape) and isinstance(right, AtomShape)) or not kinds <= {"SignedInteger", "Double"}:
         return ANYTHING
     if isinstance(op, ast.Div) or "Double" in kinds:
-        return Atom("Double")
-    return ANYTHING if isinstance(op, ast.Pow) else Atom("SignedInteger")
+        return AtomShape("Double")
+    return ANYTHING if isinstance(op, ast.Pow) else AtomShape("SignedInteger")
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -382,4 +398,4 @@ def _is_simple(node: ast.expr) -> bool:
 
 
 def _is_absent(meaning: object) -> bool:
-    return isinstance(meaning, Foreign) and meaning.name.endswith(".ABSENT")
+    return isinstance(meaning, ForeignName) and meaning.name.endswith(".ABSENT")

@@ -3,8 +3,8 @@
 A pattern is a shape as well: what it matches.  :func:`meets` asks whether some value is of two shapes; where the text
 says nothing, a shape is :data:`ANYTHING`, which meets all, so that a doubt is never told as an error.
 
->>> said = Items("rec", "At", ((0, Atom("String")),))
->>> asked = Items("rec", "At", ((0, Atom("SignedInteger")),), open=True)
+>>> said = ItemsShape("rec", "At", ((0, AtomShape("String")),))
+>>> asked = ItemsShape("rec", "At", ((0, AtomShape("SignedInteger")),), open=True)
 >>> meets(said, asked), show(said), show(asked)
 (False, '<At str>', '<At int>')
 """
@@ -24,7 +24,7 @@ class Anything:
 
 
 @frozen
-class Atom:
+class AtomShape:
     """An atom of one kind, as patterns name them (``SignedInteger``); *literal* is its ``repr`` if it is known."""
 
     kind: str
@@ -32,7 +32,7 @@ class Atom:
 
 
 @frozen
-class Items:
+class ItemsShape:
     """A record with its label, a sequence or a dictionary: shapes of its parts, all of them unless it is *open*."""
 
     kind: Literal["rec", "arr", "dict"]
@@ -42,13 +42,13 @@ class Items:
 
 
 @frozen
-class Choice:
+class EitherShape:
     """One of several; of none, it is nothing at all."""
 
     of: tuple[Shape, ...]
 
 
-Shape: TypeAlias = Anything | Atom | Items | Choice
+Shape: TypeAlias = Anything | AtomShape | ItemsShape | EitherShape
 
 ANYTHING: Final = Anything()
 NAMES: Final = {
@@ -66,21 +66,21 @@ NAMES: Final = {
 
 def meets(one: Shape, other: Shape) -> bool:
     """Whether some value is of both shapes; true where that is not known."""
-    if isinstance(one, Choice):
+    if isinstance(one, EitherShape):
         return any(meets(each, other) for each in one.of)
-    if isinstance(other, Choice):
+    if isinstance(other, EitherShape):
         return any(meets(one, each) for each in other.of)
     if isinstance(one, Anything) or isinstance(other, Anything):
         return True
-    if isinstance(one, Atom) and isinstance(other, Atom):
+    if isinstance(one, AtomShape) and isinstance(other, AtomShape):
         known = bool(one.literal and other.literal)
         return one.kind == other.kind and (not known or one.literal == other.literal)
-    if isinstance(one, Items) and isinstance(other, Items):
+    if isinstance(one, ItemsShape) and isinstance(other, ItemsShape):
         return (one.kind, one.label) == (other.kind, other.label) and _parts_meet(one, other)
     return False
 
 
-def _parts_meet(one: Items, other: Items) -> bool:
+def _parts_meet(one: ItemsShape, other: ItemsShape) -> bool:
     mine, others = dict(one.parts), dict(other.parts)
     for key in mine.keys() | others.keys():
         if key in mine and key in others:
@@ -97,12 +97,12 @@ def both(one: Shape, other: Shape) -> Shape:
         return other
     if isinstance(other, Anything):
         return one
-    if isinstance(one, Choice):
+    if isinstance(one, EitherShape):
         left = tuple([both(each, other) for each in one.of if meets(each, other)])
-        return left[0] if len(left) == 1 else Choice(left)
-    if isinstance(other, Choice):
+        return left[0] if len(left) == 1 else EitherShape(left)
+    if isinstance(other, EitherShape):
         return both(other, one)
-    return other if isinstance(one, Atom) and not one.literal else one
+    return other if isinstance(one, AtomShape) and not one.literal else one
 
 
 def any_of(shapes: list[Shape]) -> Shape:
@@ -110,30 +110,30 @@ def any_of(shapes: list[Shape]) -> Shape:
     distinct = list(dict.fromkeys(shapes))
     if any(isinstance(shape, Anything) for shape in distinct):
         return ANYTHING
-    return distinct[0] if len(distinct) == 1 else Choice(tuple(distinct))
+    return distinct[0] if len(distinct) == 1 else EitherShape(tuple(distinct))
 
 
 def widened(shape: Shape) -> Shape:
     """Without the value of a literal: what a field, or a name that is assigned anew, may hold later."""
-    return Atom(shape.kind) if isinstance(shape, Atom) else shape
+    return AtomShape(shape.kind) if isinstance(shape, AtomShape) else shape
 
 
 def labels(shape: Shape) -> set[str]:
     """The labels of the records that it may be; lists and dictionaries have ``[]`` and ``{}``, atoms their kind."""
-    if isinstance(shape, Choice):
+    if isinstance(shape, EitherShape):
         return {label for each in shape.of for label in labels(each)}
-    if isinstance(shape, Items):
+    if isinstance(shape, ItemsShape):
         return {shape.label if shape.kind == "rec" else "[]" if shape.kind == "arr" else "{}"}
-    return {shape.kind} if isinstance(shape, Atom) else set()
+    return {shape.kind} if isinstance(shape, AtomShape) else set()
 
 
 def show(shape: Shape) -> str:
     """For people: ``<At str 3>``."""
     if isinstance(shape, Anything):
         return "_"
-    if isinstance(shape, Atom):
+    if isinstance(shape, AtomShape):
         return shape.literal or NAMES[shape.kind]
-    if isinstance(shape, Choice):
+    if isinstance(shape, EitherShape):
         return "|".join(map(show, shape.of)) or "nothing"
     parts = [show(part) for _, part in shape.parts]
     if shape.kind == "rec":

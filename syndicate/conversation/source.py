@@ -21,7 +21,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @frozen(eq=False)
-class Foreign:
+class ForeignName:
     """A name of a module that is not read: ``syndicate.send``."""
 
     name: str
@@ -32,7 +32,7 @@ class Class:
     """A class of a module that is read, and the scope that it stands in."""
 
     node: ast.ClassDef
-    scope: Scope
+    scope: NameScope
 
 
 @frozen(eq=False)
@@ -40,7 +40,7 @@ class Defined:
     """A function that is read."""
 
     node: Function
-    scope: Scope
+    scope: NameScope
 
 
 @frozen(eq=False)
@@ -48,7 +48,7 @@ class Assigned:
     """A value that is assigned; without one, nothing is known of it.  *annotation* is what its owner says of it."""
 
     value: ast.expr | None
-    scope: Scope
+    scope: NameScope
     annotation: ast.expr | None = None
 
 
@@ -59,19 +59,19 @@ class Parameter:
     arg: ast.arg
     place: int | None
     of: Function
-    scope: Scope
+    scope: NameScope
 
 
-Meaning: TypeAlias = "Foreign | Class | Defined | Assigned | Parameter | Module"
+Meaning: TypeAlias = "ForeignName | Class | Defined | Assigned | Parameter | Module"
 
 
 @define(eq=False)
-class Scope:
+class NameScope:
     """Names that are bound in a module, a function, a class or a comprehension."""
 
     module: Module
     node: ast.AST
-    above: Scope | None
+    above: NameScope | None
     names: dict[str, list[Meaning]] = field(factory=dict)
 
     def bind(self, name: str, meaning: Meaning) -> None:
@@ -80,7 +80,7 @@ class Scope:
 
     def look(self, name: str) -> list[Meaning]:
         """What a name may stand for here."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if name in scope.names and (scope is self or not isinstance(scope.node, ast.ClassDef)):
                 return scope.names[name]
@@ -89,7 +89,7 @@ class Scope:
 
     def functions(self) -> Iterator[Function]:
         """The functions that this scope is in, from within."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 yield scope.node
@@ -103,16 +103,16 @@ class Module:
     path: Path
     name: str
     tree: ast.Module
-    top: Scope = field(init=False)
-    calls: list[tuple[ast.Call, Scope]] = field(factory=list)
-    functions: list[tuple[Function, Scope]] = field(factory=list)
+    top: NameScope = field(init=False)
+    calls: list[tuple[ast.Call, NameScope]] = field(factory=list)
+    functions: list[tuple[Function, NameScope]] = field(factory=list)
     classes: list[Class] = field(factory=list)
-    mentions: list[tuple[ast.Name, Scope]] = field(factory=list)
-    inside: dict[Function, Scope] = field(factory=dict)
+    mentions: list[tuple[ast.Name, NameScope]] = field(factory=list)
+    inside: dict[Function, NameScope] = field(factory=dict)
     stars: list[str] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        self.top = Scope(self, self.tree, None)
+        self.top = NameScope(self, self.tree, None)
         _Reader(self).body(self.tree.body, self.top)
 
 
@@ -122,11 +122,11 @@ class _Reader:
     def __init__(self, module: Module) -> None:
         self.module = module
 
-    def body(self, nodes: Iterable[ast.AST], scope: Scope) -> None:
+    def body(self, nodes: Iterable[ast.AST], scope: NameScope) -> None:
         for node in nodes:
             self.read(node, scope)
 
-    def read(self, node: ast.AST, scope: Scope) -> None:
+    def read(self, node: ast.AST, scope: NameScope) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             self.function(node, scope)
         elif isinstance(node, ast.ClassDef):
@@ -134,11 +134,11 @@ class _Reader:
             scope.bind(node.name, found)
             self.module.classes.append(found)
             self.body([*node.decorator_list, *node.bases], scope)
-            self.body(node.body, Scope(self.module, node, scope))
+            self.body(node.body, NameScope(self.module, node, scope))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self.imports(node, scope)
         elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-            inner = Scope(self.module, node, scope)
+            inner = NameScope(self.module, node, scope)
             for each in node.generators:
                 self.target(each.target, None, inner)
             self.body(ast.iter_child_nodes(node), inner)
@@ -150,7 +150,7 @@ class _Reader:
                 self.module.mentions.append((node, scope))
             self.body(ast.iter_child_nodes(node), scope)
 
-    def bindings(self, node: ast.AST, scope: Scope) -> None:
+    def bindings(self, node: ast.AST, scope: NameScope) -> None:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 self.target(target, node.value, scope)
@@ -172,7 +172,7 @@ class _Reader:
                 for meaning in scope.above.look(name) if scope.above else ():
                     scope.bind(name, meaning)
 
-    def target(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+    def target(self, target: ast.expr, value: ast.expr | None, scope: NameScope) -> None:
         if isinstance(target, ast.Name):
             scope.bind(target.id, Assigned(value, scope))
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -182,12 +182,12 @@ class _Reader:
         elif isinstance(target, ast.Starred):
             self.target(target.value, None, scope)
 
-    def function(self, node: Function, scope: Scope) -> None:
+    def function(self, node: Function, scope: NameScope) -> None:
         if not isinstance(node, ast.Lambda):
             scope.bind(node.name, Defined(node, scope))
             self.body(node.decorator_list, scope)
         self.module.functions.append((node, scope))
-        inner = self.module.inside[node] = Scope(self.module, node, scope)
+        inner = self.module.inside[node] = NameScope(self.module, node, scope)
         args = node.args
         self.body([*args.defaults, *[each for each in args.kw_defaults if each is not None]], scope)
         for at, arg in enumerate([*args.posonlyargs, *args.args]):
@@ -196,11 +196,11 @@ class _Reader:
             inner.bind(arg.arg, Parameter(arg, None, node, scope))
         self.body([node.body] if isinstance(node, ast.Lambda) else node.body, inner)
 
-    def imports(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
+    def imports(self, node: ast.Import | ast.ImportFrom, scope: NameScope) -> None:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
-                scope.bind(bound, Foreign(alias.name if alias.asname else bound))
+                scope.bind(bound, ForeignName(alias.name if alias.asname else bound))
             return
         package = self.module.name.split(".")
         if self.module.path.name != "__init__.py":
@@ -214,7 +214,7 @@ class _Reader:
             self.module.stars.append(base)
             return
         for alias in node.names:
-            scope.bind(alias.asname or alias.name, Foreign(f"{base}.{alias.name}" if base else alias.name))
+            scope.bind(alias.asname or alias.name, ForeignName(f"{base}.{alias.name}" if base else alias.name))
 
 
 class Project:
@@ -271,7 +271,7 @@ class Project:
                     self._follow(alias.name)
         for meanings in module.top.names.values():
             for meaning in meanings:
-                if isinstance(meaning, Foreign):
+                if isinstance(meaning, ForeignName):
                     self._follow(meaning.name)
                     self._follow(meaning.name.rpartition(".")[0])
         for star in module.stars:
@@ -287,7 +287,7 @@ class Project:
 
     # ------------------------------------------------------------------------------------------------ names
 
-    def meanings(self, written: ast.expr, scope: Scope) -> list[Meaning]:
+    def meanings(self, written: ast.expr, scope: NameScope) -> list[Meaning]:
         """What a name, or a name of a module (``shop.Order``), may stand for."""
         if isinstance(written, ast.Name):
             meanings = scope.look(written.id) or self._starred(written.id, scope.module)
@@ -295,8 +295,8 @@ class Project:
         if isinstance(written, ast.Attribute):
             out: list[Meaning] = []
             for base in self.meanings(written.value, scope):
-                if isinstance(base, Foreign):
-                    out += self._home(Foreign(f"{base.name}.{written.attr}"))
+                if isinstance(base, ForeignName):
+                    out += self._home(ForeignName(f"{base.name}.{written.attr}"))
                 elif isinstance(base, Module):
                     out += [each for one in base.top.look(written.attr) for each in self._home(one)]
             return out
@@ -306,14 +306,14 @@ class Project:
         """What ``from .. import *`` brings under a name."""
         for star in module.stars:
             if star == "syndicate" and name in face.__all__:
-                return [Foreign(f"syndicate.{name}")]
+                return [ForeignName(f"syndicate.{name}")]
             if star in self.modules and name in self.modules[star].top.names:
                 return self.modules[star].top.names[name]
         return []
 
     def _home(self, meaning: Meaning, depth: int = 0) -> list[Meaning]:
         """Where an imported name is defined, if that is read."""
-        if not isinstance(meaning, Foreign) or depth > 8:
+        if not isinstance(meaning, ForeignName) or depth > 8:
             return [meaning]
         if meaning.name in self.modules:
             return [self.modules[meaning.name]]
@@ -322,9 +322,9 @@ class Project:
             return [each for one in self.modules[module].top.names[name] for each in self._home(one, depth + 1)]
         return [meaning]
 
-    def ours(self, written: ast.expr, scope: Scope) -> str:
+    def ours(self, written: ast.expr, scope: NameScope) -> str:
         """The last part of the name if it is one of this library (``send``), or nothing."""
         for meaning in self.meanings(written, scope):
-            if isinstance(meaning, Foreign) and meaning.name.partition(".")[0] in ("syndicate", "relay"):
+            if isinstance(meaning, ForeignName) and meaning.name.partition(".")[0] in ("syndicate", "relay"):
                 return meaning.name.rpartition(".")[2]
         return ""

@@ -5,7 +5,7 @@ have led to it, its rule is matched again here, with indexes for the columns tha
 
 >>> from syndicate.dedalus.parse import parse
 >>> (rule,) = [one for one in parse("p(X) :- q(X, Y), r(Y), X < 9;")]
->>> tables = {"q": Table([(1, 2), (9, 2), (3, 4)]), "r": Table([(2,)])}
+>>> tables = {"q": RowIndex([(1, 2), (9, 2), (3, 4)]), "r": RowIndex([(2,)])}
 >>> [(known, rows) for known, rows in Body(rule).bindings(lambda atom: tables[atom.relation], {})]
 [({'X': 1, 'Y': 2}, [(1, 2), (2,)])]
 
@@ -49,7 +49,7 @@ Sent: TypeAlias = tuple[Row, Value]
 """A row, and who sends it if it is sent."""
 
 
-class Table:
+class RowIndex:
     """Rows in the order in which they came, found by the columns that are known."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
@@ -77,10 +77,10 @@ class Table:
         return list(index.get(key, ()))
 
 
-Tables: TypeAlias = Callable[[Atom], Table]
+Tables: TypeAlias = Callable[[Atom], RowIndex]
 """The rows that an atom of a body reads."""
 
-EMPTY: Table = Table()
+EMPTY: RowIndex = RowIndex()
 
 
 def value_of(term: Term | Aggregate, binding: Binding) -> Value:
@@ -100,7 +100,7 @@ def compared(goal: Comparison, binding: Binding) -> bool:
     return COMPARING[goal.op](value_of(goal.left, binding), value_of(goal.right, binding))
 
 
-def matching(atom: Atom, table: Table, binding: Binding) -> Sequence[Row]:
+def matching(atom: Atom, table: RowIndex, binding: Binding) -> Sequence[Row]:
     """The rows that an atom means once its variables are known; ``_`` is any value, and one not known too."""
     columns, key = [], []
     for column, term in enumerate(atom.terms):

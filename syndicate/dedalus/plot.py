@@ -33,7 +33,7 @@ from typing import Final, Protocol
 from attrs import frozen
 
 from syndicate.bloom.declaration import Kind
-from syndicate.bloom.insight.plot import FORMS, Edge, Node, Plot, draw
+from syndicate.bloom.insight.plot import FORMS, Plot, PlotEdge, PlotNode, draw
 from syndicate.dedalus.ast import Atom, Rule
 from syndicate.dedalus.explore.influence import Influence
 from syndicate.dedalus.lower import arities, levels
@@ -78,12 +78,12 @@ def graph_of(rules: Sequence[Rule], name: str, *, collapse: bool = False) -> Plo
         kinds = [Kind.TABLE if one in stays else Kind.CHANNEL if one in sent else Kind.SCRATCH for one in group]
         ordered = waiting & influence.on(group)
         height = max(level[one] for one in group)
-        nodes.append(Node(tuple(group), tuple(kinds), height, (), "unknown" if ordered else "confluent"))
+        nodes.append(PlotNode(tuple(group), tuple(kinds), height, (), "unknown" if ordered else "confluent"))
     edges = [*_edges(rules, at, stays), *_outer(rules, at)]
     return Plot(name, tuple(nodes), tuple(edges))
 
 
-def _edges(rules: Sequence[Rule], at: dict[str, int], stays: set[str]) -> Iterator[Edge]:
+def _edges(rules: Sequence[Rule], at: dict[str, int], stays: set[str]) -> Iterator[PlotEdge]:
     together: dict[tuple[int, int, str, bool, tuple[str, ...]], dict[_Origin, None]] = {}
     for number, rule in enumerate(rules, 1):
         for atom in rule.atoms:
@@ -97,7 +97,7 @@ def _edges(rules: Sequence[Rule], at: dict[str, int], stays: set[str]) -> Iterat
             key = (tail, head, "+" if rule.kind == "next" else "", rule.kind in _SENT, why)
             together.setdefault(key, {})[_Origin(number, str(rule.place))] = None
     for (tail, head, op, asynchronous, why), origins in together.items():
-        yield Edge(tail, head, op, tuple(origins), asynchronous, why)
+        yield PlotEdge(tail, head, op, tuple(origins), asynchronous, why)
 
 
 def _why(rule: Rule, atom: Atom) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def _why(rule: Rule, atom: Atom) -> tuple[str, ...]:
     return tuple(dict.fromkeys(["not"] * atom.negated + whole))
 
 
-def _outer(rules: Sequence[Rule], at: dict[str, int]) -> Iterator[Edge]:
+def _outer(rules: Sequence[Rule], at: dict[str, int]) -> Iterator[PlotEdge]:
     """What facts and events bring, and what no rule reads."""
     derived = {rule.head.relation for rule in rules if not rule.fact}
     facts = {rule.head.relation for rule in rules if rule.fact}
@@ -114,4 +114,4 @@ def _outer(rules: Sequence[Rule], at: dict[str, int]) -> Iterator[Edge]:
     ends = {(at[one], "S") for one in at if one in facts or one not in derived}
     ends |= {(at[one], "T") for one in at if one in derived and one not in read}
     for place, end in sorted(ends, key=lambda one: (one[1], one[0])):
-        yield Edge("S", place) if end == "S" else Edge(place, "T")
+        yield PlotEdge("S", place) if end == "S" else PlotEdge(place, "T")

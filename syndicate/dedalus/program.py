@@ -110,9 +110,9 @@ class Program:
         """State a fact: at a time, or always."""
         self.statements.append(Rule(evolve(_plain(atom), time=at)))
 
-    def rule(self, head: Atom | Head, *body: Atom | Comparison | Choice) -> None:
+    def rule(self, head: Atom | LaterHead, *body: Atom | Comparison | Choice) -> None:
         """State a rule."""
-        later = head if isinstance(head, Head) else Head(head, "deductive")
+        later = head if isinstance(head, LaterHead) else LaterHead(head, "deductive")
         goals = tuple(_plain(goal) if isinstance(goal, Atom) else goal for goal in body)
         self.statements.append(Rule(_plain(later.atom), later.kind, goals))
 
@@ -384,7 +384,7 @@ _PLAIN: Final = frozenset({str, int, float})
 
 
 @frozen
-class Head:
+class LaterHead:
     """An atom as the head of a rule that takes effect later."""
 
     atom: Atom
@@ -396,19 +396,19 @@ class Made(Atom):
     """An atom made in Python: ``.next``, ``.async_`` and ``.later`` make heads, ``.at(N)`` says its time."""
 
     @property
-    def next(self) -> Head:
+    def next(self) -> LaterHead:
         """The head of an inductive rule."""
-        return Head(_plain(self), "next")
+        return LaterHead(_plain(self), "next")
 
     @property
-    def async_(self) -> Head:
+    def async_(self) -> LaterHead:
         """The head of an asynchronous rule."""
-        return Head(_plain(self), "async")
+        return LaterHead(_plain(self), "async")
 
     @property
-    def later(self) -> Head:
+    def later(self) -> LaterHead:
         """The head of a causal asynchronous rule."""
-        return Head(_plain(self), "later")
+        return LaterHead(_plain(self), "later")
 
     def at(self, time: Variable | int) -> Atom:
         """The atom with its time."""
@@ -526,4 +526,4 @@ def _value(value: object) -> Term:
     return result
 
 
-__all__ = ["Head", "Made", "Program", "Rel", "Row", "aggregate", "choose", "compare", "compute", "names"]
+__all__ = ["LaterHead", "Made", "Program", "Rel", "Row", "aggregate", "choose", "compare", "compute", "names"]

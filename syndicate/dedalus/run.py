@@ -60,7 +60,7 @@ from syndicate.dedalus.net import Net, Outage, Send
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.timeline import Chosen, Intervals, Message, Moment, Timeline, check_causality, order
 from syndicate.dedalus.why.absence import WhyNot, suits, why_not
-from syndicate.dedalus.why.derivation import DEPTH, History, Why, shown, why
+from syndicate.dedalus.why.derivation import DEPTH, RuleInstances, Why, shown, why
 from syndicate.dedalus.why.spacetime import diagram
 from syndicate.errors import (
     DedalusArithmetic,
@@ -148,7 +148,7 @@ class Model(Timeline):
         """How a row came to be there: its derivation, *depth* levels of it; raises :class:`FactError` if it is not."""
         if not self._fitting(relation, row, time).holds(relation, tuple(row)):
             raise FactError(f"{shown(relation, row)} is not there at {time}: ask why_not")
-        return why(History(self), relation, row, time, depth)
+        return why(RuleInstances(self), relation, row, time, depth)
 
     def why_not(self, relation: str, row: Pattern, time: int, *, depth: int = DEPTH_NOT) -> WhyNot:
         """What kept a row from being there, *depth* levels of it; ``ast.WILD`` in it is any value.
@@ -159,7 +159,7 @@ class Model(Timeline):
         if there:
             first: Row = min(there, key=order)
             raise FactError(f"{shown(relation, first)} is there at {time}: ask why")
-        return why_not(History(self), relation, row, time, depth)
+        return why_not(RuleInstances(self), relation, row, time, depth)
 
     def _fitting(self, relation: str, row: Pattern, time: int) -> Moment:
         """What is true at a time; raises :class:`FactError` if *row* cannot be one of the relation's rows."""

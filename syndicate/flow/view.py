@@ -20,7 +20,7 @@ from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.structure import identity
 from syndicate.flow.zset import ZSet
-from syndicate.hosting import Asserted, Bag, Host, Port, Records, Sent, pattern_for, quarantine
+from syndicate.hosting import Asserted, Host, Port, Records, Sent, WeightedRows, pattern_for, quarantine
 from syndicate.values.absent import inward
 from syndicate.values.record import is_record_class
 from syndicate.values.value import Frozen, Ref, Value
@@ -214,7 +214,7 @@ class SentElements(Elements, Sent["View"]):
 # --------------------------------------------------------------------------------------------------- what goes out
 
 
-class Sink(Bag):
+class Sink(WeightedRows):
     """What is asserted of one sink."""
 
     def __init__(self, name: str, cls: type | None, *, tuples: bool) -> None:

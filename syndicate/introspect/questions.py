@@ -77,7 +77,7 @@ from typing import Final
 import trio
 
 from syndicate.actors.actor import Actor
-from syndicate.actors.chronicle import Step
+from syndicate.actors.chronicle import EventStep
 from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.meter import Meter
@@ -441,7 +441,7 @@ def _meanwhile(begin: Callable[[], Callable[[], None]], standing: Standing) -> N
     standing.begin()
 
 
-def _explained(steps: list[Step], process: str, pattern: Pattern, negative: bool) -> list[Row]:
+def _explained(steps: list[EventStep], process: str, pattern: Pattern, negative: bool) -> list[Row]:
     """The rows of an explanation; in a thread, for it takes some time."""
     writer = Writer(process)
     story = Why(Story([writer.happening(step) for step in steps]))

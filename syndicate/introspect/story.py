@@ -49,7 +49,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from syndicate.actors.chronicle import Act, Chronicle, Hop, Step, place_of
+from syndicate.actors.chronicle import Act, Chronicle, EventStep, Hop, place_of
 from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.system import System, following
 from syndicate.actors.turn import Entity, Handle
@@ -210,7 +210,7 @@ class Writer:
             return 0
         return self._ids.setdefault(id(thing), (thing, len(self._ids) + 1))[1]
 
-    def happening(self, step: Step) -> Happening:
+    def happening(self, step: EventStep) -> Happening:
         """A step as data."""
         entity = step.target and step.target.entity
         return Happening(
@@ -353,7 +353,7 @@ def written(path: File, *, process: str = "here", every: int = 1) -> Iterator[No
             chronicle = Chronicle(system, every=every, most=10_000, name=process)
             writer = Writer(process)
 
-            def write(step: Step) -> None:
+            def write(step: EventStep) -> None:
                 with suppress(ValueError):  # closed: the block has ended, and the system goes on
                     file.write(_line(writer.happening(step)))
                     file.flush()

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from syndicate.actors.chronicle import Chronicle, Step
+from syndicate.actors.chronicle import Chronicle, EventStep
 from syndicate.actors.system import System
 from syndicate.actors.timer import every
 from syndicate.actors.turn import Entity, current
@@ -157,7 +157,7 @@ class Followed:
             self._own = None
 
 
-class Happenings(Stream[Step]):
+class Happenings(Stream[EventStep]):
     """Steps of handlers as they happen: ``[number turn time actor kind text place [cause ..] [[verb actor text] ..]]``.
 
     Those of who asks are left out, and ours.
@@ -178,11 +178,11 @@ class Happenings(Stream[Step]):
         on_stop_or_crash(lambda: listeners.remove(self._listen))
         self.start()
 
-    def _listen(self, step: Step) -> None:
+    def _listen(self, step: EventStep) -> None:
         if step.actor not in self._left_out:
             self.note(step)
 
-    def row(self, event: Step) -> Row:
+    def row(self, event: EventStep) -> Row:
         """As a row."""
         one = Writer(self._name).happening(event)
         acts: list[Value] = [

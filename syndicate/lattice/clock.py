@@ -28,7 +28,7 @@ from syndicate.lattice.extremum import Bool, Max, is_comparable, precedes
 from syndicate.lattice.lattice import Kind, Lattice, made, morph, no_lattice, non_monotone
 from syndicate.lattice.map import Map
 from syndicate.lattice.sets import EMPTY, Set
-from syndicate.lattice.table import Counted, Table
+from syndicate.lattice.table import Counted, PersistentTable
 from syndicate.values.value import Value, freeze
 
 
@@ -61,7 +61,7 @@ class Clock(Counted):
                 raise self.illegal(count, f"integers of at least 0 (that of {short(node)} is not one)")
             if count:
                 rows[key_of(node)] = count
-        super().__init__(Table(rows))
+        super().__init__(PersistentTable(rows))
 
     @morph(tries=_nodes)
     def at(self, node: Element) -> Max:
@@ -74,7 +74,7 @@ class Clock(Counted):
         no_lattice(node, "a node of a clock")
         key = key_of(node)
         rows = self.content.rows()
-        return made(type(self), Table({**rows, key: rows.get(key, 0) + 1}))
+        return made(type(self), PersistentTable({**rows, key: rows.get(key, 0) + 1}))
 
     @morph
     def nodes(self) -> Set:
@@ -84,7 +84,7 @@ class Clock(Counted):
     @morph
     def as_map(self) -> Map:
         """The clock as the map of maxima that the Bloom^L paper uses."""
-        return made(Map, Table({node: made(Max, count) for node, count in self.content.rows().items()}))
+        return made(Map, PersistentTable({node: made(Max, count) for node, count in self.content.rows().items()}))
 
     @non_monotone(argument=Kind.MONOTONE, tries=_clocks)
     def lt_eq(self, other: Self) -> Bool:

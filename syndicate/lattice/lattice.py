@@ -107,7 +107,7 @@ class Method:
 
 
 @frozen
-class Mark:
+class MethodMark:
     """What a decorator noted on a function."""
 
     kind: Kind
@@ -115,14 +115,14 @@ class Mark:
     tries: Tries | None
 
 
-def mark_of(function: object) -> Mark | None:
+def mark_of(function: object) -> MethodMark | None:
     """The mark of a function, if it has one."""
     mark = getattr(function, "__lattice__", None)
-    return mark if isinstance(mark, Mark) else None
+    return mark if isinstance(mark, MethodMark) else None
 
 
 def _decorator(kind: Kind, function: F | None, argument: Kind | None, tries: Tries | None) -> F | Callable[[F], F]:
-    mark = Mark(kind, Kind.NON_MONOTONE if argument is None else argument, tries)
+    mark = MethodMark(kind, Kind.NON_MONOTONE if argument is None else argument, tries)
 
     def note(marked: F) -> F:
         marked.__lattice__ = mark  # type: ignore[attr-defined]  # any function takes attributes

@@ -429,7 +429,7 @@ Values: TypeAlias = "Iterable[Value] | SearchStrategy[Value] | None"
 """Values of a lattice, or a hypothesis strategy of them; None for its own samples."""
 
 
-class Options(TypedDict, total=False):
+class LawOptions(TypedDict, total=False):
     """What :func:`check` takes besides."""
 
     arguments: Mapping[str, Iterable[tuple[Value, ...]]] | None
@@ -438,7 +438,7 @@ class Options(TypedDict, total=False):
 
 
 @frozen
-class Broken:
+class BrokenLaw:
     """A counterexample: the values, by name, and what was computed of them, as text."""
 
     law: str
@@ -458,7 +458,7 @@ class Report:
 
     lattice: type[Lattice]
     checked: tuple[str, ...]
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenLaw, ...]
     unchecked: tuple[str, ...] = ()
     values: int = field(default=0, eq=False)
 
@@ -538,7 +538,7 @@ def check(
         receiver, argument, problem = method_laws(method, pool, (arguments or {}).get(method.name))
         groups += [group for group in (receiver, argument) if group]
         unchecked += problem
-    broken: dict[str, Broken] = {}
+    broken: dict[str, BrokenLaw] = {}
     for group in groups:
         counterexample = (
             _search(group, pool, examples, random) if strategy is None else _falsify(group, strategy, examples)
@@ -549,7 +549,7 @@ def check(
     return Report(lattice, tuple(checked), tuple(broken.values()), tuple(unchecked), len(pool))
 
 
-def assert_laws(lattice: type[Lattice], values: Values = None, **options: Unpack[Options]) -> None:
+def assert_laws(lattice: type[Lattice], values: Values = None, **options: Unpack[LawOptions]) -> None:
     """:func:`check`, for a test suite: raises :class:`LawBroken` with the report if a law is broken."""
     report = check(lattice, values, **options)
     if not report.ok:
@@ -649,10 +649,10 @@ def _falsify(
     return None
 
 
-def _explained(law: Law, values: Sequence[Value]) -> Broken:
+def _explained(law: Law, values: Sequence[Value]) -> BrokenLaw:
     names = [(name, short(value)) for name, value in zip("abc", values, strict=False)]
     try:
         shown = law.test(*values) or []
     except Exception as error:
         shown = [("raised", Text(f"{type(error).__name__}: {error}"))]
-    return Broken(law.name, law.statement, tuple(names), tuple([(name, short(value)) for name, value in shown]))
+    return BrokenLaw(law.name, law.statement, tuple(names), tuple([(name, short(value)) for name, value in shown]))

@@ -25,7 +25,7 @@ from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.lattice.extremum import Bool, Max
 from syndicate.lattice.lattice import Kind, Lattice, grew, join, made, monotone, morph, no_lattice, non_monotone
 from syndicate.lattice.sets import EMPTY, Set
-from syndicate.lattice.table import NO_ENTRY, Entries, Keyed, Rows, Table
+from syndicate.lattice.table import NO_ENTRY, Keyed, PersistentMap, PersistentTable, Rows
 from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)
@@ -72,7 +72,7 @@ class Map(Keyed):
                     value, f"lattice values (that of {short(key)} is not one: wrap it, as in Max({value!r}))"
                 )
             rows[key_of(key)] = value
-        super().__init__(Table(rows))
+        super().__init__(PersistentTable(rows))
 
     @classmethod
     def of(cls, element: Element) -> Self:
@@ -80,7 +80,7 @@ class Map(Keyed):
         if type(element) is tuple and len(element) == 2:
             key, value = element
             no_lattice(key, "a key of a map")
-            return cls(Entries(Table({key_of(key): value})))
+            return cls(PersistentMap(PersistentTable({key_of(key): value})))
         return cls(element)
 
     def merge(self, other: Self) -> Self:
@@ -113,7 +113,7 @@ class Map(Keyed):
                 fresh[key] = value
             elif old is not value and not value <= old:
                 fresh[key] = value.beyond(old)
-        return made(type(self), Table(fresh))
+        return made(type(self), PersistentTable(fresh))
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")
@@ -130,7 +130,7 @@ class Map(Keyed):
         """The keys that both have, with their values *merged*."""
         mine, theirs = self._meet(other)
         common = [(key, value, theirs[key]) for key, value in mine.items() if key in theirs]
-        return made(type(self), Table({key: _joined(key, a, b) for key, a, b in common}))
+        return made(type(self), PersistentTable({key: _joined(key, a, b) for key, a, b in common}))
 
     @morph
     def key_set(self) -> Set:
@@ -169,7 +169,7 @@ class Map(Keyed):
                 raise LatticeValue(
                     f"filter() needs a map to lbool, and the value of {key!r} is {short(value)}: apply a threshold"
                 )
-        return made(type(self), Table({key: value for key, value in rows.items() if value.content}))
+        return made(type(self), PersistentTable({key: value for key, value in rows.items() if value.content}))
 
     @morph(tries=_thresholds)
     def apply_morph(self, name: str, *arguments: Value) -> Self:
@@ -193,7 +193,7 @@ class Map(Keyed):
                 no_lattice(image, "a key of a map")
                 image = key_of(image)
                 rows[image] = _joined(image, rows[image], value) if image in rows else value
-        return made(type(self), Table(rows))
+        return made(type(self), PersistentTable(rows))
 
     @morph(tries=lambda values: [(lambda key, value: (key,),)])
     def to_collection(self, to: Callable[[Value, Value], Element] | None = None) -> list[Element]:
@@ -224,7 +224,7 @@ class Map(Keyed):
             result = results[key] = getattr(value, name)(*arguments)
             if not isinstance(result, Lattice):
                 raise LatticeValue(f"{caller}: {name} returned {short(result)} for {key!r}, which is no lattice value")
-        return made(type(self), Table(results))
+        return made(type(self), PersistentTable(results))
 
 
 def _joined(key: Key, a: Lattice, b: Lattice) -> Lattice:

@@ -30,7 +30,7 @@ from typing import Self, TypeVar
 from syndicate.errors import LatticeMismatch
 from syndicate.flow.element import Key, key_of, natural, naturals
 from syndicate.lattice.lattice import Lattice, grew, join, made, morph, non_monotone
-from syndicate.lattice.table import Keyed, Table
+from syndicate.lattice.table import Keyed, PersistentTable
 from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)
@@ -133,7 +133,7 @@ class DomPair(Keyed):
         for pair in pairs:
             if not _is_pair(pair):
                 raise self.illegal(pair, "a tuple (key, value) of lattice values, or a mapping of such")
-        super().__init__(Table(_undominated(pairs)))
+        super().__init__(PersistentTable(_undominated(pairs)))
 
     def merge(self, other: Self) -> Self:
         """The versions of both that no key of either exceeds."""
@@ -142,7 +142,7 @@ class DomPair(Keyed):
         rows = _undominated([*self._written(), *other._written()])
         if rows.keys() == mine.keys() and not any(grew(mine[key], value) for key, value in rows.items()):
             return self
-        return made(type(self), Table(rows))
+        return made(type(self), PersistentTable(rows))
 
     @morph(tries=_key_classes)
     def key(self, bottom: type[L]) -> L:
@@ -156,7 +156,7 @@ class DomPair(Keyed):
 
     @classmethod
     def _rebuilt(cls, *parts: Value) -> Self:
-        return made(cls, Table(_undominated(list(parts))))
+        return made(cls, PersistentTable(_undominated(list(parts))))
 
 
 def _undominated(pairs: list[tuple[Value, Value]]) -> dict[Key, Value]:

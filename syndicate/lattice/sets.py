@@ -46,7 +46,7 @@ from syndicate.errors import LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, keys_of, natural, naturals
 from syndicate.lattice.extremum import Bool, Max, is_number
 from syndicate.lattice.lattice import LATTICES, Kind, Lattice, holds_lattice, made, monotone, morph, no_lattice
-from syndicate.lattice.table import Counted, Elements, Entries, Rows, Table, Tabled
+from syndicate.lattice.table import Counted, PersistentMap, PersistentSet, PersistentTable, Rows, Tabled
 from syndicate.values.value import Value
 
 # ----------------------------------------------------------------------------------------------- ``lset`` and ``lpset``
@@ -54,7 +54,7 @@ from syndicate.values.value import Value
 
 S = TypeVar("S", bound="Set")
 
-EMPTY: Final = Table({})
+EMPTY: Final = PersistentTable({})
 
 
 def _sets(values: Sequence[Value]) -> list[tuple[Value]]:
@@ -102,7 +102,7 @@ class Set(Tabled):
             raise self.illegal(content, f"an iterable of elements; for one element write {type(self).__name__}([...])")
         column = list(content)
         self._check(column)
-        super().__init__(Table(_rows_of(column)))
+        super().__init__(PersistentTable(_rows_of(column)))
 
     @classmethod
     def _check(cls, elements: Sequence[Element]) -> None:
@@ -116,7 +116,7 @@ class Set(Tabled):
     @classmethod
     def of_keys(cls, keys: Iterable[Key]) -> Self:
         """The set of elements whose keys, as a circuit holds them, are these; they are trusted to be legal."""
-        return made(cls, Table(dict.fromkeys(keys)))
+        return made(cls, PersistentTable(dict.fromkeys(keys)))
 
     def merge(self, other: Self) -> Self:
         """The union, at the cost of the smaller set if the larger is the newest version of itself."""
@@ -136,11 +136,11 @@ class Set(Tabled):
     def beyond(self, base: Self) -> Self:
         """The elements that *known* has not."""
         fresh = base._missing(self)
-        return self if len(fresh) == len(self.content) else made(type(self), Table(fresh))
+        return self if len(fresh) == len(self.content) else made(type(self), PersistentTable(fresh))
 
-    def reveal(self) -> Elements:
+    def reveal(self) -> PersistentSet:
         """The elements, as an immutable set."""
-        return Elements(self.content)
+        return PersistentSet(self.content)
 
     def keys(self) -> Iterable[Key]:
         """The keys of the elements, as a circuit holds them."""
@@ -156,7 +156,7 @@ class Set(Tabled):
     def intersect(self, other: Self) -> Self:
         """The elements that both have, at the cost of the smaller."""
         mine, theirs = self._meet(other)
-        return made(type(self), Table({key: None for key in mine if key in theirs}))
+        return made(type(self), PersistentTable({key: None for key in mine if key in theirs}))
 
     @morph(argument=Kind.MORPHISM, tries=_sets)
     def product(self, other: Set) -> Set:
@@ -202,7 +202,7 @@ class Set(Tabled):
     def filter(self, test: Callable[[Value], object]) -> Self:
         """The elements that pass *test*."""
         rows = self.content.rows()
-        return made(type(self), Table({key: None for key in list(rows) if test(natural(key))}))
+        return made(type(self), PersistentTable({key: None for key in list(rows) if test(natural(key))}))
 
     @morph(tries=_members)
     def contains(self, element: Element) -> Bool:
@@ -226,7 +226,7 @@ class Set(Tabled):
             group = column(element)
             counts[group] = counts.get(group, 0) + 1
         # By its name, since lmap is made of lset.
-        return made(LATTICES["lmap"], Table({group: made(Max, count) for group, count in counts.items()}))
+        return made(LATTICES["lmap"], PersistentTable({group: made(Max, count) for group, count in counts.items()}))
 
     def _written(self) -> tuple[Value, ...]:
         return tuple(naturals(self.content.rows()))
@@ -268,7 +268,7 @@ class PosSet(Set):
 def _collected(cls: type[S], elements: Iterable[Element]) -> S:
     column = [element for element in elements if element is not None]
     cls._check(column)
-    return made(cls, Table(_rows_of(column)))
+    return made(cls, PersistentTable(_rows_of(column)))
 
 
 _TEXTS: Final = frozenset({str, bytes})
@@ -329,18 +329,20 @@ class Bag(Counted):
             if type(count) is not int or count < 1:
                 raise self.illegal(count, f"integers above 0 as multiplicities (that of {short(element)} is not one)")
             rows[key_of(element)] = count
-        super().__init__(Table(rows))
+        super().__init__(PersistentTable(rows))
 
     @classmethod
     def of(cls, element: Element) -> Self:
         """A mapping as it is; of anything else, the bag that holds it once."""
-        return cls(element if isinstance(element, Mapping) else Entries(Table({key_of(element): 1})))
+        return cls(element if isinstance(element, Mapping) else PersistentMap(PersistentTable({key_of(element): 1})))
 
     @morph(argument=Kind.MORPHISM, tries=_bags)
     def intersect(self, other: Self) -> Self:
         """The lesser multiplicity of each element that both have."""
         mine, theirs = self._meet(other)
-        return made(type(self), Table({key: min(count, theirs[key]) for key, count in mine.items() if key in theirs}))
+        return made(
+            type(self), PersistentTable({key: min(count, theirs[key]) for key, count in mine.items() if key in theirs})
+        )
 
     @morph(argument=Kind.MORPHISM, tries=_bags)
     def __add__(self, other: Self) -> Self:
@@ -348,7 +350,9 @@ class Bag(Counted):
         mine, theirs = self.content.rows(), other.content.rows()
         if len(mine) < len(theirs):
             mine, theirs = theirs, mine
-        return made(type(self), Table({**mine, **{key: count + mine.get(key, 0) for key, count in theirs.items()}}))
+        return made(
+            type(self), PersistentTable({**mine, **{key: count + mine.get(key, 0) for key, count in theirs.items()}})
+        )
 
     @morph(tries=_functions)
     def project(self, to: Callable[[Value], Element]) -> Self:
@@ -360,7 +364,7 @@ class Bag(Counted):
                 no_lattice(image, "an element of a bag")
                 image = key_of(image)
                 rows[image] = max(count, rows.get(image, 0))
-        return made(type(self), Table(rows))
+        return made(type(self), PersistentTable(rows))
 
     @morph(tries=_members)
     def mult(self, element: Element) -> Max:

@@ -11,7 +11,7 @@ of an insertion-ordered dictionary (free for old versions, but only where values
 
 Contract: a version never changes in what it holds.  Not for two threads at once: growing hands the dictionary over.
 
->>> one = Table({"a": 1}); two = one.grown({"b": 2}); dict(one.rows()), dict(two.rows()), len(one)
+>>> one = PersistentTable({"a": 1}); two = one.grown({"b": 2}); dict(one.rows()), dict(two.rows()), len(one)
 ({'a': 1}, {'a': 1, 'b': 2}, 1)
 
 Source: Baker 1991; Conway et al. 2012, "User-defined lattices" (versions should share structure);
@@ -59,7 +59,7 @@ SMALL_TABLE: Final = 32
 NO_ENTRY: Final = object()
 
 
-class Table:
+class PersistentTable:
     """A version of a dictionary."""
 
     __slots__ = ("_hash", "_indexes", "_later", "_rows", "_size", "_undo")
@@ -68,7 +68,7 @@ class Table:
         """A version that owns *rows*, which nobody else may change from now on."""
         self._rows: Rows | None = rows
         self._size = len(rows)
-        self._later: Table | None = None
+        self._later: PersistentTable | None = None
         self._undo: Rows = {}
         self._hash: int | None = None
         self._indexes: dict[object, tuple[Column, dict[Key, list[Key]]]] | None = None
@@ -77,15 +77,15 @@ class Table:
         """The dictionary: to be read, at once, and never to be changed or kept."""
         return self._recover() if self._rows is None else self._rows
 
-    def grown(self, changes: Rows) -> Table:
+    def grown(self, changes: Rows) -> PersistentTable:
         """The version in which each of *changes* is set, at the cost of *changes* if this is the newest version."""
         rows = self.rows()
         if self._size <= SMALL_TABLE or self._size <= len(changes):
-            grown = Table({**rows, **changes})
+            grown = PersistentTable({**rows, **changes})
         else:
             undo = {key: rows.get(key, NO_ENTRY) for key in changes}
             rows.update(changes)
-            grown = Table(rows)
+            grown = PersistentTable(rows)
             self._rows, self._later, self._undo = None, grown, undo
             grown._indexes, self._indexes = self._indexes, None
             if grown._indexes is not None:
@@ -132,7 +132,7 @@ class Table:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Table):
+        if not isinstance(other, PersistentTable):
             return NotImplemented
         if self._size != other._size:
             return False
@@ -146,7 +146,7 @@ class Table:
         return hash(self._hash)
 
     def __repr__(self) -> str:
-        return f"Table({self.rows()!r})"
+        return f"PersistentTable({self.rows()!r})"
 
 
 def _file(keys: Iterable[Key], column: Column, index: dict[Key, list[Key]]) -> None:
@@ -169,17 +169,17 @@ def _rows_of(pairs: Iterable[tuple[Value, Value]]) -> Rows | None:
         return None
 
 
-class Elements(AbstractSet[Value]):
+class PersistentSet(AbstractSet[Value]):
     """An immutable set of elements."""
 
     __slots__ = ("_table",)
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: PersistentTable) -> None:
         self._table = table
 
     @classmethod
-    def _from_iterable(cls, items: Iterable[Value]) -> Elements:
-        return cls(Table({key_of(item): None for item in items}))
+    def _from_iterable(cls, items: Iterable[Value]) -> PersistentSet:
+        return cls(PersistentTable({key_of(item): None for item in items}))
 
     def __contains__(self, item: object) -> bool:
         try:
@@ -205,12 +205,12 @@ class Elements(AbstractSet[Value]):
         return f"{{{', '.join(map(repr, self))}}}" if len(self) else "set()"
 
 
-class Entries(Mapping[Value, Value]):
+class PersistentMap(Mapping[Value, Value]):
     """An immutable mapping."""
 
     __slots__ = ("_table",)
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: PersistentTable) -> None:
         self._table = table
 
     def __getitem__(self, key: object) -> Value:
@@ -256,7 +256,7 @@ class Tabled(Lattice, family=True):
 
     __slots__ = ()
 
-    content: Table
+    content: PersistentTable
 
     def identity(self) -> Key:
         """The table, which compares by content."""
@@ -283,16 +283,16 @@ class Keyed(Tabled, family=True):
 
     __slots__ = ()
 
-    def reveal(self) -> Entries:
+    def reveal(self) -> PersistentMap:
         """The table as an immutable mapping; of lattice values, if it holds such."""
-        return Entries(self.content)
+        return PersistentMap(self.content)
 
     def _written(self) -> tuple[Value, ...]:
         return tuple([(natural(key), value) for key, value in self.content.rows().items()])
 
     @classmethod
     def _rebuilt(cls, *parts: Value) -> Self:
-        return cls(Entries(Table({key_of(key): value for key, value in parts})))
+        return cls(PersistentMap(PersistentTable({key_of(key): value for key, value in parts})))
 
 
 # -------------------------------------------------------------------- what a multiset and a vector clock have in common
@@ -318,7 +318,7 @@ class Counted(Keyed, family=True):
 
     def beyond(self, base: Self) -> Self:
         """The elements of which *known* has less."""
-        return made(type(self), Table(base._missing(self)))
+        return made(type(self), PersistentTable(base._missing(self)))
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")

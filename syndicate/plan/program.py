@@ -58,7 +58,7 @@ a recursive component     ``recursive_many``: a loop with one feedback and one d
                           there is a fold, which makes sets
 ========================  ====================================================================================
 
-**Columns.** What is lowered is a :class:`View`: a stream of wider rows, and where in them the attributes are.  So
+**Columns.** What is lowered is a :class:`RowView`: a stream of wider rows, and where in them the attributes are.  So
 columns that are left out or renamed cost nothing until a node makes new rows anyway.  A first pass says which
 attributes of each expression are needed at all.
 
@@ -119,7 +119,7 @@ _KEY, _RESULT = itemgetter(0), itemgetter(1)
 
 
 @frozen
-class View:
+class RowView:
     """A stream of rows, and where in them attributes are: at a position, or everywhere the same.
 
     *key* are positions that determine a row, whose weight is 1 then; None if weights may be greater.
@@ -131,7 +131,7 @@ class View:
     key: frozenset[int] | None
 
     @classmethod
-    def of(cls, stream: Stream, heading: Sequence[str], key: Iterable[str] | None) -> View:
+    def of(cls, stream: Stream, heading: Sequence[str], key: Iterable[str] | None) -> RowView:
         """Of rows over a heading, determined by the attributes *key*."""
         columns = {name: i for i, name in enumerate(heading)}
         return cls(stream, columns, len(heading), None if key is None else frozenset(columns[name] for name in key))
@@ -158,12 +158,12 @@ class View:
 
 
 @define(eq=False)
-class Scope:
+class NameScope:
     """The streams of the names in a circuit or a loop, and what has been lowered there."""
 
-    names: dict[str, View]
-    above: Scope | None = None
-    done: dict[Expression, View] = field(factory=dict)
+    names: dict[str, RowView]
+    above: NameScope | None = None
+    done: dict[Expression, RowView] = field(factory=dict)
 
 
 class Lowering:
@@ -176,7 +176,7 @@ class Lowering:
         self.limit = limit
         self.circuit = Circuit()
         self.rows = RowFunctions()
-        self.root = Scope({})
+        self.root = NameScope({})
         self.rule: Rule | None = None
         self.bodies = {rule: rewritten(rule.body) for rule in program.rules}
         self.needs = Needs([(body, program[rule.head].heading) for rule, body in self.bodies.items()], bag=bag)
@@ -192,7 +192,7 @@ class Lowering:
                 counted = declared.bag and not self.bag
                 stream = stream.distinct() if counted else stream
                 key = None if declared.bag and self.bag else heading if declared.key is None else declared.key
-                self.root.names[name] = View.of(stream, heading, key)
+                self.root.names[name] = RowView.of(stream, heading, key)
         wanted = self._wanted(strata)
         for stratum in strata:
             if stratum.recursive and wanted & set(stratum.relations):
@@ -236,7 +236,7 @@ class Lowering:
         view = self._folded(name, self._sum(views, heading))
         self.root.names[name] = self.as_set(view, heading, name)
 
-    def _folded(self, name: str, view: View) -> View:
+    def _folded(self, name: str, view: RowView) -> RowView:
         """The rows of a relation, those that agree on what is no lattice value as one; as they are if there is none."""
         declared = self.program.declared[name]
         return self._grouped(declared.merged(declared.relation), view) if declared.lattices else view
@@ -247,7 +247,8 @@ class Lowering:
         self._hoist([self.bodies[rule] for rule in stratum.rules], set(names), self.root)
 
         def bodies(loops: dict[str, Stream]) -> dict[str, Stream]:
-            inside = Scope({name: View.of(loops[name], headings[name], headings[name]) for name in names}, self.root)
+            seen = {name: RowView.of(loops[name], headings[name], headings[name]) for name in names}
+            inside = NameScope(seen, self.root)
             views_by_name = {}
             for name in names:
                 views = [self.root.names[name]] if name in self.root.names else []
@@ -256,8 +257,7 @@ class Lowering:
                         self.rule = rule
                         views.append(self.lower(self.bodies[rule], inside))
                 self.rule = None
-                view = self._folded(name, self._sum(views, headings[name]))
-                views_by_name[name] = self.as_rows(view, headings[name])
+                views_by_name[name] = self.as_rows(self._folded(name, self._sum(views, headings[name])), headings[name])
             return views_by_name
 
         folds = {name for name in names if self.program.declared[name].lattices}
@@ -265,12 +265,12 @@ class Lowering:
         for name in names:
             lattices = self.program.declared[name].lattices
             key = [one for one in headings[name] if one not in lattices]
-            self.root.names[name] = View.of(results[name], headings[name], key)
+            self.root.names[name] = RowView.of(results[name], headings[name], key)
 
-    def _hoist(self, bodies: Iterable[Expression], bound: set[str], scope: Scope) -> None:
+    def _hoist(self, bodies: Iterable[Expression], bound: set[str], scope: NameScope) -> None:
         """Lower the loops within *bodies* that do not depend on *bound*: a loop is made where it is lowered."""
         names: set[str] = set()
-        at: Scope | None = scope
+        at: NameScope | None = scope
         while at is not None:
             names |= at.names.keys()
             at = at.above
@@ -280,24 +280,24 @@ class Lowering:
 
     # --------------------------------------------------------------------------------------------------- views
 
-    def as_rows(self, view: View, heading: Sequence[str]) -> Stream:
+    def as_rows(self, view: RowView, heading: Sequence[str]) -> Stream:
         """The stream of rows over exactly *heading*."""
         if [view.columns[name] for name in heading] == list(range(view.width)):
             return view.stream
         return view.stream.map(self.rows.row(view.scalars(heading), view.places()))
 
-    def as_set(self, view: View, heading: Sequence[str], name: str = "") -> View:
+    def as_set(self, view: RowView, heading: Sequence[str], name: str = "") -> RowView:
         """The rows over *heading*, each with weight 1, unless bags are asked for."""
         if self.bag or view.is_set(heading):
             return view
         stream = self._named(self.as_rows(view, heading).distinct(), name)
-        return View.of(stream, heading, heading)
+        return RowView.of(stream, heading, heading)
 
-    def _sum(self, views: Sequence[View], heading: Sequence[str]) -> View:
+    def _sum(self, views: Sequence[RowView], heading: Sequence[str]) -> RowView:
         if len(views) == 1:
             return views[0]
         first, *others = [self.as_rows(view, heading) for view in views]
-        return View.of(first.plus(*others), heading, None)
+        return RowView.of(first.plus(*others), heading, None)
 
     def _named(self, stream: Stream, name: str = "") -> Stream:
         """The stream; its node is called after the relation, or after the rule that it is part of."""
@@ -307,7 +307,7 @@ class Lowering:
 
     # --------------------------------------------------------------------------------------------------- expressions
 
-    def lower(self, expression: Expression, scope: Scope) -> View:
+    def lower(self, expression: Expression, scope: NameScope) -> RowView:
         """The view of an expression: of all attributes that are needed of it, by anyone.  Its parts come first."""
         pending = [expression]
         while pending:
@@ -323,14 +323,14 @@ class Lowering:
             pending.pop()
         return self._home(expression, scope).done[expression]
 
-    def _home(self, expression: Expression, scope: Scope) -> Scope:
+    def _home(self, expression: Expression, scope: NameScope) -> NameScope:
         """Where an expression is lowered: outside of all loops that it does not depend on."""
         free = self.needs.free_of(expression)
         while scope.above is not None and free.isdisjoint(scope.names):
             scope = scope.above
         return scope
 
-    def _lower(self, this: Expression, scope: Scope) -> View:
+    def _lower(self, this: Expression, scope: NameScope) -> RowView:
         match this:
             case Relation():
                 while this.name not in scope.names:
@@ -370,18 +370,18 @@ class Lowering:
                 return self._fixpoint(this, scope)
         raise PlanError(f"{this!r} cannot be lowered: it is not an expression of the algebra")
 
-    def _literal(self, this: Literal) -> View:
+    def _literal(self, this: Literal) -> RowView:
         stream = self.circuit.constant(ZSet.of(*this.rows), name=f"facts of {self.rule.head}" if self.rule else "facts")
-        return View.of(stream, this.heading, this.heading)
+        return RowView.of(stream, this.heading, this.heading)
 
-    def _filtered(self, view: View, conditions: Iterable[Condition]) -> View:
+    def _filtered(self, view: RowView, conditions: Iterable[Condition]) -> RowView:
         fixed = view.fixed()
         asked = [substitute(condition, fixed) if fixed else condition for condition in conditions]
         if not asked:
             return view
         return evolve(view, stream=self._named(view.stream.filter(self.rows.test(asked, view.places()))))
 
-    def _projection(self, this: Projection, view: View) -> View:
+    def _projection(self, this: Projection, view: RowView) -> RowView:
         needed = set(self.needs.of(this))
         fixed = view.fixed()
         columns: dict[str, Scalar] = {
@@ -393,20 +393,20 @@ class Lowering:
         stream = self._named(view.stream.map(self.rows.row(list(columns.values()), view.places())))
         renamed = {view.columns[scalar.name]: name for name, scalar in columns.items() if isinstance(scalar, Attr)}
         key = [renamed[at] for at in view.key] if view.key is not None and view.key <= renamed.keys() else None
-        return View.of(stream, list(columns), key)
+        return RowView.of(stream, list(columns), key)
 
-    def _mapped(self, this: Map | FlatMap, view: View) -> View:
+    def _mapped(self, this: Map | FlatMap, view: RowView) -> RowView:
         rows = self.as_rows(view, this.source.heading)
         checked = _Checked(this.function, this.heading)
         made = rows.flat_map(checked.rows) if isinstance(this, FlatMap) else rows.map(checked.row)
-        return View.of(self._named(made), this.heading, None)
+        return RowView.of(self._named(made), this.heading, None)
 
     # --------------------------------------------------------------------------------------------------- joins
 
-    def _index(self, view: View, names: Sequence[str]) -> Stream:
+    def _index(self, view: RowView, names: Sequence[str]) -> Stream:
         return view.stream.index_with(self.rows.key(view.scalars(names), view.places(), view.width))
 
-    def _theta(self, this: ThetaJoin, left: View, right: View) -> View:
+    def _theta(self, this: ThetaJoin, left: RowView, right: RowView) -> RowView:
         pairs, rest = [], []
         for condition in this.conditions:
             match condition:
@@ -417,7 +417,7 @@ class Lowering:
         wanted = dict.fromkeys([*self.needs.of(this), *(name for one in rest for name in one.attributes())])
         return self._filtered(self._joined(left, right, pairs, list(wanted)), rest)
 
-    def _joined(self, left: View, right: View, on: Sequence[tuple[str, str]], wanted: Sequence[str]) -> View:
+    def _joined(self, left: RowView, right: RowView, on: Sequence[tuple[str, str]], wanted: Sequence[str]) -> RowView:
         """The join on pairs of attributes, with at least the columns *wanted*."""
         for this, other, pairs in ((left, right, on), (right, left, [(b, a) for a, b in on])):
             equal = {theirs: ours for ours, theirs in pairs}
@@ -430,7 +430,7 @@ class Lowering:
                 return evolve(view, columns={**const, **more, **view.columns})
         return self._pairs(left, right, on, wanted)
 
-    def _pairs(self, left: View, right: View, on: Sequence[tuple[str, str]], wanted: Sequence[str]) -> View:
+    def _pairs(self, left: RowView, right: RowView, on: Sequence[tuple[str, str]], wanted: Sequence[str]) -> RowView:
         columns: dict[str, int | Const] = {}
         out: dict[tuple[str, int], int] = {}
         equal = {b: a for a, b in on}
@@ -443,26 +443,26 @@ class Lowering:
         texts = [f"{side}[{at}]" for side, at in out]
         function = self.rows.rearranging("k, l, r", f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
         stream = self._index(left, [a for a, _ in on]).join(self._index(right, [b for _, b in on]), function)
-        return View(stream, columns, len(out), _joined_key(left, right, on, out))
+        return RowView(stream, columns, len(out), _joined_key(left, right, on, out))
 
-    def _keys(self, view: View, names: Sequence[str]) -> Stream:
+    def _keys(self, view: RowView, names: Sequence[str]) -> Stream:
         """The keys that a view has, each once, indexed by themselves."""
         index = view.stream.index_with(self.rows.key(view.scalars(names), view.places(), view.width), nothing)
         return index if view.is_set(names) else index.keys().distinct().index_with(itself, nothing)
 
-    def _semijoin(self, left: View, right: View, on: Sequence[tuple[str, str]]) -> View:
+    def _semijoin(self, left: RowView, right: RowView, on: Sequence[tuple[str, str]]) -> RowView:
         keys = self._keys(right, [b for _, b in on])
         row = self.rows.rearranging("k, l, r", "l")
         return evolve(left, stream=self._index(left, [a for a, _ in on]).join(keys, row))
 
-    def _antijoin(self, left: View, right: View, on: Sequence[tuple[str, str]]) -> View:
+    def _antijoin(self, left: RowView, right: RowView, on: Sequence[tuple[str, str]]) -> RowView:
         keys = self.rows.key(right.scalars([b for _, b in on]), right.places(), right.width)
         without = self._index(left, [a for a, _ in on]).antijoin(right.stream.index_with(keys, nothing))
         return evolve(left, stream=without)
 
     # --------------------------------------------------------------------------------------------------- groups, loops
 
-    def _grouped(self, this: GroupBy, view: View) -> View:
+    def _grouped(self, this: GroupBy, view: RowView) -> RowView:
         if self.needs.counts_rows(this):
             view = self.as_set(view, this.source.heading)
         fixed, places = view.fixed(), view.places()
@@ -475,7 +475,7 @@ class Lowering:
         names = [name for name, _ in this.aggregates]
         total, *others = results
         if not others and len(this.by) == 1:
-            return View.of(total, this.heading, this.by)
+            return RowView.of(total, this.heading, this.by)
         if others:
             total = total.map(self.rows.rearranging("e", "(e[0], (e[1],))"))
         for other in others:
@@ -483,20 +483,20 @@ class Lowering:
             total = total.index_with(_KEY, _RESULT).join(other.index_with(_KEY, _RESULT), both)
         by = "e[0]," if len(this.by) == 1 else "*e[0],"
         flat = self.rows.rearranging("e", f"({by} {'*e[1]' if others else 'e[1]'},)")
-        return View.of(total.map(flat), [*this.by, *names], this.by)
+        return RowView.of(total.map(flat), [*this.by, *names], this.by)
 
-    def _fixpoint(self, this: Fixpoint, scope: Scope) -> View:
+    def _fixpoint(self, this: Fixpoint, scope: NameScope) -> RowView:
         self._hoist([this.body], {this.name}, scope)
 
         def body(loop: Stream) -> Stream:
-            inside = Scope({this.name: View.of(loop, this.heading, this.heading)}, scope)
+            inside = NameScope({this.name: RowView.of(loop, this.heading, this.heading)}, scope)
             return self.as_rows(self.lower(this.body, inside), this.heading)
 
-        return View.of(self.circuit.recursive(body, name=this.name, limit=self.limit), this.heading, this.heading)
+        return RowView.of(self.circuit.recursive(body, name=this.name, limit=self.limit), this.heading, this.heading)
 
 
 def _joined_key(
-    left: View, right: View, on: Sequence[tuple[str, str]], out: Mapping[tuple[str, int], int]
+    left: RowView, right: RowView, on: Sequence[tuple[str, str]], out: Mapping[tuple[str, int], int]
 ) -> frozenset[int] | None:
     """The positions that determine a joined row, if what is put out does."""
     if left.key is None or right.key is None:

@@ -344,7 +344,7 @@ def reached(result: Element) -> bool:
 
 
 @frozen
-class Meaning:
+class FunctionSource:
     """What a generated function was made of, for engines that do not run Python: *kind* is ``row key`` or ``test``."""
 
     kind: str
@@ -352,7 +352,7 @@ class Meaning:
     places: Places
 
 
-def _meaning(function: Callable[..., Element], meaning: Meaning) -> Callable[..., Element]:
+def _meaning(function: Callable[..., Element], meaning: FunctionSource) -> Callable[..., Element]:
     function.meaning = meaning  # type: ignore[attr-defined]  # a function has any that one sets
     return function
 
@@ -369,7 +369,7 @@ class RowFunctions:
         text = _Text(places)
         items = [text.scalar(scalar) for scalar in scalars]
         function = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
-        return _meaning(function, Meaning("row", tuple(scalars), places))
+        return _meaning(function, FunctionSource("row", tuple(scalars), places))
 
     def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Element], Element]:
         """The key of an index: a bare value if there is one, else a tuple; the whole row where that is the same."""
@@ -378,13 +378,13 @@ class RowFunctions:
         whole = len(items) == width and items == [f"r[{i}]" for i in range(width)]
         written = items[0] if len(items) == 1 else "r" if whole else _tuple(items)
         function = self._function("r", written, text, plain=_only_moves(scalars))
-        return _meaning(function, Meaning("key", tuple(scalars), places))
+        return _meaning(function, FunctionSource("key", tuple(scalars), places))
 
     def test(self, conditions: Iterable[Condition], places: Places) -> Callable[[Element], Element]:
         """A function that says whether all conditions hold."""
         text = _Text(places)
         asked = tuple(conditions)
-        return _meaning(self._function("r", text.all(asked), text, plain=False), Meaning("test", asked, places))
+        return _meaning(self._function("r", text.all(asked), text, plain=False), FunctionSource("test", asked, places))
 
     def rearranging(self, arguments: str, expression: str) -> Callable[..., Element]:
         """A function whose text is written by this module."""

@@ -118,7 +118,7 @@ def bulk_of(to: type, table: pa.Table, key: Sequence[str] = ()) -> ArrowBulk:
     return bulk
 
 
-class Rows(Sequence[tuple[Frozen, int]]):
+class BulkRows(Sequence[tuple[Frozen, int]]):
     """The records of a bulk with the weight 1 each, as a step has them."""
 
     __slots__ = ("bulk",)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from attrs import define, field
 
 from syndicate.errors import SourceError
-from syndicate.spark.bulk import ArrowBulk, Rows
+from syndicate.spark.bulk import ArrowBulk, BulkRows
 from syndicate.spark.rows import Step
 from syndicate.values.value import Frozen, thaw
 
@@ -61,7 +61,7 @@ class CurrentRows:
         It cannot where a row may stand for another one (with keys that are not new and all different), or meet a sum
         below zero.  What is returned may repeat records that are there: it counts as often as it is there.
         """
-        if not isinstance(step.changes, Rows):
+        if not isinstance(step.changes, BulkRows):
             return None
         bulk = step.changes.bulk
         if self.keyed:
@@ -201,7 +201,7 @@ class CurrentRows:
 
 
 def _keys(step: Step) -> Sequence[Frozen]:
-    return step.changes.bulk.keys() if isinstance(step.changes, Rows) else step.keys or ()
+    return step.changes.bulk.keys() if isinstance(step.changes, BulkRows) else step.keys or ()
 
 
 _OF_TABLE = "give key= the columns that tell all rows of the table apart"

@@ -33,7 +33,7 @@ from attrs import frozen
 from syndicate.errors import SourceError
 from syndicate.flow.element import Element
 from syndicate.plan.algebra import meant
-from syndicate.spark.bulk import Rows, bulk_of
+from syndicate.spark.bulk import BulkRows, bulk_of
 from syndicate.spark.columns import ANYTHING, fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS
 from syndicate.spark.place import Place
@@ -54,7 +54,7 @@ class Step:
     keys.
 
     Rows that are all added, without an order, may be columns still: then ``changes`` are
-    :class:`~syndicate.spark.bulk.Rows`, and ``keys`` are None; their bulk has them.
+    :class:`~syndicate.spark.bulk.BulkRows`, and ``keys`` are None; their bulk has them.
 
     ``clock`` is the frozen record that says which step it is, if the source was asked for one; ``place`` is the
     commit in a feed, or the value of the sequence column.
@@ -202,7 +202,7 @@ class TableRows:
                 )
             table = table.sort_by(self.sequence)
         elif self.weight is None and counts is None and table.num_rows >= MANY:
-            return [Step(Rows(bulk_of(self.to, table, self.key)))]
+            return [Step(BulkRows(bulk_of(self.to, table, self.key)))]
         weights: Iterable[int] = self._weights(table)
         if counts is not None:
             weights = [weight * count for weight, count in zip(weights, counts, strict=True)]

@@ -13,7 +13,7 @@ from relay.cli.rules.program import find_dedalus
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.event_log import messages_of
 from syndicate.bloom.insight.calm import Calm, Output, Point
-from syndicate.bloom.insight.orders import MESSAGES, SECONDS, Search, search_orders
+from syndicate.bloom.insight.orders import MESSAGES, SECONDS, OrderSearch, search_orders
 from syndicate.bloom.insight.unmarked import unmarked
 from syndicate.dedalus import Diagnostic
 from syndicate.errors import DedalusSyntax
@@ -90,7 +90,7 @@ def check_bloom(
     sys.exit(1 if confluent and not calm.confluent else 0)
 
 
-def _orders(calm: Calm, search: Search) -> dict[str, object]:
+def _orders(calm: Calm, search: OrderSearch) -> dict[str, object]:
     """What was found of each output; null where nothing was."""
     return {one.name: search[one.name].to_json() if one.name in search else None for one in _unsure(calm)}
 
@@ -102,7 +102,7 @@ def _unsure(calm: Calm) -> list[Output]:
     return [output for output in every.values() if output.verdict in ("diffluent", "unknown")]
 
 
-def _tell(calm: Calm, search: Search) -> None:
+def _tell(calm: Calm, search: OrderSearch) -> None:
     """Two orders for each output that is not confluent; and what would help."""
     for output in _unsure(calm):
         if output.name in search:

@@ -59,7 +59,7 @@ from syndicate.actors.timer import after, now
 from syndicate.actors.turn import current, expect_ref
 from syndicate.actors.verbs import on_stop_or_crash, react, trio_task
 from syndicate.bloom.agent.ports import (
-    Conclusions,
+    AssertedRows,
     Packet,
     Receiver,
     RowsAsserted,
@@ -158,7 +158,7 @@ class Agent(Receiver):
         """Whether that tick has rows of untrusted peers."""
         self.routes = Routes(ds)
         self.waiting: set[Future[Value]] = set()
-        self.outputs: list[Conclusions] = []
+        self.outputs: list[AssertedRows] = []
         self.facet = react(partial(self._begin, ports))
         self.ended = not self.facet.alive  # in a facet that has stopped, nothing begins
 
@@ -175,7 +175,7 @@ class Agent(Receiver):
                 RowsAsserted(self, runtime.collections[name]).observe(ds, written)
             for name, written in ports["messages"].items():
                 RowsSent(self, runtime.collections[name]).observe(ds, written)
-            for kind, what in ((Conclusions, "outputs"), (Sends, "sends")):
+            for kind, what in ((AssertedRows, "outputs"), (Sends, "sends")):
                 self.outputs += [kind(f"{what}=", runtime.states[name], make) for name, make in ports[what].items()]
             for output in self.outputs:
                 output.begin(self.facet, ds)

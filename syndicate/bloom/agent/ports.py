@@ -109,7 +109,7 @@ def arrived(value: Value, columns: Names, keys: int) -> Key:
 # ----------------------------------------------------------------------------------------------------------- quarantine
 
 
-class Refusing(Protocol):
+class AssertionPort(Protocol):
     """The port of an assertion."""
 
     def refused(self, row: Key) -> None:
@@ -127,7 +127,7 @@ class UntrustedRow:
     pending: str
     row: Key
     there: bool | None = None
-    port: Refusing | None = None
+    port: AssertionPort | None = None
 
     def _waiting(self) -> dict[Key, bool | None]:
         rows: dict[Key, bool | None] = getattr(self.state, self.pending)
@@ -334,10 +334,10 @@ class RowsAsserted(Asserted[Receiver]):
 class Unmade(RuleFailed):
     """No value can be made of a row that is to go out."""
 
-    output: Conclusions
+    output: AssertedRows
 
 
-class Conclusions(Output):
+class AssertedRows(Output):
     """The rows of a collection as values that are asserted."""
 
     def __init__(self, what: str, state: State, make: Callable[..., Value]) -> None:
@@ -353,7 +353,7 @@ class Conclusions(Output):
         return made
 
 
-class Sends(Conclusions):
+class Sends(AssertedRows):
     """The rows of a collection as messages, in each tick in which they are there."""
 
     def show(self, turn: Turn, delta: Mapping[Key, int]) -> None:

@@ -68,7 +68,7 @@ class NewRow:
 
 
 @frozen
-class Moment:
+class TickRecord:
     """A tick: how many rows each collection has at its end, those that came, went and were sent."""
 
     tick: int
@@ -98,7 +98,7 @@ class History:
     def __init__(self, program: Instantiated, last: int | None) -> None:
         """Of a program; users call :func:`record`."""
         self.runtime = runtime_of(program)
-        self.moments: deque[Moment] = deque(maxlen=last)
+        self.moments: deque[TickRecord] = deque(maxlen=last)
         self._standing = [name for name, one in self.runtime.collections.items() if kind_of(one) in _STANDING]
         self._before: Mapping[str, Mapping[Key, Value]] = self._kept(Reasons(self.runtime).witnesses.contents)
         self.runtime.watchers.append(self._look)
@@ -136,7 +136,7 @@ class History:
             for row in in_order(key for key in rows if key not in here[name])
         ]
         counts = {name: len(rows) for name, rows in here.items() if rows}
-        self.moments.append(Moment(reasons.tick, counts, tuple(came), tuple(gone), tuple(self._sent(reasons))))
+        self.moments.append(TickRecord(reasons.tick, counts, tuple(came), tuple(gone), tuple(self._sent(reasons))))
         self._before = self._kept(contents)
 
     def _sent(self, reasons: Reasons) -> Iterator[NewRow]:
@@ -216,7 +216,7 @@ def _html(history: History) -> str:
     return "\n".join([*lines, "</table></html>"])
 
 
-def _cell(name: str, moment: Moment) -> str:
+def _cell(name: str, moment: TickRecord) -> str:
     def row(kind: str, sign: str, values: Row, because: str = "") -> str:
         hint = f' title="{escape(because)}"' if because else ""
         return f'<div class="{kind}"{hint}>{sign} {escape(", ".join(map(repr, values)))}</div>'

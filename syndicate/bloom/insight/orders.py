@@ -63,7 +63,7 @@ Ending: TypeAlias = frozenset[Key] | Lattice
 
 
 @frozen
-class Message:
+class Delivery:
     """A row that comes from outside; none, of a timer that fires, and one value of a lattice."""
 
     into: str
@@ -73,7 +73,7 @@ class Message:
         return f"{self.into} {_told(self.row)}" if self.row else f"{self.into} fires"
 
 
-Schedule: TypeAlias = tuple[tuple[Message, ...], ...]
+Schedule: TypeAlias = tuple[tuple[Delivery, ...], ...]
 """The messages of each tick; between these the program runs until it rests."""
 
 
@@ -110,7 +110,7 @@ class Divergence:
 
 
 @frozen
-class Search:
+class OrderSearch:
     """What was found of each collection, and how far was looked: sets of *inputs*, of so many *messages* at most."""
 
     found: Mapping[str, Divergence]
@@ -140,8 +140,8 @@ def search_orders(
     seconds: float = SECONDS,
     inputs: int = INPUTS,
     seed: int = 0,
-    around: Sequence[Message] = (),
-) -> Search:
+    around: Sequence[Delivery] = (),
+) -> OrderSearch:
     """Look for two orders after which the collections of these *names* differ.
 
     *make* gives the program anew.  Fewer messages come first; *seconds* and the *inputs* of each number of messages
@@ -157,11 +157,11 @@ class _Searching:
     names: list[str]
     random: Random
     deadline: float
-    around: Sequence[Message] = ()
+    around: Sequence[Delivery] = ()
     found: dict[str, Divergence] = field(init=False, factory=dict)
     runs: list[None] = field(init=False, factory=list)
 
-    def search(self, messages: int, inputs: int) -> Search:
+    def search(self, messages: int, inputs: int) -> OrderSearch:
         tried = refused = size = 0
         if self.names:
             program = self.make()
@@ -170,7 +170,7 @@ class _Searching:
                 seen: set[tuple[str, ...]] = set()
                 for number in range(inputs if sources or len(self.around) >= size else 0):
                     if len(self.found) == len(self.names) or monotonic() > self.deadline:
-                        return Search(self.found, tried, len(self.runs), size, refused)
+                        return OrderSearch(self.found, tried, len(self.runs), size, refused)
                     some = tuple(sorted(self._messages(sources, size, number < inputs // 4), key=str))
                     what = tuple(map(str, some))
                     if what in seen or len(set(what)) < size:
@@ -181,21 +181,21 @@ class _Searching:
                         self._compare(some)
                     except SyndicateError:  # these rows are none that the program is for
                         refused += 1
-        return Search(self.found, tried, len(self.runs), size, refused)
+        return OrderSearch(self.found, tried, len(self.runs), size, refused)
 
     def _messages(
         self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], size: int, plainly: bool
-    ) -> list[Message]:
+    ) -> list[Delivery]:
         if self.around:
             return self.random.sample(self.around, size)
         return [self._message(sources, plainly) for _ in range(size)]
 
-    def _message(self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], plainly: bool) -> Message:
+    def _message(self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], plainly: bool) -> Delivery:
         name, columns = self.random.choice(sources)
         few = [values[: len(_PLAIN)] if plainly else values for values in columns]
-        return Message(name, tuple(self.random.choice(values) for values in few))
+        return Delivery(name, tuple(self.random.choice(values) for values in few))
 
-    def _compare(self, some: Sequence[Message]) -> None:
+    def _compare(self, some: Sequence[Delivery]) -> None:
         """Run the messages in all orders that a few have; note the first two that differ, the plainest first."""
         ends: list[tuple[Schedule, Mapping[str, Ending]]] = []
         for schedule in schedules(some):
@@ -275,7 +275,7 @@ class _Run:
             self.runtime.tick()
 
 
-def give(program: Instantiated, message: Message) -> None:
+def give(program: Instantiated, message: Delivery) -> None:
     """Let a message come with the next tick."""
     runtime = runtime_of(program)
     one = runtime.collections[message.into]
@@ -290,10 +290,10 @@ def give(program: Instantiated, message: Message) -> None:
             one.insert([message.row])
 
 
-def schedules(some: Sequence[Message]) -> Iterator[Schedule]:
+def schedules(some: Sequence[Delivery]) -> Iterator[Schedule]:
     """All orders of a few messages: one by one, some or all together; and one of them a second time.
 
-    >>> a, b = Message("c", (1,)), Message("c", (2,))
+    >>> a, b = Delivery("c", (1,)), Delivery("c", (2,))
     >>> [_shown(one) for one in schedules([a, b])][:3]
     ['tick 1: c (1); tick 2: c (2)', 'tick 1: c (2); tick 2: c (1)', 'tick 1: c (1), c (2)']
     """

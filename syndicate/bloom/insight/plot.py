@@ -66,7 +66,7 @@ _SHAPES: Final = {
 
 
 @frozen
-class Node:
+class PlotNode:
     """A collection, or several of a cycle that was collapsed."""
 
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class Node:
         return [", ".join(self.names), kinds, *([", ".join(self.labels)] if self.labels else [])]
 
 
-class Origin(Protocol):
+class PlotRule(Protocol):
     """A rule, as a drawing names it."""
 
     @property
@@ -95,13 +95,13 @@ class Origin(Protocol):
 
 
 @frozen
-class Edge:
+class PlotEdge:
     """From a node to another by some rules; *why* says where order matters, if it does."""
 
     tail: int | str
     head: int | str
     op: str = ""
-    rules: tuple[Origin, ...] = ()
+    rules: tuple[PlotRule, ...] = ()
     asynchronous: bool = False
     why: tuple[str, ...] = ()
 
@@ -117,8 +117,8 @@ class Plot:
     """A program as a graph; ends of edges are indexes of nodes, ``S``, ``T`` or ``??``."""
 
     name: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[PlotNode, ...]
+    edges: tuple[PlotEdge, ...]
 
     def ends(self) -> list[str]:
         """The ends that are no collections."""
@@ -159,12 +159,12 @@ def graph_of_runtime(runtime: Runtime, *, collapse: bool = False) -> Plot:
     return Plot(runtime.name, nodes, tuple(edges))
 
 
-def _node(group: list[str], kinds: dict[str, Kind], calm: Calm, levels: dict[str, int]) -> Node:
+def _node(group: list[str], kinds: dict[str, Kind], calm: Calm, levels: dict[str, int]) -> PlotNode:
     labels = dict.fromkeys(label for name in group for label in calm[name].labels if label)
     verdicts = [calm[name].verdict for name in group]
     worst = next((v for v in ("diffluent", "unknown", "ordered") if v in verdicts), "confluent")
     level = max(levels.get(name, 0) for name in group)
-    return Node(tuple(group), tuple(kinds[name] for name in group), level, tuple(sorted(labels)), worst)
+    return PlotNode(tuple(group), tuple(kinds[name] for name in group), level, tuple(sorted(labels)), worst)
 
 
 def _cycles(names: list[str], rules: Iterable[Rule]) -> list[list[str]]:
@@ -177,7 +177,7 @@ def _cycles(names: list[str], rules: Iterable[Rule]) -> list[list[str]]:
     return sorted(groups, key=lambda group: place[group[0]])
 
 
-def _edges(rules: Iterable[Rule], calm: Calm, at: dict[str, int]) -> Iterator[Edge]:
+def _edges(rules: Iterable[Rule], calm: Calm, at: dict[str, int]) -> Iterator[PlotEdge]:
     points: dict[Rule, list[Point]] = {}
     for point in calm.points:
         points.setdefault(point.rule, []).append(point)
@@ -193,25 +193,25 @@ def _edges(rules: Iterable[Rule], calm: Calm, at: dict[str, int]) -> Iterator[Ed
             if at[name] != at[rule.head] or op or why or len([n for n in at if at[n] == at[name]]) == 1:
                 found.setdefault((at[name], at[rule.head], op, why), []).append(rule)
     for (tail, head, op, why), some in found.items():
-        yield Edge(tail, head, "" if op == "~" else op, tuple(some), op == "~", tuple(dict.fromkeys(why)))
+        yield PlotEdge(tail, head, "" if op == "~" else op, tuple(some), op == "~", tuple(dict.fromkeys(why)))
 
 
 def _outer(
     rules: Sequence[Rule], lacks: Mapping[str, str], kinds: dict[str, Kind], calm: Calm, at: dict[str, int]
-) -> Iterator[Edge]:
+) -> Iterator[PlotEdge]:
     """What comes from outside, what goes there, and what is lacking."""
     read = {one.name for rule in rules for one in rule.reads()}
     written = {rule.head for rule in rules}
     for name, place in at.items():
         kind = kinds[name]
         if name in lacks:
-            yield Edge(place, "??") if kind is Kind.INPUT else Edge("??", place)
+            yield PlotEdge(place, "??") if kind is Kind.INPUT else PlotEdge("??", place)
         given = name not in written or kind in ASYNCHRONOUS or (kind is Kind.INPUT and "." not in name)
         if given and (name in read or kind is Kind.INPUT) and kind is not Kind.CONST:
-            yield Edge("S", place, asynchronous=kind in ASYNCHRONOUS)
+            yield PlotEdge("S", place, asynchronous=kind in ASYNCHRONOUS)
     for output in calm.outputs:
         if output.name in at:
-            yield Edge(at[output.name], "T", asynchronous=kinds[output.name] in ASYNCHRONOUS)
+            yield PlotEdge(at[output.name], "T", asynchronous=kinds[output.name] in ASYNCHRONOUS)
 
 
 def drawing(graph: Plot, language: str) -> Drawing:
@@ -250,7 +250,7 @@ def _end(end: int | str) -> str:
     return f"n{end}" if isinstance(end, int) else "U" if end == "??" else end
 
 
-def _strata(graph: Plot) -> Iterator[tuple[int, list[tuple[int, Node]]]]:
+def _strata(graph: Plot) -> Iterator[tuple[int, list[tuple[int, PlotNode]]]]:
     for level in sorted({node.stratum for node in graph.nodes}):
         yield level, [(place, node) for place, node in enumerate(graph.nodes) if node.stratum == level]
 

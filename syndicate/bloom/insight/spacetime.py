@@ -29,7 +29,7 @@ from syndicate.values.value import Value
 
 
 @frozen
-class Passage:
+class Transit:
     """A row between two programs: the tick that sent it, and the tick in which it arrived.
 
     None if it was lost, or if it is *unknown* when it arrived.
@@ -44,13 +44,13 @@ class Passage:
     unknown: bool = False
 
 
-class Recorded(Protocol):
+class RecordedRun(Protocol):
     """A network, or a run of several programs, as it is drawn: addresses, and what was carried between them."""
 
     record: bool
 
     @property
-    def passages(self) -> Sequence[Passage]:
+    def passages(self) -> Sequence[Transit]:
         """The rows that were sent."""
 
     @property
@@ -58,7 +58,7 @@ class Recorded(Protocol):
         """The addresses of the programs."""
 
 
-def spacetime(network: Recorded, form: str = "text") -> str:
+def spacetime(network: RecordedRun, form: str = "text") -> str:
     """What a network that was made with ``record=True`` has carried, as ``text``, ``dot`` or ``mermaid``."""
     if form not in FORMS:
         raise IllegalRule(f"passages are drawn as {', '.join(FORMS)}, not as {form!r}")

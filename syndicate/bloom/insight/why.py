@@ -19,10 +19,10 @@ a table holds from earlier ticks needs no reason any more: the tree says that it
 
 Source: Buneman et al. 2001; ``docs/design/bloom.md``, "Tools".
 
-Merging, told: of which rows with lattice values a row is made.
+Merging: of which rows with lattice values a row is made.
 
 >>> from syndicate.lattice import Set
->>> votes = Merging(("round", "who"), 1, {"who": Set})
+>>> votes = KeyMerge(("round", "who"), 1, {"who": Set})
 >>> votes.bound((1, Set(["ann", "bob"])), ("round", "who")), votes.made((1, "ann"))
 ({'round': 1}, (1, Set(['ann'])))
 >>> votes.cover((1, Set(["ann", "bob"])), [(1, Set(["ann"])), (1, Set()), (1, Set(["ann", "bob"]))])
@@ -80,7 +80,7 @@ from syndicate.values.value import Value
 
 
 @frozen(eq=False)
-class Merging:
+class KeyMerge:
     """How rows of a collection are merged: by the first *keys* columns; *lattices* are those that are known."""
 
     columns: Names
@@ -118,13 +118,13 @@ class Merging:
         return tuple([reduce(join, pair) if isinstance(pair[0], Lattice) else pair[0] for pair in pairs])
 
 
-def merging_of(state: State | None) -> Merging | None:
+def merging_of(state: State | None) -> KeyMerge | None:
     """How the rows that a state holds are merged; None if they are not."""
     if isinstance(state, CellState):
-        return Merging(("value",), 0, {"value": state.lattice})
+        return KeyMerge(("value",), 0, {"value": state.lattice})
     contents = None if state is None else state.contents
     if isinstance(contents, Merged):
-        return Merging(contents.columns, contents.keys, contents.lattices)
+        return KeyMerge(contents.columns, contents.keys, contents.lattices)
     return None
 
 
@@ -289,10 +289,10 @@ class Reasons(Proofs[Rule, Reason]):
         merging = self._merging(fact.name)
         return super().proofs(fact) if merging is None else self._merged(fact, merging)
 
-    def _merging(self, name: str) -> Merging | None:
+    def _merging(self, name: str) -> KeyMerge | None:
         return merging_of(self.states.get(name.partition(" ")[0]))
 
-    def _merged(self, fact: Fact, merging: Merging) -> Iterator[Proof[Rule]]:
+    def _merged(self, fact: Fact, merging: KeyMerge) -> Iterator[Proof[Rule]]:
         """Rules that give the very row; then, if it is no part of one, a merge of what they give."""
         parts: dict[Key, None] = {}
         for rule in self.rules.get(fact.name, ()):

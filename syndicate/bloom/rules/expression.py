@@ -39,8 +39,17 @@ from syndicate.bloom.rules.function import (
     takes,
 )
 from syndicate.bloom.rules.reading import followed
-from syndicate.bloom.rules.symbols import Column, Factor, Head, Marked, Refusing, Side, astray, distinct_names, over
-from syndicate.bloom.rules.term import VALUE, Cell, RightSide, Rows, Term, TermExpression, conversions, plan_of
+from syndicate.bloom.rules.symbols import Column, Factor, Head, Marked, NoOperand, Side, astray, distinct_names, over
+from syndicate.bloom.rules.term import (
+    VALUE,
+    LatticeTerm,
+    RightSide,
+    RowsTerm,
+    Term,
+    TermExpression,
+    conversions,
+    plan_of,
+)
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count
 from syndicate.flow.zset import ZSet
@@ -60,7 +69,7 @@ class ComputedRows:
     columns: Names | None
 
 
-class Expression(Rows, Refusing):
+class Expression(RowsTerm, NoOperand):
     """Rows, described; see the module.  Made by :func:`join`, and by the methods of collections."""
 
     _factor: Factor
@@ -406,8 +415,8 @@ class Expression(Rows, Refusing):
         """What *function* makes of a row, if it is there."""
         return self.include(*row).map(function)
 
-    def __mul__(self, other: object) -> Product:
-        product: Product = Product([self]) * other
+    def __mul__(self, other: object) -> JoinedSides:
+        product: JoinedSides = JoinedSides([self]) * other
         return product
 
     def __bool__(self) -> bool:
@@ -427,18 +436,18 @@ class Expression(Rows, Refusing):
 _TRUE = plan.Literal(("holds",), [(True,)])
 
 
-class Product(RightSide, Refusing):
+class JoinedSides(RightSide, NoOperand):
     """``a * b * c``: what is joined, before it is said how."""
 
     def __init__(self, factors: Sequence[Expression]) -> None:
         """Of expressions; users write ``a * b``."""
         self._factors = list(factors)
 
-    def __mul__(self, other: object) -> Product:
+    def __mul__(self, other: object) -> JoinedSides:
         if isinstance(other, Marked):
             raise astray(other)
-        more = other._factors if isinstance(other, Product) else [to_expression(other, here())]
-        return Product([*self._factors, *more])
+        more = other._factors if isinstance(other, JoinedSides) else [to_expression(other, here())]
+        return JoinedSides([*self._factors, *more])
 
     def _bare(self, site: str) -> plan.Expression:
         return self.pairs()._bare(site)
@@ -553,7 +562,7 @@ def values(*rows: Value) -> Expression:
     return Expression(made(plan.Union(*bodies) if len(bodies) > 1 else bodies[0], "values"))
 
 
-_FOLLOWED = (Term, Expression, Product)
+_FOLLOWED = (Term, Expression, JoinedSides)
 
 
 def _following(row: Sequence[Value], names: Names, site: str) -> plan.Expression:
@@ -587,7 +596,7 @@ def join_of(relations: Sequence[object], *on: object) -> Expression:
     """
     if not isinstance(relations, (list, tuple)) or len(relations) < 2:
         raise IllegalRule(f"{here()}: join takes a list of two collections or more: join([a, b], [a.x, b.x])")
-    product = Product([to_expression(relations[0], here())])
+    product = JoinedSides([to_expression(relations[0], here())])
     for other in relations[1:]:
         product = product * other
     return product.pairs(*on)
@@ -600,11 +609,11 @@ def to_expression(source: object, site: str) -> Expression:
     """
     if isinstance(source, Expression):
         return source
-    if isinstance(source, Cell):
+    if isinstance(source, LatticeTerm):
         return Expression(Factor(plan.Relation(source.tabname, VALUE), (Side(source, source.tabname, VALUE, VALUE),)))
     if isinstance(source, Term):
         return Expression(made(TermExpression(plan_of(source), source, VALUE), str(source)))
-    if isinstance(source, Product):
+    if isinstance(source, JoinedSides):
         return source.pairs()
     if isinstance(source, Marked):
         raise astray(source)
@@ -624,7 +633,7 @@ def body_of(expression: Expression, columns: Names, name: str, site: str, head: 
     return expression._body(columns, name, site, head)
 
 
-def literal_of(source: Expression | Product, site: str) -> list[Value] | None:
+def literal_of(source: Expression | JoinedSides, site: str) -> list[Value] | None:
     """The rows, where they are written out; None where they are not."""
     body = to_expression(source, site)._factor.rows
     return list(body.rows) if isinstance(body, plan.Literal) else None

@@ -52,7 +52,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from syndicate.bloom.declaration import Names, fitted, fitted_all, is_row, plain, row_type
 from syndicate.bloom.rules.abstract_value import Mentioned, bound, instructions_of
-from syndicate.bloom.rules.reading import Origin
+from syndicate.bloom.rules.reading import RowFunction
 from syndicate.bloom.rules.symbols import Head, Side, is_merging, key_count
 from syndicate.errors import (
     IllegalRule,
@@ -425,19 +425,19 @@ def called(
 ) -> Callable[[Value], Value]:
     """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
     spread = parameters(function, sides, site)
-    return noted(_called(function, spread, sides, heading, site, cells), Origin(function, tuple(sides), spread))
+    return noted(_called(function, spread, sides, heading, site, cells), RowFunction(function, tuple(sides), spread))
 
 
-def noted(call: Callable[[Value], Value], origin: Origin | None) -> Callable[[Value], Value]:
+def noted(call: Callable[[Value], Value], origin: RowFunction | None) -> Callable[[Value], Value]:
     """*call*, of which :func:`origin_of` says where it comes from."""
     call.origin = origin  # type: ignore[attr-defined]  # a function takes any attribute
     return call
 
 
-def origin_of(call: object) -> Origin | None:
+def origin_of(call: object) -> RowFunction | None:
     """The function of the user's that is called; None if there is none."""
     found = getattr(getattr(call, "call", call), "origin", None)
-    return found if isinstance(found, Origin) else None
+    return found if isinstance(found, RowFunction) else None
 
 
 def _called(

@@ -55,7 +55,7 @@ _WITH_TRUTH: Final = frozenset({bool, int, str, tuple, list, dict, bytes, float}
 
 
 @define(eq=False)
-class State:
+class ReaderState:
     """Where a reader is."""
 
     at: int
@@ -68,7 +68,7 @@ class State:
     closed: frozenset[str] = frozenset()
     """Names that inner functions use."""
 
-    def fork(self, at: int, *steps: Step) -> State:
+    def fork(self, at: int, *steps: Step) -> ReaderState:
         """Another that goes on elsewhere."""
         return evolve(self, at=at, stack=[*self.stack], names={**self.names}, way=(*self.way, *steps))
 
@@ -126,13 +126,13 @@ class Frame:
             raise Unreadable
         if any(one.opname == "PUSH_EXC_INFO" for one in self.steps):  # what raises may depend on what has grown
             raise Unreadable
-        self.pending: list[State] = []
+        self.pending: list[ReaderState] = []
         self.outcomes: list[Outcome] = []
         self.keywords: tuple[str, ...] = ()
 
     def run(self, names: dict[str, Abstract], way: Way) -> list[Outcome]:
         """All outcomes."""
-        self.pending.append(State(0, [], names, way))
+        self.pending.append(ReaderState(0, [], names, way))
         while self.pending:
             state = self.pending.pop()
             while state.at >= 0:
@@ -147,14 +147,14 @@ class Frame:
                 handler(self, state, step)
         return self.outcomes
 
-    def goto(self, state: State, offset: int) -> None:
+    def goto(self, state: ReaderState, offset: int) -> None:
         """Go on at an offset; back only to the head of a loop over something."""
         at = self.index[offset]
         if at < state.at and self.steps[at].opname != "FOR_ITER":
             raise Unreadable
         state.at = at
 
-    def fork(self, state: State, offset: int, abstract: Abstract, jumps: bool, *, kept: bool = False) -> None:
+    def fork(self, state: ReaderState, offset: int, abstract: Abstract, jumps: bool, *, kept: bool = False) -> None:
         """Go on where the truth of *abstract* says: at *offset* if it is *jumps*; what is *kept* is so only there."""
         truth, node = self.reader.truth(abstract), object()
         for came in (True, False) if not isinstance(truth, bool) else (truth,):
@@ -172,7 +172,7 @@ class Frame:
             self.pending.append(other)
         state.at = -1
 
-    def answer(self, state: State, outcomes: list[Outcome]) -> None:
+    def answer(self, state: ReaderState, outcomes: list[Outcome]) -> None:
         """Go on with each outcome of a call."""
         for way, abstract in outcomes[1:]:
             other = state.fork(state.at)
@@ -186,7 +186,7 @@ class Frame:
             state.at = -1
 
 
-Handler: TypeAlias = Callable[[Frame, State, Instruction], None]
+Handler: TypeAlias = Callable[[Frame, ReaderState, Instruction], None]
 HANDLERS: Final[dict[str, Handler]] = {}
 
 
@@ -211,43 +211,43 @@ NULL: Final = _Null()
 
 
 @_on("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL", "NOT_TAKEN")
-def _nothing(frame: Frame, state: State, step: Instruction) -> None:
+def _nothing(frame: Frame, state: ReaderState, step: Instruction) -> None:
     """These change nothing that a reader sees: the truth of what is on top is asked for by what follows."""
 
 
 @_on("GET_ITER", "CONVERT_VALUE")
-def _same(frame: Frame, state: State, step: Instruction) -> None:
+def _same(frame: Frame, state: ReaderState, step: Instruction) -> None:
     pass
 
 
 @_on("PUSH_NULL")
-def _null(frame: Frame, state: State, step: Instruction) -> None:
+def _null(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(NULL)
 
 
 @_on("POP_TOP", "END_FOR", "POP_ITER")
-def _pop(frame: Frame, state: State, step: Instruction) -> None:
+def _pop(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.pop()
 
 
 @_on("RETURN_GENERATOR")
-def _generator(frame: Frame, state: State, step: Instruction) -> None:
+def _generator(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(Plain())
 
 
 @_on("COPY")
-def _copy(frame: Frame, state: State, step: Instruction) -> None:
+def _copy(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(state.stack[-_arg(step)])
 
 
 @_on("SWAP")
-def _swap(frame: Frame, state: State, step: Instruction) -> None:
+def _swap(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stack = state.stack
     stack[-1], stack[-_arg(step)] = stack[-_arg(step)], stack[-1]
 
 
 @_on("KW_NAMES")
-def _kw_names(frame: Frame, state: State, step: Instruction) -> None:
+def _kw_names(frame: Frame, state: ReaderState, step: Instruction) -> None:
     frame.keywords = frame.code.co_consts[_arg(step)]
 
 
@@ -255,11 +255,11 @@ def _kw_names(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("LOAD_CONST", "LOAD_SMALL_INT")
-def _const(frame: Frame, state: State, step: Instruction) -> None:
+def _const(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(KnownObject(step.argval))
 
 
-def _local(frame: Frame, state: State, name: str) -> Abstract:
+def _local(frame: Frame, state: ReaderState, name: str) -> Abstract:
     if name in state.names:
         return state.names[name]
     if name in frame.function.free:
@@ -268,21 +268,21 @@ def _local(frame: Frame, state: State, name: str) -> Abstract:
 
 
 @_on("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF", "LOAD_CLOSURE")
-def _load(frame: Frame, state: State, step: Instruction) -> None:
+def _load(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(_local(frame, state, step.argval))
 
 
 @_on("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
-def _load_two(frame: Frame, state: State, step: Instruction) -> None:
+def _load_two(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.extend(_local(frame, state, name) for name in step.argval)
 
 
 @_on("LOAD_FAST_AND_CLEAR")
-def _load_clear(frame: Frame, state: State, step: Instruction) -> None:
+def _load_clear(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(state.names.pop(step.argval, NULL))
 
 
-def _keep(state: State, name: str, abstract: Value) -> None:
+def _keep(state: ReaderState, name: str, abstract: Value) -> None:
     if name in state.closed:  # an inner function may have been made with what it was before
         raise Unreadable
     if abstract is NULL:
@@ -292,32 +292,32 @@ def _keep(state: State, name: str, abstract: Value) -> None:
 
 
 @_on("STORE_FAST", "STORE_DEREF")
-def _store(frame: Frame, state: State, step: Instruction) -> None:
+def _store(frame: Frame, state: ReaderState, step: Instruction) -> None:
     if step.argval in frame.code.co_freevars:  # of the function around
         raise Unreadable
     _keep(state, step.argval, state.stack.pop())
 
 
 @_on("STORE_FAST_STORE_FAST")
-def _store_two(frame: Frame, state: State, step: Instruction) -> None:
+def _store_two(frame: Frame, state: ReaderState, step: Instruction) -> None:
     for name in step.argval:
         _keep(state, name, state.stack.pop())
 
 
 @_on("STORE_FAST_LOAD_FAST")
-def _store_load(frame: Frame, state: State, step: Instruction) -> None:
+def _store_load(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stored, loaded = step.argval
     _keep(state, stored, state.stack.pop())
     state.stack.append(_local(frame, state, loaded))
 
 
 @_on("DELETE_FAST")
-def _delete(frame: Frame, state: State, step: Instruction) -> None:
+def _delete(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.names.pop(step.argval, None)
 
 
 @_on("LOAD_GLOBAL")
-def _global(frame: Frame, state: State, step: Instruction) -> None:
+def _global(frame: Frame, state: ReaderState, step: Instruction) -> None:
     around = frame.function.around
     if step.argval in around:
         abstract: Abstract = KnownObject(around[step.argval])
@@ -333,7 +333,7 @@ def _global(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("LOAD_ATTR", "LOAD_METHOD")
-def _attribute(frame: Frame, state: State, step: Instruction) -> None:
+def _attribute(frame: Frame, state: ReaderState, step: Instruction) -> None:
     outcomes = frame.reader.calls.attribute(state.stack.pop(), step.argval, state.way, frame.depth)
     if step.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and _arg(step) & 1):
         state.stack.append(NULL)
@@ -344,7 +344,7 @@ def _attribute(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("MAKE_FUNCTION")
-def _function(frame: Frame, state: State, step: Instruction) -> None:
+def _function(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stack, code = state.stack, state.stack.pop().value
     free: dict[str, Abstract] = {}
     made = Closure(code, frame.function.around, free)
@@ -356,12 +356,12 @@ def _function(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("SET_FUNCTION_ATTRIBUTE")
-def _function_attribute(frame: Frame, state: State, step: Instruction) -> None:
+def _function_attribute(frame: Frame, state: ReaderState, step: Instruction) -> None:
     made = state.stack.pop()
     state.stack.append(_with(state, made, _arg(step), state.stack.pop()))
 
 
-def _with(state: State, made: Closure, flag: int, given: Abstract) -> Closure:
+def _with(state: ReaderState, made: Closure, flag: int, given: Abstract) -> Closure:
     match flag, given:
         case 8, Items():
             free = dict(zip(made.code.co_freevars, given.items, strict=True))
@@ -387,7 +387,7 @@ def _named(items: Items) -> dict[str, Abstract]:
 
 
 @_on("CALL", "CALL_KW")
-def _call(frame: Frame, state: State, step: Instruction) -> None:
+def _call(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stack = state.stack
     names: tuple[str, ...] = stack.pop().value if step.opname == "CALL_KW" else frame.keywords
     frame.keywords = ()
@@ -402,7 +402,7 @@ def _call(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("CALL_FUNCTION_EX")
-def _call_spread(frame: Frame, state: State, step: Instruction) -> None:
+def _call_spread(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stack = state.stack
     named = stack.pop() if _arg(step) & 1 else Items((), dict)
     given = stack.pop()
@@ -418,7 +418,7 @@ def _call_spread(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("CALL_INTRINSIC_1")
-def _intrinsic(frame: Frame, state: State, step: Instruction) -> None:
+def _intrinsic(frame: Frame, state: ReaderState, step: Instruction) -> None:
     if _arg(step) == 6:
         _to_tuple(frame, state, step)
     elif _arg(step) not in (3, 5):  # the end of a generator; unary plus
@@ -426,33 +426,33 @@ def _intrinsic(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("RETURN_VALUE")
-def _return(frame: Frame, state: State, step: Instruction) -> None:
+def _return(frame: Frame, state: ReaderState, step: Instruction) -> None:
     _end(frame, state, state.stack.pop())
 
 
 @_on("RETURN_CONST")
-def _return_const(frame: Frame, state: State, step: Instruction) -> None:
+def _return_const(frame: Frame, state: ReaderState, step: Instruction) -> None:
     _end(frame, state, KnownObject(step.argval))
 
 
-def _end(frame: Frame, state: State, abstract: Abstract) -> None:
+def _end(frame: Frame, state: ReaderState, abstract: Abstract) -> None:
     found = Items(state.given, list, loose=True) if frame.generates else abstract
     frame.outcomes.append((state.way, found))
     state.at = -1
 
 
 @_on("RAISE_VARARGS", "RERAISE")
-def _raise(frame: Frame, state: State, step: Instruction) -> None:
+def _raise(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.at = -1
 
 
 @_on("LOAD_ASSERTION_ERROR")
-def _assertion(frame: Frame, state: State, step: Instruction) -> None:
+def _assertion(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(KnownObject(AssertionError))
 
 
 @_on("YIELD_VALUE")
-def _yield(frame: Frame, state: State, step: Instruction) -> None:
+def _yield(frame: Frame, state: ReaderState, step: Instruction) -> None:
     given = state.stack.pop()
     state.given = (*state.given, cleaned(given) if frame.code.co_name == "<genexpr>" else given)
     state.stack.append(NOTHING)
@@ -462,37 +462,37 @@ def _yield(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
-def _jump(frame: Frame, state: State, step: Instruction) -> None:
+def _jump(frame: Frame, state: ReaderState, step: Instruction) -> None:
     frame.goto(state, step.argval)
 
 
 @_on("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_IF_FALSE")
-def _if_false(frame: Frame, state: State, step: Instruction) -> None:
+def _if_false(frame: Frame, state: ReaderState, step: Instruction) -> None:
     frame.fork(state, step.argval, state.stack.pop(), False)
 
 
 @_on("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_IF_TRUE")
-def _if_true(frame: Frame, state: State, step: Instruction) -> None:
+def _if_true(frame: Frame, state: ReaderState, step: Instruction) -> None:
     frame.fork(state, step.argval, state.stack.pop(), True)
 
 
 @_on("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP")
-def _or_pop(frame: Frame, state: State, step: Instruction) -> None:
+def _or_pop(frame: Frame, state: ReaderState, step: Instruction) -> None:
     frame.fork(state, step.argval, state.stack[-1], step.opname == "JUMP_IF_TRUE_OR_POP", kept=True)
 
 
 @_on("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_IF_NONE")
-def _if_none(frame: Frame, state: State, step: Instruction) -> None:
+def _if_none(frame: Frame, state: ReaderState, step: Instruction) -> None:
     frame.fork(state, step.argval, frame.reader.calls.is_none(state.stack.pop()), True)
 
 
 @_on("POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "POP_JUMP_IF_NOT_NONE")
-def _if_some(frame: Frame, state: State, step: Instruction) -> None:
+def _if_some(frame: Frame, state: ReaderState, step: Instruction) -> None:
     frame.fork(state, step.argval, frame.reader.calls.is_none(state.stack.pop()), False)
 
 
 @_on("FOR_ITER")
-def _loop(frame: Frame, state: State, step: Instruction) -> None:
+def _loop(frame: Frame, state: ReaderState, step: Instruction) -> None:
     head, over = state.at - 1, state.stack[-1]
     again = next((names for at, names in state.loops if at == head), None)
     if isinstance(over, Items) and not over.loose:  # as often as there are items
@@ -521,7 +521,7 @@ def _loop(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(element)
 
 
-def _leave(frame: Frame, state: State, step: Instruction) -> None:
+def _leave(frame: Frame, state: ReaderState, step: Instruction) -> None:
     """After the last element."""
     state.stack.pop()
     at = frame.index[step.argval]
@@ -559,27 +559,27 @@ def _like(one: Value, other: Value) -> bool:
 
 
 @_on("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET")
-def _build(frame: Frame, state: State, step: Instruction) -> None:
+def _build(frame: Frame, state: ReaderState, step: Instruction) -> None:
     kind = {"BUILD_TUPLE": tuple, "BUILD_LIST": list, "BUILD_SET": set}[step.opname]
     items = [state.stack.pop() for _ in range(_arg(step))][::-1]
     state.stack.append(Items(tuple(items), kind))
 
 
 @_on("BUILD_MAP")
-def _build_map(frame: Frame, state: State, step: Instruction) -> None:
+def _build_map(frame: Frame, state: ReaderState, step: Instruction) -> None:
     both = [state.stack.pop() for _ in range(2 * _arg(step))][::-1]
     state.stack.append(Items(tuple(both[1::2]), dict, (), tuple(both[::2])))
 
 
 @_on("BUILD_CONST_KEY_MAP")
-def _build_keyed(frame: Frame, state: State, step: Instruction) -> None:
+def _build_keyed(frame: Frame, state: ReaderState, step: Instruction) -> None:
     keys = state.stack.pop().value
     items = [state.stack.pop() for _ in range(_arg(step))][::-1]
     state.stack.append(Items(tuple(items), dict, (), tuple(map(KnownObject, keys))))
 
 
 @_on("BUILD_STRING", "BUILD_SLICE", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
-def _build_plain(frame: Frame, state: State, step: Instruction) -> None:
+def _build_plain(frame: Frame, state: ReaderState, step: Instruction) -> None:
     many = {"FORMAT_SIMPLE": 1, "FORMAT_WITH_SPEC": 2}.get(step.opname, _arg(step))
     if step.opname == "FORMAT_VALUE":
         many = 2 if _arg(step) & 4 else 1
@@ -592,7 +592,7 @@ def _build_plain(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("LIST_EXTEND", "SET_UPDATE")
-def _extend(frame: Frame, state: State, step: Instruction) -> None:
+def _extend(frame: Frame, state: ReaderState, step: Instruction) -> None:
     given = state.stack.pop()
     known = frame.reader.calls.spread(given)
     whole = state.stack[-_arg(step)]
@@ -603,7 +603,7 @@ def _extend(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("DICT_UPDATE", "DICT_MERGE")
-def _update(frame: Frame, state: State, step: Instruction) -> None:
+def _update(frame: Frame, state: ReaderState, step: Instruction) -> None:
     given, whole = state.stack.pop(), state.stack[-_arg(step)]
     if not isinstance(given, Items):
         raise Unreadable
@@ -611,7 +611,7 @@ def _update(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("LIST_APPEND", "SET_ADD")
-def _append(frame: Frame, state: State, step: Instruction) -> None:
+def _append(frame: Frame, state: ReaderState, step: Instruction) -> None:
     item, whole = state.stack.pop(), state.stack[-_arg(step)]
     loop = _arg(step) > 1
     new = cleaned(item) if loop else item
@@ -619,7 +619,7 @@ def _append(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("MAP_ADD")
-def _add(frame: Frame, state: State, step: Instruction) -> None:
+def _add(frame: Frame, state: ReaderState, step: Instruction) -> None:
     value, key = state.stack.pop(), state.stack.pop()
     whole = state.stack[-_arg(step)]
     items, keys = (*whole.items, cleaned(value)), (*whole.keys, cleaned(key))
@@ -634,12 +634,12 @@ def cleaned(abstract: Abstract) -> Abstract:
 
 
 @_on("LIST_TO_TUPLE")
-def _to_tuple(frame: Frame, state: State, step: Instruction) -> None:
+def _to_tuple(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack[-1] = evolve(state.stack[-1], kind=tuple)
 
 
 @_on("UNPACK_SEQUENCE")
-def _unpack(frame: Frame, state: State, step: Instruction) -> None:
+def _unpack(frame: Frame, state: ReaderState, step: Instruction) -> None:
     given = state.stack.pop()
     known = frame.reader.calls.spread(given)
     if known is None or len(known) != _arg(step):
@@ -648,24 +648,24 @@ def _unpack(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.extend(reversed(known))
 
 
-def _operator(frame: Frame, state: State, name: str, operands: Sequence[Abstract]) -> None:
+def _operator(frame: Frame, state: ReaderState, name: str, operands: Sequence[Abstract]) -> None:
     frame.answer(state, frame.reader.calls.operator(name, operands, state.way, frame.depth))
 
 
 @_on("BINARY_OP")
-def _binary(frame: Frame, state: State, step: Instruction) -> None:
+def _binary(frame: Frame, state: ReaderState, step: Instruction) -> None:
     right, left = state.stack.pop(), state.stack.pop()
     _operator(frame, state, step.argrepr, (left, right))
 
 
 @_on("BINARY_SUBSCR")
-def _subscript(frame: Frame, state: State, step: Instruction) -> None:
+def _subscript(frame: Frame, state: ReaderState, step: Instruction) -> None:
     right, left = state.stack.pop(), state.stack.pop()
     _operator(frame, state, "[]", (left, right))
 
 
 @_on("BINARY_SLICE")
-def _slice(frame: Frame, state: State, step: Instruction) -> None:
+def _slice(frame: Frame, state: ReaderState, step: Instruction) -> None:
     end, start, left = state.stack.pop(), state.stack.pop(), state.stack.pop()
     known = isinstance(start, KnownObject) and isinstance(end, KnownObject)
     part: Abstract = KnownObject(slice(start.value, end.value)) if known else Plain(chosen([start, end]))
@@ -673,7 +673,7 @@ def _slice(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("COMPARE_OP", "CONTAINS_OP", "IS_OP")
-def _compare(frame: Frame, state: State, step: Instruction) -> None:
+def _compare(frame: Frame, state: ReaderState, step: Instruction) -> None:
     right, left = state.stack.pop(), state.stack.pop()
     word = {"CONTAINS_OP": "in", "IS_OP": "is"}.get(step.opname)
     if word is None:
@@ -683,7 +683,7 @@ def _compare(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("UNARY_NOT")
-def _not(frame: Frame, state: State, step: Instruction) -> None:
+def _not(frame: Frame, state: ReaderState, step: Instruction) -> None:
     truth = frame.reader.truth(abstract := state.stack.pop())
     match truth:
         case bool():
@@ -695,5 +695,5 @@ def _not(frame: Frame, state: State, step: Instruction) -> None:
 
 
 @_on("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
-def _unary(frame: Frame, state: State, step: Instruction) -> None:
+def _unary(frame: Frame, state: ReaderState, step: Instruction) -> None:
     _operator(frame, state, step.opname, (state.stack.pop(),))

@@ -79,7 +79,7 @@ class After:
 
 
 @frozen(eq=False)
-class Origin:
+class RowFunction:
     """A function of the user's in a rule: whose rows it takes, each by itself or, if not *spread*, as one tuple.
 
     *then* is done with what it gives.
@@ -91,13 +91,13 @@ class Origin:
     then: tuple[After, ...] = ()
 
 
-def followed(origin: Origin, many: bool, function: Function) -> Origin:
+def followed(origin: RowFunction, many: bool, function: Function) -> RowFunction:
     """The same, and *function* of each row that comes out."""
     return evolve(origin, then=(*origin.then, After(function, many)))
 
 
 @frozen
-class Reading:
+class Monotonicity:
     """Which attributes are not read monotonically, and why; and what comes out.
 
     That is *of* some attributes, and has lattice values in its *columns*, of which None means that any may hold some.
@@ -139,7 +139,7 @@ def _column(attribute: str, kinds: Kinds) -> Abstract:
 
 def reading(
     function: Function, arguments: Sequence[Abstract], purpose: Purpose | None = None, then: Sequence[After] = ()
-) -> Reading:
+) -> Monotonicity:
     """What a function does that is called with *given*; *then* is done with what it gives."""
     purpose = purpose or Purpose()
     grown = NOBODY.union(*map(of_growing, [*arguments, KnownObject(function)]))
@@ -151,8 +151,8 @@ def reading(
             outcomes = _passed_on(meaning, outcomes, after)
         came = judge(meaning.reader, outcomes, purpose)
     except (Unreadable, RecursionError):
-        return Reading(dict.fromkeys(grown, Unseen(_said(function))), None, grown)
-    return Reading(meaning.reader.offences, _columns(outcomes, purpose), came)
+        return Monotonicity(dict.fromkeys(grown, Unseen(_said(function))), None, grown)
+    return Monotonicity(meaning.reader.offences, _columns(outcomes, purpose), came)
 
 
 def _said(function: Function) -> str:
@@ -282,7 +282,7 @@ def _rows(outcomes: Sequence[Outcome], *, many: bool) -> list[Abstract]:
     return found
 
 
-def read_origin(origin: Origin, kinds: Kinds, purpose: Purpose) -> Reading:
+def read_origin(origin: RowFunction, kinds: Kinds, purpose: Purpose) -> Monotonicity:
     """What a function of a rule does, of whose source some attributes hold lattice values."""
     rows = [row_of(side.columns, side.attributes, kinds) for side in origin.sides]
     given: list[Abstract] = list(rows) if origin.spread else [Items(tuple(rows))]

@@ -111,7 +111,7 @@ def _refused(sign: str, remedy: str) -> Callable[[object, object], NoReturn]:
 _BOTH = "for the rows of both, write a rule for each: t <= a; t <= b"
 
 
-class Refusing:
+class NoOperand:
     """What is used in a rule, and takes no operator but ``*`` and the signs."""
 
     no_element = (
@@ -149,7 +149,7 @@ class Signed:
         return Marked("~", self)
 
 
-class Marked(Refusing):
+class Marked(NoOperand):
     """An expression after a sign: the right side of ``<+``, ``<-``, ``<~`` or ``<+-``."""
 
     def __init__(self, mark: str, expression: Signed) -> None:

@@ -9,9 +9,9 @@ For the plan a term is one row of one column, made of the variables' rows; what 
 a variable is read is marked there, so that strata and points of order see through terms.
 
 >>> from syndicate.bloom.declaration import Declaration, Kind
->>> from syndicate.bloom.rules.term import Cell
+>>> from syndicate.bloom.rules.term import LatticeTerm
 >>> from syndicate.lattice import Set
->>> votes = Cell("votes", Declaration(Kind.LATTICE, ("value",), 0, lattices={"value": Set}), None)
+>>> votes = LatticeTerm("votes", Declaration(Kind.LATTICE, ("value",), 0, lattices={"value": Set}), None)
 >>> done = called(called(votes, "size", (), {}), "gt_eq", (2,), {})
 >>> str(done), lattice_of(done).__name__, [one.why for one in plan.occurrences(plan_of(done))]
 ('votes.size().gt_eq(2)', 'Bool', [''])
@@ -96,7 +96,7 @@ class RightSide(Signed):
         raise NotImplementedError  # abstract: of an expression, and of a product
 
 
-class Rows(RightSide):
+class RowsTerm(RightSide):
     """Rows that are joined and mapped, as a term becomes: an expression, in :mod:`syndicate.bloom.rules.expression`."""
 
     def column(self, name: str) -> Column:
@@ -111,7 +111,7 @@ class Rows(RightSide):
 class Conversions:
     """How terms become rows, and are joined with others: said by modules that know rows, which import this one."""
 
-    rows: Callable[[Term, Callable[..., Value] | None, Iterable[str] | None, str], Rows]
+    rows: Callable[[Term, Callable[..., Value] | None, Iterable[str] | None, str], RowsTerm]
     """Of :mod:`syndicate.bloom.collection`."""
     product: Callable[[Term, object], RightSide]
     """Of :mod:`syndicate.bloom.rules.expression`."""
@@ -143,7 +143,7 @@ class Term(Signed):
 
     def to_collection(
         self, function: Callable[..., Value] | None = None, *, columns: Iterable[str] | None = None
-    ) -> Rows:
+    ) -> RowsTerm:
         """Its elements as rows: what *function* makes of each (of a map's key and value); None leaves one out."""
         return conversions.rows(self, function, columns, here())
 
@@ -157,14 +157,14 @@ class Term(Signed):
         if name in ROWS and (self._lattice is None or name not in self._lattice.methods()):
             return getattr(self.to_collection(), name)
         known(self, name, here())
-        return _Bound(self, name)
+        return _BoundMethod(self, name)
 
-    def __add__(self, other: Value) -> Call:
+    def __add__(self, other: Value) -> CallTerm:
         return called(self, "__add__", (other,), {})
 
     __radd__ = __add__
 
-    def __sub__(self, other: Value) -> Call:
+    def __sub__(self, other: Value) -> CallTerm:
         return called(self, "__sub__", (other,), {})
 
     def __mul__(self, other: object) -> RightSide:
@@ -183,13 +183,13 @@ class Term(Signed):
     __hash__ = object.__hash__
 
 
-class _Bound:
+class _BoundMethod:
     """A method that is about to be called."""
 
     def __init__(self, receiver: Term, name: str) -> None:
         self.receiver, self.name = receiver, name
 
-    def __call__(self, *arguments: Value, **named: Value) -> Call:
+    def __call__(self, *arguments: Value, **named: Value) -> CallTerm:
         return called(self.receiver, self.name, arguments, named)
 
     def __repr__(self) -> str:
@@ -228,7 +228,7 @@ class CalledMethod:
         return f"{self.receiver}.{self.name}({inner})"
 
 
-class Call(Term):
+class CallTerm(Term):
     """A method called on a term."""
 
     def __init__(self, receiver: Term, name: str, arguments: tuple[Value, ...], site: str) -> None:
@@ -268,7 +268,7 @@ def known(receiver: Term, name: str, site: str) -> tuple[MethodKind, MethodKind]
     return pair
 
 
-def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mapping[str, Value]) -> Call:
+def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mapping[str, Value]) -> CallTerm:
     """The term of a method call; raises :class:`IllegalRule`."""
     site = here()
     if named:
@@ -280,7 +280,7 @@ def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mappi
             raise IllegalRule(f"{site}: {receiver}.{name}(): {error}") from error
         bound.apply_defaults()
         arguments = bound.args[1:]
-    return Call(receiver, name, tuple(arguments), site)
+    return CallTerm(receiver, name, tuple(arguments), site)
 
 
 # What other modules ask of a term: a method would hide the method of a lattice that has its name.
@@ -316,7 +316,7 @@ def bare_of(right: RightSide, site: str) -> plan.Expression:
     return right._bare(site)
 
 
-def method_of(call: Call) -> CalledMethod:
+def method_of(call: CallTerm) -> CalledMethod:
     """What is called."""
     return call._method
 
@@ -329,7 +329,7 @@ def has_entries(term: Term) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- cells
 
 
-class Cell(Head, Term, Mentioned):
+class LatticeTerm(Head, Term, Mentioned):
     """A lattice of a program under a name."""
 
     _location = None
@@ -342,7 +342,7 @@ class Cell(Head, Term, Mentioned):
         self._site = declaration.site
         self._lattice: type[Lattice] = declaration.lattices["value"]
 
-    def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[Cell, MethodKind, str]]:
+    def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[LatticeTerm, MethodKind, str]]:
         yield self, kind, ""
 
     # --------------------------------------------------------------------------------------------------- rules
@@ -390,7 +390,7 @@ class Cell(Head, Term, Mentioned):
         site = here()
         if self._making():
             raise IllegalRule(f"{site}: a block makes rules: write {self._name} <= ..., or use @bootstrap")
-        if isinstance(content, Cell):
+        if isinstance(content, LatticeTerm):
             content = content.value
         if isinstance(content, (Term, RightSide)):
             raise IllegalRule(f"{site}: outside of a block of rules only values can be given to {self._name}")
@@ -488,7 +488,7 @@ class CompletedTerm(Term):
 
 
 def _value_of(content: Value) -> Value:
-    return content.value if isinstance(content, Cell) else content
+    return content.value if isinstance(content, LatticeTerm) else content
 
 
 def completed_term(term: CompletedTerm) -> Term:

@@ -43,7 +43,7 @@ def columns_of(places: tuple[int, ...]) -> Callable[[list[Row]], list[Key]]:
     return columns
 
 
-class Index:
+class ColumnIndex:
     """Rows by the columns at some places."""
 
     __slots__ = ("buckets", "column")
@@ -71,10 +71,10 @@ class Index:
             del self.buckets[at]
 
 
-class Changes(Mapping[str, Mapping[Key, int]]):
+class TickChanges(Mapping[str, Mapping[Key, int]]):
     """What changed in a tick, by collection; what nobody may ask for is made when somebody does.
 
-    >>> made = Changes({"a": {(1,): 1}}, {"b": lambda: {(2,): -1}}); list(made), made["b"], made.get("c")
+    >>> made = TickChanges({"a": {(1,): 1}}, {"b": lambda: {(2,): -1}}); list(made), made["b"], made.get("c")
     (['a', 'b'], {(2,): -1}, None)
     """
 
@@ -103,7 +103,7 @@ class KeyedRows:
     def __init__(self) -> None:
         """None."""
         self.rows: Rows = {}
-        self.indexes: dict[tuple[int, ...], Index] = {}
+        self.indexes: dict[tuple[int, ...], ColumnIndex] = {}
         self.readers: list[Rows] = []
         self.before: dict[Key, Value] = {}
         self.told: dict[Key, Value] | None = None
@@ -117,11 +117,11 @@ class KeyedRows:
         self.readers.append({})
         return self.readers[-1]
 
-    def index(self, places: tuple[int, ...]) -> Index:
+    def index(self, places: tuple[int, ...]) -> ColumnIndex:
         """The index by the columns at some places."""
         found = self.indexes.get(places)
         if found is None:
-            found = self.indexes[places] = Index(places)
+            found = self.indexes[places] = ColumnIndex(places)
             found.add(self.rows)
         return found
 

@@ -124,7 +124,7 @@ class Contents:
 # ------------------------------------------------------------------------------------------------------ merged contents
 
 
-class View(Mapping[Key, None]):
+class ShownContents(Mapping[Key, None]):
     """The rows, as other contents show theirs."""
 
     def __init__(self, merged: Merged) -> None:
@@ -155,7 +155,7 @@ class Merged(Contents):
         super().__init__(name, columns, keys)
         self.keyed = False  # no two rows break a key: they are merged
         self.index = self.held.rows
-        self.rows = View(self)  # type: ignore[assignment]  # made of what is held, when asked
+        self.rows = ShownContents(self)  # type: ignore[assignment]  # made of what is held, when asked
         self.lattices = dict(lattices)
         self._values = range(keys, len(columns))
         self._classes = [(self.columns.index(column), cls) for column, cls in self.lattices.items()]

@@ -23,7 +23,7 @@ from syndicate.bloom.rules.term import Term, place_of
 from syndicate.bloom.state.keyed_rows import KeyedRows
 from syndicate.bloom.state.state import CellState, Merged, ScratchState, State, TableState
 from syndicate.bloom.tick.lattice_term import BodyEvaluation, TermEvaluation
-from syndicate.bloom.tick.wiring import LatticeRule, Partition
+from syndicate.bloom.tick.wiring import LatticeRule, SplitProgram
 from syndicate.collector import Pause
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.flow.circuit import MAX_ITERATIONS
@@ -144,7 +144,7 @@ class LatticeFixpoint:
     """What grows of a program."""
 
     def __init__(
-        self, partition: Partition, states: Mapping[str, State], read: frozenset[str], *, naive: bool = False
+        self, partition: SplitProgram, states: Mapping[str, State], read: frozenset[str], *, naive: bool = False
     ) -> None:
         """*read* are the relations that the circuit reads; *naive* applies methods to whole values each time."""
         self.partition, self.states, self.naive = partition, states, naive

@@ -33,17 +33,17 @@ from syndicate.bloom.declaration import Names, placed
 from syndicate.bloom.rules.abstract_value import Mentioned, held_value, hold
 from syndicate.bloom.rules.function import failure
 from syndicate.bloom.rules.term import (
-    Call,
     CalledMethod,
-    Cell,
+    CallTerm,
     CompletedTerm,
+    LatticeTerm,
     Term,
     TermExpression,
     completed_term,
     is_nonmonotone,
     method_of,
 )
-from syndicate.bloom.state.keyed_rows import Index, KeyedRows, Row, Rows, columns_of
+from syndicate.bloom.state.keyed_rows import ColumnIndex, KeyedRows, Row, Rows, columns_of
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.lattice.delta import Grown, increment
 from syndicate.lattice.lattice import Kind, Lattice, join
@@ -66,7 +66,7 @@ class Input:
 
 
 @frozen
-class Body:
+class TermBody:
     """A body: a join of *inputs* over *heading*, then *stages*, each from rows to rows."""
 
     inputs: tuple[Input, ...]
@@ -74,7 +74,7 @@ class Body:
     stages: tuple[Callable[[list[Value]], list[Value]], ...] = field(factory=tuple)
 
 
-def body_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> Body:
+def body_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> TermBody:
     """The body of a rule; *named* gives the name of a relation for an expression that can be no part of it."""
     stages: list[Callable[[list[Value]], list[Value]]] = []
     while True:
@@ -91,7 +91,7 @@ def body_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> B
                 break
         body = body.source
     inputs = [_input(part, named) for part in _joined(body)]
-    return Body(tuple(inputs), body.heading, tuple(reversed(stages)))
+    return TermBody(tuple(inputs), body.heading, tuple(reversed(stages)))
 
 
 def _places(source: plan.Expression) -> dict[str, str]:
@@ -137,12 +137,12 @@ def _input(part: plan.Expression, named: Callable[[plan.Expression], str]) -> In
         part = part.source
 
 
-class Step:
+class JoinedRelation:
     """One more relation joined to the rows so far."""
 
     __slots__ = ("combine", "index", "keys")
 
-    def __init__(self, places: tuple[int, ...], index: Index, combine: Callable[[Value, Value], Value]) -> None:
+    def __init__(self, places: tuple[int, ...], index: ColumnIndex, combine: Callable[[Value, Value], Value]) -> None:
         self.keys, self.index, self.combine = columns_of(places), index, combine
 
     def __call__(self, rows: list[Value]) -> list[Value]:
@@ -158,7 +158,7 @@ class Step:
 class BodyEvaluation:
     """A body in a program that runs."""
 
-    def __init__(self, body: Body, held: Mapping[str, KeyedRows]) -> None:
+    def __init__(self, body: TermBody, held: Mapping[str, KeyedRows]) -> None:
         """*held* gives, by name, the rows of a relation."""
         self.body = body
         self.held = [held[one.name] for one in body.inputs]
@@ -188,7 +188,7 @@ class BodyEvaluation:
                     combined[name] = len(texts)
                     texts.append(f"r[{place}]")
             function = FUNCTIONS.rearranging("l, r", f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
-            order.append(Step(tuple(at_row[name] for name in shared), index, function))
+            order.append(JoinedRelation(tuple(at_row[name] for name in shared), index, function))
             at_row, width = combined, len(texts)
         wanted = [at_row[name] for name in body.heading]
         if wanted != list(range(width)) or (len(body.inputs) == 1 and len(body.heading) != self._width(first)):
@@ -236,7 +236,7 @@ class HasValue(Protocol):
         """The value."""
 
 
-class Leaf:
+class TermLeaf:
     """A variable, as one term reads it."""
 
     def __init__(self, cell: Mentioned, value: Value) -> None:
@@ -265,7 +265,7 @@ class Leaf:
         return self.now()
 
 
-class Node:
+class TermCall:
     """A method call; with *keep*, all that it has answered is kept as one value."""
 
     def __init__(self, method: CalledMethod, parts: list[Value]) -> None:
@@ -274,16 +274,20 @@ class Node:
         self.parts = parts
         self.value: Value = NOTHING
         self.keep = False
-        grows = [part for part in parts if isinstance(part, (Node, Leaf))]
+        grows = [part for part in parts if isinstance(part, (TermCall, TermLeaf))]
         whole = len(grows) > 1 or method.kind is not Kind.MORPHISM
         for part in grows:
-            if isinstance(part, Node):
+            if isinstance(part, TermCall):
                 part.keep = whole
 
     def pull(self, *, naive: bool = False) -> Value:
         """What is new of the answer; None if nothing."""
         pulled = [
-            part.pull(naive=naive) if isinstance(part, Node) else part.pull() if isinstance(part, Leaf) else NOTHING
+            part.pull(naive=naive)
+            if isinstance(part, TermCall)
+            else part.pull()
+            if isinstance(part, TermLeaf)
+            else NOTHING
             for part in self.parts
         ]
         if not any(one is not None and one is not NOTHING for one in pulled):
@@ -306,7 +310,7 @@ class Node:
 
     def whole(self) -> Value:
         """The answer to all that there is."""
-        first, *others = [part.whole() if isinstance(part, (Node, Leaf)) else part for part in self.parts]
+        first, *others = [part.whole() if isinstance(part, (TermCall, TermLeaf)) else part for part in self.parts]
         return getattr(first, self.name)(*others)
 
 
@@ -316,28 +320,28 @@ class TermEvaluation:
     def __init__(self, term: Term, cells: Mapping[str, HasValue], *, naive: bool) -> None:
         """*cells* gives, by name, the state of a variable."""
         self.term, self.naive = term, naive
-        self.leaves: dict[str, list[Leaf]] = {}
-        self.captured: dict[str, Leaf] = {}
+        self.leaves: dict[str, list[TermLeaf]] = {}
+        self.captured: dict[str, TermLeaf] = {}
         self._cells = cells
         self.top = self._made(term)
         self.nonmonotone = is_nonmonotone(term)
         self.fresh = True
 
     def _made(self, term: Value) -> Value:
-        if isinstance(term, Cell):
+        if isinstance(term, LatticeTerm):
             return self._leaf(term)
         if isinstance(term, CompletedTerm):
             return self._made(completed_term(term))
-        if not isinstance(term, Call):
+        if not isinstance(term, CallTerm):
             return term
         method = method_of(term)
         for cell in method.captured:
             self.captured[cell.tabname] = self._leaf(cell)
-        return Node(method, [self._made(part) for part in (method.receiver, *method.arguments)])
+        return TermCall(method, [self._made(part) for part in (method.receiver, *method.arguments)])
 
-    def _leaf(self, cell: Mentioned) -> Leaf:
+    def _leaf(self, cell: Mentioned) -> TermLeaf:
         state = self._cells[cell.tabname]
-        leaf = Leaf(cell, lambda: state.value)
+        leaf = TermLeaf(cell, lambda: state.value)
         self.leaves.setdefault(cell.tabname, []).append(leaf)
         return leaf
 
@@ -383,12 +387,12 @@ class TermEvaluation:
                     leaf.delta = None
             _forget(self.top)
             return self.top.whole()
-        found = self.top.pull(naive=self.naive) if isinstance(self.top, Node) else self.top.pull()
+        found = self.top.pull(naive=self.naive) if isinstance(self.top, TermCall) else self.top.pull()
         return found.delta if isinstance(found, Grown) else found
 
 
 def _forget(node: object) -> None:
-    if isinstance(node, Node):
+    if isinstance(node, TermCall):
         node.value = NOTHING
         for part in node.parts:
             _forget(part)

@@ -20,7 +20,7 @@ from attrs import define, field
 from syndicate.bloom.declaration import Seal
 from syndicate.bloom.rules.function import LatticeFound, made_lattices
 from syndicate.bloom.rules.symbols import Head
-from syndicate.bloom.state.keyed_rows import Changes
+from syndicate.bloom.state.keyed_rows import TickChanges
 from syndicate.bloom.state.state import NOTHING, CellState, Delta, Merged, SentState, State, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.lattice_fixpoint import LatticeFixpoint
@@ -48,7 +48,7 @@ Inspect: TypeAlias = Callable[[Mapping[str, Mapping[Value, int]], Mapping[str, D
 OPERATORS = ("<+", "<-", "<+-", "<~")
 
 
-class Change(Protocol):
+class CircuitChange(Protocol):
     """What comes out of a circuit that runs elsewhere."""
 
     def to_zset(self) -> ZSet:
@@ -58,7 +58,7 @@ class Change(Protocol):
 class CircuitRunner(Protocol):
     """What runs a circuit, such as :class:`~syndicate.spark.SparkEngine`."""
 
-    def step(self, deltas: Mapping[str, ZSet]) -> Mapping[str, Change]:
+    def step(self, deltas: Mapping[str, ZSet]) -> Mapping[str, CircuitChange]:
         """Run one epoch."""
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ class Ticking:
             self._check(awake, changes, out)
             told_of: Mapping[str, Mapping[Value, int]] = changes
             if fixpoint is not None:
-                told_of = Changes({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
+                told_of = TickChanges({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
             if self.inspect is not None:
                 self.inspect(told_of, out)
             if self.store is not None and (kept := self._kept(changes)):

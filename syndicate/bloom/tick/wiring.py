@@ -38,7 +38,7 @@ from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import TABLES, Kind, Names, Rule, placing
 from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
-from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
+from syndicate.bloom.rules.reading import PERHAPS, Monotonicity, Purpose, read_origin
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.rules.term import (
     VALUE,
@@ -50,7 +50,7 @@ from syndicate.bloom.rules.term import (
     leaves_of,
     plan_of,
 )
-from syndicate.bloom.tick.lattice_term import Body, body_of
+from syndicate.bloom.tick.lattice_term import TermBody, body_of
 from syndicate.errors import BloomDeclaration, LatticeAsKey, Unstratifiable
 from syndicate.graph import reached
 from syndicate.lattice.lattice import Lattice, holds_lattice
@@ -67,7 +67,7 @@ Known = dict[str, dict[str, ColumnValue]]
 class Kinds(Growth):
     """The attributes of expressions that hold lattice values; with *reading*, also what functions make, or may."""
 
-    def __init__(self, known: Known, reading: Callable[[plan.FlatMap], Reading] | None = None) -> None:
+    def __init__(self, known: Known, reading: Callable[[plan.FlatMap], Monotonicity] | None = None) -> None:
         """*known* are the columns of relations that do."""
         super().__init__(known)
         self.reading = reading
@@ -101,7 +101,7 @@ class Ordering:
         self.held = {name: dict(columns) for name, columns in known.items()}
         self.known, self.cells = known, cells
         self.kinds = Kinds(known, self.reading)
-        self._read: dict[Hashable, Reading] = {}
+        self._read: dict[Hashable, Monotonicity] = {}
 
     def infer(self, rules: Sequence[Rule]) -> None:
         """Learn of columns from what functions make."""
@@ -148,25 +148,25 @@ class Ordering:
 
     # ------------------------------------------------------------------------------------------------- functions
 
-    def reading(self, expression: plan.FlatMap | plan.Selection) -> Reading:
+    def reading(self, expression: plan.FlatMap | plan.Selection) -> Monotonicity:
         """What the functions of an expression read of its source, and what comes out."""
         if isinstance(expression, plan.FlatMap):
             call = expression.function
             if isinstance(call, (Fitting, Bare)):
                 return self._of(call, expression.source, Purpose(many=call.many, bare=isinstance(call, Bare)))
-            return Reading({}, None)
+            return Monotonicity({}, None)
         offences: dict[str, str] = {}
         for condition in expression.conditions:
             if isinstance(condition, plan.Holds) and isinstance(condition.function, Testing):
                 offences |= self._of(condition.function, expression.source, Purpose(test=True)).offences
-        return Reading(offences)
+        return Monotonicity(offences)
 
-    def _of(self, call: object, source: plan.Expression, purpose: Purpose) -> Reading:
+    def _of(self, call: object, source: plan.Expression, purpose: Purpose) -> Monotonicity:
         origin = origin_of(call)
         kinds = self.kinds.of(source)
         if origin is None:
             sure = [name for name, kind in kinds.items() if kind != PERHAPS]
-            return Reading(dict.fromkeys(sure, Unseen("a function")), None)
+            return Monotonicity(dict.fromkeys(sure, Unseen("a function")), None)
         key = (origin, purpose, tuple(sorted(kinds.items(), key=lambda one: one[0])))
         if key not in self._read:
             self._read[key] = read_origin(origin, kinds, purpose)
@@ -284,7 +284,7 @@ class LatticeRule:
     rule: Rule
     level: int
     term: Term | None
-    body: Body | None
+    body: TermBody | None
 
 
 @frozen(eq=False)
@@ -303,7 +303,7 @@ class CircuitRule:
 
 
 @define(eq=False)
-class Partition:
+class SplitProgram:
     """Both parts of a program, and what passes between them."""
 
     merged: Mapping[str, frozenset[str]]
@@ -327,11 +327,11 @@ def partitioned(
     rules: Sequence[Rule],
     program: plan.Program,
     merged: Mapping[str, frozenset[str]],
-) -> Partition:
+) -> SplitProgram:
     """The partition of a program with these rules, of which *program* knows the strata."""
     levels = {name: stratum.level for stratum in program.strata() for name in stratum.relations}
     cells = {one.tabname for one in collections if kind_of(one) is Kind.LATTICE}
-    partition = Partition(merged)
+    partition = SplitProgram(merged)
     names: dict[TermExpression, str] = {}
 
     def term_relation(expression: TermExpression) -> str:
@@ -365,7 +365,7 @@ def partitioned(
     return partition
 
 
-def _look_up(partition: Partition, program: plan.Program) -> None:
+def _look_up(partition: SplitProgram, program: plan.Program) -> None:
     """What each merged collection depends on within a tick, and which of them on what is not monotone."""
     below: dict[str, set[str]] = {}
     whole: set[str] = set()
@@ -400,7 +400,7 @@ class Wiring:
     read: frozenset[str]
     derived: frozenset[str]
     sinks: frozenset[str]
-    partition: Partition | None = None
+    partition: SplitProgram | None = None
     lattices: Mapping[str, Mapping[str, type[Lattice]]] = field(factory=dict)
     rules: list[Rule] = field(factory=list)
     """The rules, in which is marked what their functions must see whole."""
@@ -465,7 +465,7 @@ def moves_only(body: plan.Expression) -> bool:
 
 
 def _program(
-    collections: Mapping[str, Head], rules: Sequence[CircuitRule], partition: Partition | None = None
+    collections: Mapping[str, Head], rules: Sequence[CircuitRule], partition: SplitProgram | None = None
 ) -> tuple[plan.Program, set[str]]:
     program = plan.Program()
     read, derived = _read(rules), _derived(rules)
@@ -504,7 +504,7 @@ def _wiring(
     collections: Mapping[str, Head],
     rules: Sequence[CircuitRule],
     sinks: set[str],
-    partition: Partition | None = None,
+    partition: SplitProgram | None = None,
 ) -> Wiring:
     read, derived = _read(rules), _derived(rules)
     if partition is not None:

@@ -26,7 +26,7 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import Constant, Row, Rule, Value, Variable
 from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult
-from syndicate.dedalus.explore.state import Sent, State, Step, divided
+from syndicate.dedalus.explore.state import PathStep, Sent, State, divided
 from syndicate.dedalus.timeline import order
 
 Sending: TypeAlias = tuple[int, Row, tuple[Value, ...]]
@@ -54,7 +54,7 @@ class Arrivals:
 
     def ways(
         self, state: State, held: Facts, *, named: bool, watched: Sequence[str] | None
-    ) -> Iterator[tuple[Facts, dict[Fact, tuple[Sent, ...]], Step | None]]:
+    ) -> Iterator[tuple[Facts, dict[Fact, tuple[Sent, ...]], PathStep | None]]:
         """What arrives now, what stays under way, and the way; to arrive as soon as can be comes first.
 
         Of a message each copy counts for itself if copies are *named*.  What has no effect is left out if it is known
@@ -91,7 +91,7 @@ class Arrivals:
                     if later:
                         flight[fact] = later
                     for rule, sent, senders in now:
-                        way = Step(way, ("arrive", rule, fact[1], sent, state.time, senders))
+                        way = PathStep(way, ("arrive", rule, fact[1], sent, state.time, senders))
             yield frozenset(arriving), flight, way
 
     def _rank(self, fact: Fact) -> Rank:

@@ -40,7 +40,7 @@ from syndicate.dedalus.explore.outcome import Decisions, Exploration, Mode, Outc
 from syndicate.dedalus.explore.replay import facts_of, replayer
 from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.explore.stability import Early, Run, StabilityCheck, idling
-from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, decided, is_causal, steps_of
+from syndicate.dedalus.explore.state import Lane, Met, PathStep, Sent, State, decided, is_causal, steps_of
 from syndicate.dedalus.explore.symbolic import Outcomes, Span
 from syndicate.dedalus.net import Send
 from syndicate.dedalus.run import Facts as Events
@@ -350,8 +350,8 @@ class Explorer:
         return self.relations if self.mode == "all-models" else ()
 
     def _choosing(
-        self, time: int, inputs: Sequence[Facts], way: Step | None, rules: Sequence[int]
-    ) -> Iterator[tuple[list[StepResult], Sequence[Facts], Step | None]]:
+        self, time: int, inputs: Sequence[Facts], way: PathStep | None, rules: Sequence[int]
+    ) -> Iterator[tuple[list[StepResult], Sequence[Facts], PathStep | None]]:
         """All that can be chosen, one rule after the other."""
         founds = [self.space.at(time, facts) for facts in inputs]
         for place, number in enumerate(rules):
@@ -363,7 +363,7 @@ class Explorer:
                 if not candidates.intersection(said) <= chosen:
                     continue
                 taken = [facts | {(chosen_of(number), row) for row in chosen} for facts in inputs]
-                step = Step(way, ("choose", number, time, chosen))
+                step = PathStep(way, ("choose", number, time, chosen))
                 yield from self._choosing(time, taken, step, rules[place + 1 :])
             return
         yield founds, inputs, way
@@ -384,7 +384,7 @@ class Explorer:
             return
         if self.wanted is not None and seen not in self.wanted:
             return
-        way = Step(state.way, ("evaluated", time, first)) if self.checked else state.way
+        way = PathStep(state.way, ("evaluated", time, first)) if self.checked else state.way
         state = State(time, state.lanes, state.flight, state.owed, seen, way, state.void)
         lanes = [
             Lane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
@@ -402,12 +402,12 @@ class Explorer:
             elif not (owed or void or unforeseen):
                 self._note(seen, way)
 
-    def _at_last(self, state: State) -> Step | None:
+    def _at_last(self, state: State) -> PathStep | None:
         """The path on which all that is under way arrives in the end."""
         way = state.way
         for (_, row), copies in state.flight.items():
             for rule, sent, senders in copies:
-                way = Step(way, ("arrive", rule, row, sent, self.clock.until, senders))
+                way = PathStep(way, ("arrive", rule, row, sent, self.clock.until, senders))
         return way
 
     def _first(self, result: StepResult) -> Facts:
@@ -432,7 +432,7 @@ class Explorer:
 
     def _sending(
         self, state: State, founds: Sequence[StepResult], lanes: Sequence[Lane]
-    ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[Lane], Step | None, bool]]:
+    ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[Lane], PathStep | None, bool]]:
         """What becomes of what is sent: under way, what is owed, what is due, the way, and whether it is void."""
         time, until = state.time, self.clock.until
         if len(founds) == 1 and (free := self._free(time, founds[0])) is not None:
@@ -453,7 +453,7 @@ class Explorer:
                 if said is not None:
                     if lane == 0:
                         for at in said:
-                            way = Step(way, ("arrive", number, row, time, at, senders))
+                            way = PathStep(way, ("arrive", number, row, time, at, senders))
                     void |= not self._sent_before([(at, *fact) for at in said if at <= time])
                     owed -= {(at, *fact) for at in said if at <= time}
                     lanes[lane] = lanes[lane].with_due([(at, fact) for at in said if time < at <= until])
@@ -471,7 +471,7 @@ class Explorer:
                         flight[fact] = (*flight.get(fact, ()), sent)
                 else:
                     then_owed -= {(fate, *fact)}
-                    then_way = Step(then_way, ("arrive", sent[0], fact[1], time, fate, sent[2]))
+                    then_way = PathStep(then_way, ("arrive", sent[0], fact[1], time, fate, sent[2]))
             yield flight, then_owed, lanes, then_way, void
 
     def _free(self, time: int, step: StepResult) -> Sequence[tuple[Fact, Sent]] | None:
@@ -525,7 +525,7 @@ class Explorer:
 
     # ------------------------------------------------------------------------------------------------------ outcomes
 
-    def _note(self, seen: Projection, way: Step | None) -> None:
+    def _note(self, seen: Projection, way: PathStep | None) -> None:
         """Take down an outcome, unless its model is not one."""
         if seen in self.outcomes:
             return

@@ -22,7 +22,7 @@ from syndicate.graph import reached
 
 
 @frozen
-class Edge:
+class InfluenceEdge:
     """*head* is derived of *body* by a rule; unless *monotone*, more of the body may mean less of the head."""
 
     head: str
@@ -39,7 +39,7 @@ class Influence:
         """Of rules in short form; a constant time after *start* is read ahead."""
         self.rules = list(rules)
         self.edges = [
-            Edge(
+            InfluenceEdge(
                 rule.head.relation,
                 atom.relation,
                 not (atom.negated or rule.aggregates or rule.choices),

@@ -36,10 +36,10 @@ Decision: TypeAlias = Arrived | Choosing | Evaluated
 
 
 @frozen(eq=False)
-class Step:
+class PathStep:
     """The path to a state, last step first."""
 
-    before: Step | None
+    before: PathStep | None
     entry: Decision
 
 
@@ -80,7 +80,7 @@ class State:
     flight: Mapping[Fact, tuple[Sent, ...]]
     owed: frozenset[Early]
     seen: Projection
-    way: Step | None
+    way: PathStep | None
     void: bool = False
 
     def key(self, *, lossless: bool) -> Hashable:
@@ -139,7 +139,7 @@ def divided(
     return [((), copies), *([] if held else [(copies[:1], copies[1:])])]
 
 
-def steps_of(way: Step | None) -> list[Decision]:
+def steps_of(way: PathStep | None) -> list[Decision]:
     """The entries on a path, first step first."""
     entries = []
     while way is not None:

@@ -37,8 +37,8 @@ from syndicate.dedalus.binding import (
     EMPTY,
     Binding,
     Body,
+    RowIndex,
     Sent,
-    Table,
     is_grouped,
     matching,
     rows_of,
@@ -178,7 +178,7 @@ class _Grounding:
     limit: int
     outages: tuple[str, str] | None = None
     ground: Ground = field(init=False)
-    tables: dict[tuple[str, int], Table] = field(factory=dict)
+    tables: dict[tuple[str, int], RowIndex] = field(factory=dict)
     cone: Cone = field(init=False)
     level: dict[str, int] = field(factory=dict)
     bodies: list[Body] = field(factory=list)
@@ -209,7 +209,7 @@ class _Grounding:
 
     # ------------------------------------------------------------------------------------------------------- atoms
 
-    def table(self, name: str, time: int) -> Table:
+    def table(self, name: str, time: int) -> RowIndex:
         return self.tables.get((name, time), EMPTY)
 
     def number(self, fact: Fact, part: int = 1) -> int:
@@ -220,7 +220,7 @@ class _Grounding:
             self.ground.facts.append(fact)
             self.ground.instances.append([])
             name, row, time = fact
-            self.tables.setdefault((name, time), Table()).add(row)
+            self.tables.setdefault((name, time), RowIndex()).add(row)
             self.pending.setdefault((time, self.level.get(name, len(self.level)), part), []).append(atom)
         return atom
 
@@ -309,7 +309,7 @@ class _Grounding:
         def at(atom: Atom) -> int:
             return atom.time if isinstance(atom.time, int) else time
 
-        def tables(atom: Atom) -> Table:
+        def tables(atom: Atom) -> RowIndex:
             return self.table(atom.relation, at(atom))
 
         for binding, rows in body.bindings(tables, {name.name: time for name in body.rule.times}):

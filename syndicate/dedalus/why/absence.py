@@ -39,7 +39,7 @@ from syndicate.dedalus.binding import (
     value_of,
 )
 from syndicate.dedalus.timeline import Message
-from syndicate.dedalus.why.derivation import History, Holding, Why, filled, is_frame, shown, why
+from syndicate.dedalus.why.derivation import Holding, RuleInstances, Why, filled, is_frame, shown, why
 from syndicate.explain import absence as explain
 from syndicate.explain.absence import DEPTH_NOT
 
@@ -139,7 +139,7 @@ class WhyNot(explain.WhyNot):
         return "no rule makes it, and it is not given"
 
 
-def why_not(history: History, relation: str, row: Pattern, time: int, depth: int = DEPTH_NOT) -> WhyNot:
+def why_not(history: RuleInstances, relation: str, row: Pattern, time: int, depth: int = DEPTH_NOT) -> WhyNot:
     """Why a row is not there, *depth* levels of it."""
     return _Asking(history, set()).explain(relation, row, time, depth)
 
@@ -156,7 +156,7 @@ class Reached:
 
 @define(eq=False)
 class _Asking:
-    history: History
+    history: RuleInstances
     asked: set[tuple[str, Pattern, int]]
 
     def explain(self, relation: str, row: Pattern, time: int, depth: int) -> WhyNot:

@@ -43,7 +43,7 @@ from syndicate.dedalus.binding import (
     Binding,
     Body,
     Pattern,
-    Table,
+    RowIndex,
     Tables,
     is_grouped,
     matching,
@@ -175,12 +175,12 @@ class RuleInstance:
 
 
 @define(eq=False)
-class History:
+class RuleInstances:
     """A model, asked for instances of its rules."""
 
     model: Timeline
     bodies: list[Body] = field(init=False)
-    tables: dict[tuple[str, int], Table] = field(factory=dict)
+    tables: dict[tuple[str, int], RowIndex] = field(factory=dict)
     circles: dict[str, frozenset[str]] = field(init=False)
     search: Search[Fact, RuleInstance | How] = field(init=False)
 
@@ -189,13 +189,13 @@ class History:
         self.circles = _circles(self.model.rules)
         self.search = Search(lambda fact: self.origin(*fact), lambda fact: self.ways(*fact), lambda _: None)
 
-    def table(self, relation: str, time: int) -> Table:
+    def table(self, relation: str, time: int) -> RowIndex:
         """The rows of a relation at a time."""
         table = self.tables.get((relation, time))
         if table is None:
             held = self.model.intervals.get(relation, {}).items()
             rows = (row for row, spans in held if any(since <= time < to for since, to in spans))
-            table = self.tables[relation, time] = Table(rows)
+            table = self.tables[relation, time] = RowIndex(rows)
         return table
 
     def read(self, time: int) -> Tables:
@@ -269,7 +269,7 @@ class History:
             assert binding is not None
             for atom in body.negative:
                 held = self.model.intervals.get(atom.relation, {})
-                for other in matching(atom, Table(held), binding):
+                for other in matching(atom, RowIndex(held), binding):
                     broken = [min(to, time) for first, to in held[other] if first < time]
                     since = max([since, *broken])
             if since < best[0]:
@@ -331,14 +331,14 @@ def _circles(rules: Iterable[Rule]) -> dict[str, frozenset[str]]:
 # --------------------------------------------------------------------------------------------------------- derivations
 
 
-def why(history: History, relation: str, row: Row, time: int, depth: int = DEPTH) -> Why:
+def why(history: RuleInstances, relation: str, row: Row, time: int, depth: int = DEPTH) -> Why:
     """The derivation of a row that is there, *depth* levels of it."""
     return _Explaining(history).explain(relation, row, time, depth)
 
 
 @define(eq=False)
 class _Explaining:
-    history: History
+    history: RuleInstances
     explained: set[Fact] = field(factory=set)
 
     def explain(self, relation: str, row: Row, time: int, depth: int) -> Why:

@@ -17,6 +17,6 @@ Source: ``docs/design/spark.md``, "The second engine".
 from __future__ import annotations
 
 from syndicate.spark.engine.engine import SparkEngine
-from syndicate.spark.engine.output import Changes, Delta
+from syndicate.spark.engine.output import Delta, SinkChanges
 
-__all__ = ["Changes", "Delta", "SparkEngine"]
+__all__ = ["Delta", "SinkChanges", "SparkEngine"]

@@ -1,6 +1,6 @@
 """What an operator on Spark sees of the scope that it runs in: what its inputs carry, and what is kept for it.
 
-The scope itself, which runs the operators, is :class:`syndicate.spark.engine.scope.Scope`.
+The scope itself, which runs the operators, is :class:`syndicate.spark.engine.scope.SparkScope`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from syndicate.spark.engine.batch import Batch, Frames, as_declared
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import items_of
 from syndicate.spark.engine.shape import Layout
-from syndicate.spark.engine.trace import Trace, View
+from syndicate.spark.engine.trace import StoredTrace, StoredTraceView
 from syndicate.values.value import Value
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Shared:
     stored: dict[str, Value]
 
 
-class Context:
+class TickContext:
     """One circuit's streams in a tick, and the traces of its nodes."""
 
     def __init__(self, engine: Shared, circuit: Netlist, *, lasting: bool = True) -> None:
@@ -45,23 +45,23 @@ class Context:
         self.session = engine.session
         self.layouts = engine.layouts
         self.cells: dict[Port, Batch | None] = {}
-        self.views: dict[int, View] = {}
-        self.traces: dict[str, Trace] = {}
-        self.arrangements: dict[Port, Trace] = {}
+        self.views: dict[int, StoredTraceView] = {}
+        self.traces: dict[str, StoredTrace] = {}
+        self.arrangements: dict[Port, StoredTrace] = {}
         self.readers: dict[Port, int] = {}
         self.delayed: dict[Port, Batch] = {}
 
     # ----------------------------------------------------------------------------------------------- what is kept
 
-    def make_trace(self, node: Node, name: str, *, keyed: bool = False, lasting: bool | None = None) -> Trace:
+    def make_trace(self, node: Node, name: str, *, keyed: bool = False, lasting: bool | None = None) -> StoredTrace:
         """What a node keeps, by a name that is the same in every run."""
         name = f"{'.'.join(map(str, node.global_id))} {name}"
-        trace = Trace(self.frames, name, keyed=keyed, lasting=self.lasting if lasting is None else lasting)
+        trace = StoredTrace(self.frames, name, keyed=keyed, lasting=self.lasting if lasting is None else lasting)
         self.traces[name] = trace
         trace.load(self.engine.stored.pop(name, ()))
         return trace
 
-    def trace(self, node: Node, name: str) -> Trace:
+    def trace(self, node: Node, name: str) -> StoredTrace:
         """The same, once it is made."""
         return self.traces[f"{'.'.join(map(str, node.global_id))} {name}"]
 
@@ -71,7 +71,7 @@ class Context:
             node = self.circuit.nodes[port.node]
             self.arrangements[port] = self.make_trace(node, f"index {port.output}", keyed=True)
 
-    def arrangement(self, port: Port) -> Trace:
+    def arrangement(self, port: Port) -> StoredTrace:
         """The sum of an indexed stream."""
         return self.arrangements[port]
 
@@ -97,7 +97,7 @@ class Context:
             batch = self.cells[port] = self.frames.settled(batch, (self.circuit.path, port))
         return batch
 
-    def view(self, port: Port) -> View:
+    def view(self, port: Port) -> StoredTraceView:
         """What a stream of traces carries."""
         return self.views[port.node]
 

@@ -32,11 +32,11 @@ from syndicate.spark.engine.context import Shared
 from syndicate.spark.engine.directory import Directory, copy
 from syndicate.spark.engine.errors import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.groups import chosen, made_unique
-from syndicate.spark.engine.inputs import Change, Upserts, batch_of, checked, is_frame, shape_of_given
+from syndicate.spark.engine.inputs import Change, LatestByKey, batch_of, checked, is_frame, shape_of_given
 from syndicate.spark.engine.layouts import Layouts
-from syndicate.spark.engine.output import Changes, Delta
+from syndicate.spark.engine.output import Delta, SinkChanges
 from syndicate.spark.engine.rows import table_of
-from syndicate.spark.engine.scope import Scope
+from syndicate.spark.engine.scope import SparkScope
 from syndicate.spark.engine.shape import Layout, of_data, shape_of, to_data, widest
 from syndicate.storage.files import remove
 from syndicate.values.value import Value, _classes
@@ -113,9 +113,9 @@ class SparkEngine(Shared):
             self._structure = structure(circuit)
             self._load()
             self._upserts = {
-                name: Upserts(node.params["key"]) for name, node in circuit.sources.items() if "key" in node.params
+                name: LatestByKey(node.params["key"]) for name, node in circuit.sources.items() if "key" in node.params
             }
-            self.root = Scope(self, circuit)
+            self.root = SparkScope(self, circuit)
             self._directory.clean(self._used)
         except BaseException:
             self.close()
@@ -123,7 +123,7 @@ class SparkEngine(Shared):
 
     # --------------------------------------------------------------------------------------------------- a step
 
-    def step(self, deltas: Given | None = None, *, epoch: int | None = None) -> Changes:
+    def step(self, deltas: Given | None = None, *, epoch: int | None = None) -> SinkChanges:
         """One epoch: changes of sources in, changes of sinks out.
 
         A change is what a step of the local engine takes, or a DataFrame, whose rows are inserted, or a pair of a
@@ -174,7 +174,7 @@ class SparkEngine(Shared):
         if epoch is not None and (type(epoch) is not int or epoch < 0):
             raise CircuitError(f"the epoch of a step is a number that grows, 0 or more, not {epoch!r}")
 
-    def _step(self, deltas: Given, epoch: int | None) -> Changes:
+    def _step(self, deltas: Given, epoch: int | None) -> SinkChanges:
         outputs = self._plan(deltas)
         manifest, used, records = self._write(outputs, epoch)
         self._commit(manifest, used)
@@ -367,7 +367,9 @@ class SparkEngine(Shared):
     def _kinds(self, node: Node) -> list[Carries]:
         return [self.circuit.nodes[port.node].carries[port.output] for port in node.inputs]
 
-    def _shown(self, outputs: dict[str, list[Batch | None]], epoch: int | None, *, repeated: bool = False) -> Changes:
+    def _shown(
+        self, outputs: dict[str, list[Batch | None]], epoch: int | None, *, repeated: bool = False
+    ) -> SinkChanges:
         deltas: dict[str, Delta | tuple[Delta, ...]] = {}
         for name, node in self.circuit.sinks.items():
             batches = outputs.get(name) or [None] * len(node.inputs)
@@ -375,9 +377,9 @@ class SparkEngine(Shared):
                 Delta(batch, kind, self.session) for batch, kind in zip(batches, self._kinds(node), strict=True)
             )
             deltas[name] = each[0] if len(each) == 1 else each
-        return Changes(deltas, self.epoch - 1 if epoch is None else epoch, repeated=repeated)
+        return SinkChanges(deltas, self.epoch - 1 if epoch is None else epoch, repeated=repeated)
 
-    def _repeated(self, epoch: int) -> Changes:
+    def _repeated(self, epoch: int) -> SinkChanges:
         """The changes of an epoch that was committed before: recorded ones of the last, else empty ones."""
         outputs: dict[str, list[Batch | None]] = {}
         if epoch == self.batch:

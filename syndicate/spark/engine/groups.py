@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from syndicate.spark.engine.context import Context
+    from syndicate.spark.engine.context import TickContext
 
 SWITCH: Final = 0.2
 """A delta above this part of the state is worked on with all of the state: choosing what it touches is a join, and the
@@ -89,7 +89,7 @@ def appeared_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batc
 
 
 def grouped_here(
-    scope: Context, node: Node, both: pa.Table, layout: Layout, measure: MeasuredColumn | None, *, stream: bool
+    scope: TickContext, node: Node, both: pa.Table, layout: Layout, measure: MeasuredColumn | None, *, stream: bool
 ) -> Batch:
     """The changes of the groups, in the driver."""
     assert layout.key is not None
@@ -114,7 +114,7 @@ def appeared(both: DataFrame, layout: Layout) -> Batch:
 _SET_CHANGE: Final = "CASE WHEN o <= 0 AND n > o THEN 1L WHEN o > 0 AND n < o THEN -1L END AS w"
 
 
-def made_unique(scope: Context, node: Node, batch: Batch | None) -> Batch | None:
+def made_unique(scope: TickContext, node: Node, batch: Batch | None) -> Batch | None:
     """What a source is given that is a set: only what was not there comes, only what was there goes; that is kept."""
     delta = scope.frames.settled(batch, (node.global_id, "given"))
     if delta is None:
@@ -152,7 +152,7 @@ def set_changes(both: DataFrame, layout: Layout) -> Batch:
     return Batch(layout, both.sparkSession, plan=frame)
 
 
-def run_distinct(scope: Context, node: Node) -> Batch | None:
+def run_distinct(scope: TickContext, node: Node) -> Batch | None:
     """``distinct``, incremental."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -168,7 +168,7 @@ def run_distinct(scope: Context, node: Node) -> Batch | None:
     return appeared(both, delta.layout)
 
 
-def run_distinct_stream(scope: Context, node: Node) -> Batch | None:
+def run_distinct_stream(scope: TickContext, node: Node) -> Batch | None:
     """``distinct_stream``: of this tick's batch."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -180,7 +180,7 @@ def run_distinct_stream(scope: Context, node: Node) -> Batch | None:
     return Batch(delta.layout, scope.session, plan=frame)
 
 
-def run_distinct_trace(scope: Context, node: Node) -> Batch | None:
+def run_distinct_trace(scope: TickContext, node: Node) -> Batch | None:
     """``distinct_trace`` and ``distinct_incremental``: against a trace that does not hold the batch yet."""
     delta, view = scope.settled(node.inputs[0]), scope.view(node.inputs[1])
     exact = node.op == "distinct_trace"
@@ -210,7 +210,7 @@ def run_distinct_trace(scope: Context, node: Node) -> Batch | None:
     return as_pairs(appeared(both, layout))
 
 
-def run_aggregate(scope: Context, node: Node) -> Batch | None:
+def run_aggregate(scope: TickContext, node: Node) -> Batch | None:
     """``aggregate``, incremental."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -247,7 +247,7 @@ def counted(delta: Batch, layout: Layout) -> Batch:
     return Batch(layout, delta.session, table=pa.table(columns, names=[*layout.columns, "w"]))
 
 
-def run_aggregate_stream(scope: Context, node: Node) -> Batch | None:
+def run_aggregate_stream(scope: TickContext, node: Node) -> Batch | None:
     """``aggregate_stream``: of this tick's batch."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -261,7 +261,7 @@ def run_aggregate_stream(scope: Context, node: Node) -> Batch | None:
 
 
 def grouped(
-    scope: Context, node: Node, both: DataFrame, layout: Layout, measure: MeasuredColumn | None, *, stream: bool
+    scope: TickContext, node: Node, both: DataFrame, layout: Layout, measure: MeasuredColumn | None, *, stream: bool
 ) -> Batch:
     """The changes of the groups."""
     from pyspark.sql.functions import expr

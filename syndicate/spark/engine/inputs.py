@@ -159,7 +159,7 @@ def _ours(frames: Frames, frame: DataFrame) -> DataFrame:
     return empty.unionAll(frame)
 
 
-class Upserts(local.Upserts):
+class LatestByKey(local.Upserts):
     """The given of a source with a primary key, as new elements by key; which are current, Spark keeps."""
 
     __slots__ = ()

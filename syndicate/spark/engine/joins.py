@@ -1,9 +1,9 @@
 """Joins on columns: ``dA >< B + (A + dA) >< dB``, weights multiplied.
 
 ``A`` and ``B`` are what was there before the tick.  A small delta is joined in the driver with the rows of its keys,
-if they are few (:meth:`syndicate.spark.engine.trace.Trace.near`); else it is sent to all of Spark's tasks, and reads
-only the buckets of the other side that its keys fall into.  Two large ones are joined as Spark thinks best.  Keys are
-equal where all their columns are, None included.
+if they are few (:meth:`syndicate.spark.engine.trace.StoredTrace.near`); else it is sent to all of Spark's tasks, and
+reads only the buckets of the other side that its keys fall into.  Two large ones are joined as Spark thinks best.
+Keys are equal where all their columns are, None included.
 
 Source: ``docs/design/flow.md``, "Joins"; ``docs/design/spark.md``, "The second engine".
 """
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from syndicate.spark.engine.context import Context
+    from syndicate.spark.engine.context import TickContext
 
 _MATCHED: Final = "wa * wb AS w"
 MOST: Final = 10
 """So many times what a batch in the driver may hold may a join in the driver make."""
 
 
-class Side:
+class JoinSide:
     """One side of a join: rows in a layout, and whether they are few."""
 
     def __init__(self, frame: DataFrame, layout: Layout, *, small: bool) -> None:
@@ -40,12 +40,12 @@ class Side:
         self.small = small
 
     @classmethod
-    def of(cls, batch: Batch) -> Side:
+    def of(cls, batch: Batch) -> JoinSide:
         """A batch."""
         return cls(batch.frame, batch.layout, small=batch.table is not None)
 
 
-def met(left: Side, right: Side) -> DataFrame:
+def met(left: JoinSide, right: JoinSide) -> DataFrame:
     """The rows that meet: the key, the left value as ``a``, the right one as ``b``, and ``w``."""
     from pyspark.sql.functions import broadcast, expr
 
@@ -68,7 +68,7 @@ def as_named(columns: list[str], wanted: list[str]) -> list[str]:
     return [f"{a} AS {b}" for a, b in zip(columns, wanted, strict=True)]
 
 
-def made(scope: Context, node: Node, rows: DataFrame, left: Layout, right: Layout) -> Batch:
+def made(scope: TickContext, node: Node, rows: DataFrame, left: Layout, right: Layout) -> Batch:
     """What the function of a join makes of the rows that met."""
     traced = scope.layouts.join(node, left, right)
     if traced is not None:
@@ -78,7 +78,7 @@ def made(scope: Context, node: Node, rows: DataFrame, left: Layout, right: Layou
     return Batch(left, scope.session, plan=rows).run(worker, Layout("any"))
 
 
-def run_join(scope: Context, node: Node) -> Batch | None:
+def run_join(scope: TickContext, node: Node) -> Batch | None:
     """``join``, incremental."""
     a, b = (scope.settled(port) for port in node.inputs)
     if a is None and b is None:
@@ -93,14 +93,14 @@ def run_join(scope: Context, node: Node) -> Batch | None:
         result = met_here(scope, node, left, right, a.table, rights.near(right, few(a), old=True))
         others = rights.read(right, few(a), old=True) if result is None else None
         if others is not None:
-            rows = met(Side.of(a), Side(others, right, small=rights.is_small()))
+            rows = met(JoinSide.of(a), JoinSide(others, right, small=rights.is_small()))
     if b is not None:
         more = met_here(scope, node, left, right, lefts.near(left, few(b)), b.table)
         others = lefts.read(left, few(b)) if more is None else None
         if more is not None:
             result = more if result is None else result.plus(more)
         if others is not None:
-            matched = met(Side(others, left, small=lefts.is_small()), Side.of(b))
+            matched = met(JoinSide(others, left, small=lefts.is_small()), JoinSide.of(b))
             rows = matched if rows is None else rows.unionAll(matched)
     if rows is None:
         return result
@@ -109,7 +109,7 @@ def run_join(scope: Context, node: Node) -> Batch | None:
 
 
 def met_here(
-    scope: Context, node: Node, left: Layout, right: Layout, a: pa.Table | None, b: pa.Table | None
+    scope: TickContext, node: Node, left: Layout, right: Layout, a: pa.Table | None, b: pa.Table | None
 ) -> Batch | None:
     """The join of two tables in the driver; None if one is not there, or if too many rows meet."""
     import pyarrow as pa
@@ -143,7 +143,7 @@ def met_here(
     return Batch(out, scope.session, table=pa.table(columns)).run(worker, out)
 
 
-def joined_layout(scope: Context, node: Node, left: Layout, right: Layout) -> Layout:
+def joined_layout(scope: TickContext, node: Node, left: Layout, right: Layout) -> Layout:
     """The layout of what the function of a join makes."""
     traced = scope.layouts.join(node, left, right)
     return Layout(ANY if traced is None else traced.shape)
@@ -154,16 +154,16 @@ def few(batch: Batch) -> Batch | None:
     return batch if batch.table is not None else None
 
 
-def run_join_stream(scope: Context, node: Node) -> Batch | None:
+def run_join_stream(scope: TickContext, node: Node) -> Batch | None:
     """``join_stream``: what the two sides bring in the same tick."""
     a, b = (scope.settled(port) for port in node.inputs)
     if a is None or b is None:
         return None
     result = met_here(scope, node, a.layout, b.layout, a.table, b.table)
-    return made(scope, node, met(Side.of(a), Side.of(b)), a.layout, b.layout) if result is None else result
+    return made(scope, node, met(JoinSide.of(a), JoinSide.of(b)), a.layout, b.layout) if result is None else result
 
 
-def run_join_trace(scope: Context, node: Node) -> Batch | None:
+def run_join_trace(scope: TickContext, node: Node) -> Batch | None:
     """``join_trace``: this tick's rows against a trace."""
     a, view = scope.settled(node.inputs[0]), scope.view(node.inputs[1])
     layout = scope.layouts.of(scope.circuit, node.inputs[1])
@@ -173,4 +173,4 @@ def run_join_trace(scope: Context, node: Node) -> Batch | None:
     others = view.read(layout, few(a)) if result is None else None
     if others is None:
         return result
-    return made(scope, node, met(Side.of(a), Side(others, layout, small=False)), a.layout, layout)
+    return made(scope, node, met(JoinSide.of(a), JoinSide(others, layout, small=False)), a.layout, layout)

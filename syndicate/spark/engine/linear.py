@@ -14,10 +14,10 @@ from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.compile import Traced, renamed
 from syndicate.spark.engine.layouts import pairs
 from syndicate.spark.engine.shape import ANY, Layout
-from syndicate.spark.engine.workers import Called, Filter, FlatMap, Index, Map
+from syndicate.spark.engine.workers import Called, Filter, FlatMapWorker, IndexWorker, MapWorker
 
 if TYPE_CHECKING:
-    from syndicate.spark.engine.context import Context
+    from syndicate.spark.engine.context import TickContext
 
 
 def columns_of(traced: Traced, prefix: str = "e") -> list[str]:
@@ -25,7 +25,7 @@ def columns_of(traced: Traced, prefix: str = "e") -> list[str]:
     return renamed(traced.shape, traced.columns, prefix)
 
 
-def run_map(scope: Context, node: Node) -> Batch | None:
+def run_map(scope: TickContext, node: Node) -> Batch | None:
     """``map``."""
     batch = scope.input(node)
     if batch is None:
@@ -33,12 +33,12 @@ def run_map(scope: Context, node: Node) -> Batch | None:
     traced = scope.layouts.map(node, batch.layout)
     if traced is None or batch.table is not None:
         out = Layout(ANY if traced is None else traced.shape)
-        worker = Map(Called.of(node), scope.frames.modules, batch.layout.value, node.params["function"], out)
+        worker = MapWorker(Called.of(node), scope.frames.modules, batch.layout.value, node.params["function"], out)
         return batch.run(worker, out)
     return batch.select(Layout(traced.shape), [*columns_of(traced), "w"])
 
 
-def run_filter(scope: Context, node: Node) -> Batch | None:
+def run_filter(scope: TickContext, node: Node) -> Batch | None:
     """``filter``."""
     batch = scope.input(node)
     if batch is None:
@@ -50,16 +50,16 @@ def run_filter(scope: Context, node: Node) -> Batch | None:
     return Batch(batch.layout, batch.session, plan=batch.frame.where(test))
 
 
-def run_flat_map(scope: Context, node: Node) -> Batch | None:
+def run_flat_map(scope: TickContext, node: Node) -> Batch | None:
     """``flat_map``."""
     batch = scope.input(node)
     if batch is None:
         return None
-    worker = FlatMap(Called.of(node), scope.frames.modules, batch.layout.value, node.params["function"])
+    worker = FlatMapWorker(Called.of(node), scope.frames.modules, batch.layout.value, node.params["function"])
     return batch.run(worker, Layout("any"))
 
 
-def run_index_with(scope: Context, node: Node) -> Batch | None:
+def run_index_with(scope: TickContext, node: Node) -> Batch | None:
     """``index_with``."""
     batch = scope.input(node)
     if batch is None:
@@ -73,16 +73,18 @@ def run_index_with(scope: Context, node: Node) -> Batch | None:
     out = Layout(batch.layout.value if of_value is None else ANY, ANY)
     if both is not None:
         out = Layout(both[1].shape, both[0].shape)
-    return batch.run(Index(Called.of(node), scope.frames.modules, batch.layout.value, function, of_value, out), out)
+    return batch.run(
+        IndexWorker(Called.of(node), scope.frames.modules, batch.layout.value, function, of_value, out), out
+    )
 
 
-def run_negate(scope: Context, node: Node) -> Batch | None:
+def run_negate(scope: TickContext, node: Node) -> Batch | None:
     """``negate``."""
     batch = scope.input(node)
     return None if batch is None else batch.negated()
 
 
-def summed(scope: Context, node: Node, left: Batch | None, right: Batch | None) -> Batch | None:
+def summed(scope: TickContext, node: Node, left: Batch | None, right: Batch | None) -> Batch | None:
     """The sum of two batches, in the layout of the node."""
     if left is None or right is None:
         return right if left is None else left
@@ -90,18 +92,18 @@ def summed(scope: Context, node: Node, left: Batch | None, right: Batch | None) 
     return scope.frames.aligned(left, layout).plus(scope.frames.aligned(right, layout))
 
 
-def run_plus(scope: Context, node: Node) -> Batch | None:
+def run_plus(scope: TickContext, node: Node) -> Batch | None:
     """``plus``."""
     return summed(scope, node, scope.input(node, 0), scope.input(node, 1))
 
 
-def run_minus(scope: Context, node: Node) -> Batch | None:
+def run_minus(scope: TickContext, node: Node) -> Batch | None:
     """``minus``."""
     right = scope.input(node, 1)
     return summed(scope, node, scope.input(node, 0), None if right is None else right.negated())
 
 
-def run_forward(scope: Context, node: Node) -> Batch | None:
+def run_forward(scope: TickContext, node: Node) -> Batch | None:
     """``forward``."""
     return scope.input(node)
 
@@ -114,13 +116,13 @@ def as_pairs(batch: Batch) -> Batch:
     return batch.named(pairs(old), old.columns)
 
 
-def run_pairs(scope: Context, node: Node) -> Batch | None:
+def run_pairs(scope: TickContext, node: Node) -> Batch | None:
     """``pairs``."""
     batch = scope.input(node)
     return None if batch is None else as_pairs(batch)
 
 
-def run_keys(scope: Context, node: Node) -> Batch | None:
+def run_keys(scope: TickContext, node: Node) -> Batch | None:
     """``keys``."""
     batch = scope.input(node)
     if batch is None or batch.layout.key is None:
@@ -128,13 +130,13 @@ def run_keys(scope: Context, node: Node) -> Batch | None:
     return batch.named(Layout(batch.layout.key), batch.layout.keys)
 
 
-def run_values(scope: Context, node: Node) -> Batch | None:
+def run_values(scope: TickContext, node: Node) -> Batch | None:
     """``values``."""
     batch = scope.input(node)
     return None if batch is None else batch.named(Layout(batch.layout.value), batch.layout.values)
 
 
-def run_inspect(scope: Context, node: Node) -> Batch | None:
+def run_inspect(scope: TickContext, node: Node) -> Batch | None:
     """``inspect``: the callback is called in the driver, in every tick."""
     batch = scope.settled(node.inputs[0])
     node.params["callback"](scope.shown(batch, node.carries[0]))

@@ -64,7 +64,7 @@ class Delta:
         return f"<Delta of {len(self)} elements>"
 
 
-class Changes(Mapping[str, Any]):
+class SinkChanges(Mapping[str, Any]):
     """The changes by sink: all sinks are there, empty ones too; a tuple where a sink has several streams.
 
     *repeated* says that the epoch had been committed before, and nothing was done.

@@ -4,10 +4,10 @@ The functions that :mod:`syndicate.plan.scalar` generates carry what they were m
 attributes.  So they are translated, not traced.  Equality in a plan is identity of values: null equals null, and values
 of two types are unequal; order is Python's where both sides are of one type, and otherwise that of values.
 
->>> from syndicate.plan.scalar import Meaning
+>>> from syndicate.plan.scalar import FunctionSource
 >>> from syndicate.spark.engine.symbolic_column import cells
 >>> from syndicate.plan.scalar import Attr, Compare
->>> test = Meaning("test", (Compare("n", ">", 3),), {"n": "r[0]"})
+>>> test = FunctionSource("test", (Compare("n", ">", 3),), {"n": "r[0]"})
 >>> meant(test, (cells("e", ("long",)),)).sql
 '(CASE WHEN e0 IS NULL THEN true ELSE (e0 > 3L) END)'
 
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from syndicate.flow.element import Element
-from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Condition, Const, Meaning, Not, Scalar
+from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Condition, Const, FunctionSource, Not, Scalar
 from syndicate.spark.engine.shape import UNIT, VOID
 from syndicate.spark.engine.symbolic_column import SymbolicColumn, Untraceable, arithmetic, cell_of
 
@@ -30,7 +30,7 @@ _NULL_LAST: Final = frozenset({"long", "double", "boolean"})
 """Kinds before whose values None comes last in the order of a plan; before texts and bytes it comes first."""
 
 
-def meant(meaning: Meaning, arguments: Sequence[Element], *, exact: bool = True) -> Element:
+def meant(meaning: FunctionSource, arguments: Sequence[Element], *, exact: bool = True) -> Element:
     """What a generated function makes of cells; raises :class:`Untraceable`."""
     places = {name: _at(place, arguments[0]) for name, place in meaning.places.items()}
     if meaning.kind == "test":

@@ -27,11 +27,11 @@ from syndicate.errors import CircuitError
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, StaticProperties, restless
 from syndicate.spark.engine import groups, joins, linear, traces
 from syndicate.spark.engine.batch import Batch
-from syndicate.spark.engine.context import Context, Shared
-from syndicate.spark.engine.trace import Trace, View
+from syndicate.spark.engine.context import Shared, TickContext
+from syndicate.spark.engine.trace import StoredTrace, StoredTraceView
 from syndicate.spark.engine.traces import base_of
 
-OPERATORS: Final[dict[str, Callable[[Context, Node], Batch | View | None]]] = {
+OPERATORS: Final[dict[str, Callable[[TickContext, Node], Batch | StoredTraceView | None]]] = {
     "map": linear.run_map,
     "filter": linear.run_filter,
     "flat_map": linear.run_flat_map,
@@ -71,15 +71,17 @@ TICKING: Final = frozenset({
 """Operators that tell one tick from another: in a loop that is run again in each step they would not mean the same."""
 
 
-class Scope(Context):
+class SparkScope(TickContext):
     """One circuit made ready to run; see the module."""
 
-    def __init__(self, engine: Shared, circuit: Netlist, above: Scope | None = None, *, lasting: bool = True) -> None:
+    def __init__(
+        self, engine: Shared, circuit: Netlist, above: SparkScope | None = None, *, lasting: bool = True
+    ) -> None:
         """*lasting*: its traces outlast the step."""
         super().__init__(engine, circuit, lasting=lasting)
         self.above = above
         self.order = circuit.order()
-        self.loops: dict[int, Loop] = {}
+        self.loops: dict[int, SparkLoop] = {}
         for node in self.order:
             self._prepare(node)
 
@@ -87,7 +89,7 @@ class Scope(Context):
         for port in node.inputs if node.kind is not Kind.IMPORT else ():
             self.readers[port] = self.readers.get(port, 0) + 1
         if node.child is not None:
-            self.loops[node.id] = Loop(self.engine, node.child, self)
+            self.loops[node.id] = SparkLoop(self.engine, node.child, self)
             for imported in node.child.imports:
                 self.readers[imported.inputs[0]] = self.readers.get(imported.inputs[0], 0) + 1
         elif node.op in TICKING and self.above is not None:
@@ -128,7 +130,7 @@ class Scope(Context):
             node = first
         return False
 
-    def all_traces(self) -> list[Trace]:
+    def all_traces(self) -> list[StoredTrace]:
         """Those of the loops, too."""
         traces_below = list(self.traces.values())
         for loop in self.loops.values():
@@ -153,7 +155,7 @@ class Scope(Context):
         self.cells.clear()
         for node in self.order:
             if node.op == "z1_trace":
-                self.views[node.id] = View(self.trace(self.keeper(node), "trace"))
+                self.views[node.id] = StoredTraceView(self.trace(self.keeper(node), "trace"))
         for port, batch in inputs.items():
             self.put(port, batch)
         for node in self.order:
@@ -169,7 +171,7 @@ class Scope(Context):
             self.views[node.id] = self.view(port) if node.op == "forward" else traces.run_trace_append(self, node)
             return
         batch = OPERATORS[node.op](self, node)
-        assert not isinstance(batch, View)
+        assert not isinstance(batch, StoredTraceView)
         self.put(Port(node.id), batch)
 
     def absorb(self) -> dict[Port, Batch]:
@@ -193,21 +195,21 @@ class Scope(Context):
             trace.tick()
         return taken
 
-    def _copied(self, view: View, node: Node) -> Batch | None:
+    def _copied(self, view: StoredTraceView, node: Node) -> Batch | None:
         layout = self.layouts.of(self.circuit, node.inputs[0])
         whole = None if layout is None else view.whole(layout)
         return self.frames.settled(whole, (node.global_id, "copy"))
 
 
-class Loop(Scope):
+class SparkLoop(SparkScope):
     """A child circuit made ready to run."""
 
-    def __init__(self, engine: Shared, circuit: Netlist, above: Scope) -> None:
+    def __init__(self, engine: Shared, circuit: Netlist, above: SparkScope) -> None:
         assert circuit.child_node is not None
         self.node = circuit.child_node
         self.around = above
         self.free = above.above is None and StaticProperties(circuit, StaticProperties(above.circuit)).is_free()
-        self.entering: dict[Port, Trace] = {}
+        self.entering: dict[Port, StoredTrace] = {}
         super().__init__(engine, circuit, above, lasting=self.free)
         for node in circuit.imports:
             port = Port(node.id)
@@ -265,7 +267,7 @@ class Loop(Scope):
         return self._iterate(inputs)
 
     def _iterate(self, inputs: dict[Port, Batch | None]) -> list[Batch | None]:
-        sums = [Trace(self.frames, "sum", lasting=False) for _ in self.circuit.exports]
+        sums = [StoredTrace(self.frames, "sum", lasting=False) for _ in self.circuit.exports]
         limit: int = self.node.params["limit"]
         for _ in range(limit):
             self.engine.iterations += 1
@@ -288,10 +290,10 @@ class Loop(Scope):
         else:
             super().put(port, batch)
 
-    def _sum(self, total: Trace) -> Batch | None:
+    def _sum(self, total: StoredTrace) -> Batch | None:
         return self.frames.settled(total.whole(), (self.circuit.path, "sum"))
 
-    def _is_positive(self, trace: Trace) -> bool:
+    def _is_positive(self, trace: StoredTrace) -> bool:
         whole = trace.whole()
         settled = self.frames.settled(whole, (self.circuit.path, "positive"))
         return settled is None or _inserts(settled)

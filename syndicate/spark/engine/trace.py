@@ -8,7 +8,8 @@ entry is written some log(n) times.
 Within a step there are three parts: what was there before, what this step's earlier ticks have added (in a loop), and
 the batch of this tick, which a join must be able to leave out.
 
-Contract: nothing that is committed changes before :meth:`Trace.adopt`, and :meth:`Trace.discard` forgets the step.
+Contract: nothing that is committed changes before :meth:`StoredTrace.adopt`, and :meth:`StoredTrace.discard` forgets
+the step.
 
 Source: ``docs/design/spark.md``, "The second engine"; ``docs/design/flow.md``, "Rows, columns and what they cost".
 """
@@ -41,7 +42,7 @@ _CHOOSING: Final = 4_000
 """More keys are in all buckets, so much the same."""
 
 
-class Trace:
+class StoredTrace:
     """One collection that an engine keeps."""
 
     def __init__(self, frames: Frames, name: str, *, keyed: bool = False, lasting: bool = True) -> None:
@@ -295,10 +296,10 @@ def _rows(runs: Sequence[Batch]) -> int:
 
 
 @frozen(eq=False)
-class View:
+class StoredTraceView:
     """A trace, and batches added to it that it does not hold yet, each with whether it has a time."""
 
-    trace: Trace
+    trace: StoredTrace
     added: tuple[tuple[Batch, bool], ...] = ()
 
     def read(self, layout: Layout, keys: Batch | None = None, *, without: Sequence[Batch] = ()) -> DataFrame | None:

@@ -100,7 +100,7 @@ def failed(node: Called, error: Exception, arguments: Sequence[object]) -> Worke
 
 
 @define
-class Worker:
+class PythonWorker:
     """The base: *node* is what messages call the node, *modules* are those that record classes may be in."""
 
     node: Called
@@ -151,7 +151,7 @@ class Worker:
 
 
 @define
-class Recode(Worker):
+class Recode(PythonWorker):
     """The same elements in another layout."""
 
     old: Layout
@@ -168,7 +168,7 @@ class Recode(Worker):
 
 
 @define
-class Read(Worker):
+class Read(PythonWorker):
     """The rows of a user's table as elements: what Spark has no comparable column for goes by Python."""
 
     width: int
@@ -180,7 +180,7 @@ class Read(Worker):
 
 
 @define
-class Map(Worker):
+class MapWorker(PythonWorker):
     """``map``."""
 
     shape: Shape
@@ -193,7 +193,7 @@ class Map(Worker):
 
 
 @define
-class FlatMap(Map):
+class FlatMapWorker(MapWorker):
     """``flat_map``."""
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
@@ -204,7 +204,7 @@ class FlatMap(Map):
 
 
 @define
-class Filter(Map):
+class Filter(MapWorker):
     """``filter``: the columns stay as they are."""
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
@@ -215,7 +215,7 @@ class Filter(Map):
 
 
 @define
-class Index(Worker):
+class IndexWorker(PythonWorker):
     """``index_with``: the element itself keeps its columns where it is the value."""
 
     shape: Shape
@@ -238,7 +238,7 @@ class Index(Worker):
 
 
 @define
-class Join(Worker):
+class Join(PythonWorker):
     """The function of a join, on rows that have met: the key, the left value, the right one."""
 
     key: Shape
@@ -258,7 +258,7 @@ class Join(Worker):
 
 
 @define
-class Groups(Worker):
+class Groups(PythonWorker):
     """``aggregate``: rows sorted by key, with the weights before and after; the old result out, the new one in."""
 
     layout: Layout

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from relay.cli.check import check_main
 from syndicate.conversation import check
-from syndicate.conversation.shape import ANYTHING, Atom, Choice, Items, Shape, both, meets
+from syndicate.conversation.shape import ANYTHING, AtomShape, EitherShape, ItemsShape, Shape, both, meets
 from syndicate.errors import ProgramNotFound
 from syndicate.values.pattern import capture, match
 from syndicate.values.value import Record
@@ -169,11 +169,11 @@ def shape_of(value: object, is_open: bool) -> Shape:
     """That of a value, or of the pattern that it is."""
     if isinstance(value, Record):
         label = str(value.label)
-        return Items("rec", label, tuple(enumerate(shape_of(each, is_open) for each in value.fields)), is_open)
+        return ItemsShape("rec", label, tuple(enumerate(shape_of(each, is_open) for each in value.fields)), is_open)
     if isinstance(value, list):
-        return Items("arr", "", tuple(enumerate(shape_of(each, is_open) for each in value)), is_open)
+        return ItemsShape("arr", "", tuple(enumerate(shape_of(each, is_open) for each in value)), is_open)
     kinds = {int: "SignedInteger", bool: "Boolean", float: "Double", str: "String"}
-    return Atom(kinds[type(value)], repr(value))
+    return AtomShape(kinds[type(value)], repr(value))
 
 
 def test_shapes_agree_with_the_matcher() -> None:
@@ -183,9 +183,9 @@ def test_shapes_agree_with_the_matcher() -> None:
             met = meets(shape_of(value, False), shape_of(pattern, True))
             assert met == (match(pattern, value) is not None), (value, pattern)
         assert meets(shape_of(value, False), ANYTHING)
-        assert not meets(shape_of(value, False), Choice(()))
+        assert not meets(shape_of(value, False), EitherShape(()))
     assert match([capture(int)], [1]) is not None
-    assert both(ANYTHING, Atom("String")) == Atom("String")
+    assert both(ANYTHING, AtomShape("String")) == AtomShape("String")
 
 
 def test_command(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from syndicate.flow.element import key_of
 from syndicate.lattice import Bag, Bool, Clock, DomPair, LastWriter, Lattice, Map, Max, Min, Pair, PosSet, Set
-from syndicate.lattice.table import Entries, Table
+from syndicate.lattice.table import PersistentMap, PersistentTable
 
 elements = st.sampled_from([0, 1, 1.0, True, 2, 2.0, "a", "b", (1, "a"), (1.0, "a"), (2, "b"), None, -0.0, 0.0])
 numbers = st.one_of(st.integers(-9, 9), st.sampled_from([0.0, -0.0, 1.0, 2.5, -1.5]))
@@ -18,7 +18,7 @@ positive = st.one_of(st.integers(0, 9), st.sampled_from([0.0, 1.0, 2.5, 2.0**53,
 def entries(keys: st.SearchStrategy[Any], values: st.SearchStrategy[Any], size: int = 5) -> st.SearchStrategy[Any]:
     """Mappings keyed by value identity, as no dict can be."""
     pairs = st.lists(st.tuples(keys, values), max_size=size)
-    return pairs.map(lambda each: Entries(Table({key_of(key): value for key, value in each})))
+    return pairs.map(lambda each: PersistentMap(PersistentTable({key_of(key): value for key, value in each})))
 
 
 sets = st.lists(elements, max_size=6).map(Set)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate.lattice import Bag, Map, Max, Set
-from syndicate.lattice.table import SMALL_TABLE, Table
+from syndicate.lattice.table import SMALL_TABLE, PersistentTable
 from tests.work import lines, peak
 
 changes = st.dictionaries(st.integers(0, 60), st.integers(0, 3), max_size=12)
@@ -22,7 +22,7 @@ def test_versions_are_dictionaries_that_never_change(start: dict[int, int], step
         **dict.fromkeys(range(100, 100 + SMALL_TABLE), 0),
         **start,
     }  # beyond the size up to which versions are copied
-    versions = [(Table(dict(start)), dict(start))]
+    versions = [(PersistentTable(dict(start)), dict(start))]
     for grown, change, read in steps:
         table, model = versions[grown % len(versions)]
         versions.append((table.grown(change), {**model, **change}))
@@ -30,15 +30,15 @@ def test_versions_are_dictionaries_that_never_change(start: dict[int, int], step
         assert table.rows() == model
     for table, model in versions:
         assert len(table) == len(model)
-        assert table == Table(model)
-        assert hash(table) == hash(Table(model))
+        assert table == PersistentTable(model)
+        assert hash(table) == hash(PersistentTable(model))
         assert table.rows() == model
 
 
 @given(st.lists(st.lists(st.integers(0, 400), max_size=9), max_size=15))
 def test_index_grows_with_the_table(batches: list[list[int]]) -> None:
     """An index made early files what came later."""
-    table = Table(dict.fromkeys(range(1000, 1000 + SMALL_TABLE + 1)))
+    table = PersistentTable(dict.fromkeys(range(1000, 1000 + SMALL_TABLE + 1)))
     for batch in batches:
         table.index("last digit", lambda key: key % 10)
         table = table.grown({key: None for key in batch if key not in table.rows()})
@@ -51,11 +51,11 @@ def test_index_grows_with_the_table(batches: list[list[int]]) -> None:
 @given(changes, changes, changes)
 def test_hash_is_kept_up_to_date(a: dict[int, int], b: dict[int, int], c: dict[int, int]) -> None:
     """The hash that a grown version derives from the older one's is the one it would compute."""
-    table = Table({**dict.fromkeys(range(100, 200), 0), **a})
+    table = PersistentTable({**dict.fromkeys(range(100, 200), 0), **a})
     hash(table)
     grown = table.grown(b)
     hash(grown)
-    assert hash(grown.grown(c)) == hash(Table({**dict.fromkeys(range(100, 200), 0), **a, **b, **c}))
+    assert hash(grown.grown(c)) == hash(PersistentTable({**dict.fromkeys(range(100, 200), 0), **a, **b, **c}))
 
 
 def test_old_versions_are_freed() -> None:

@@ -25,7 +25,7 @@ from syndicate.actors.verbs import current_facet, linked_task
 from syndicate.errors import NotInTurn, SourceError
 from syndicate.index.interest import interest
 from syndicate.spark import rows as rows_module
-from syndicate.spark.bulk import Rows, bulk_of
+from syndicate.spark.bulk import BulkRows, bulk_of
 from syndicate.spark.columns import NULL, records
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move, move_of
@@ -350,7 +350,7 @@ def test_sums_and_columns(tmp_path_factory: pytest.TempPathFactory, steps: list[
     for number, (some, weight, written) in enumerate(steps):
         bulk = bulk_of(Crate, table_of(some))
         single = Step([(form, weight) for form in bulk.forms()])
-        if weight < 0 or standing.take(Step(Rows(bulk))) is None:
+        if weight < 0 or standing.take(Step(BulkRows(bulk))) is None:
             standing.change(single)
         oracle.change(single)
         if written:
@@ -372,6 +372,6 @@ def test_columns_do_not_meet_a_sum_below_zero() -> None:
     standing = CurrentRows()
     bulk = bulk_of(Crate, table_of([("a", 1)]))
     standing.change(Step([(form, -1) for form in bulk.forms()]))
-    assert standing.take(Step(Rows(bulk))) is None
-    assert standing.change(Step(Rows(bulk))) == ([], [])
-    assert standing.take(Step(Rows(bulk))) is bulk
+    assert standing.take(Step(BulkRows(bulk))) is None
+    assert standing.change(Step(BulkRows(bulk))) == ([], [])
+    assert standing.take(Step(BulkRows(bulk))) is bulk

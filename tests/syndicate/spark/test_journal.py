@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from syndicate import Record, Symbol, record
 from syndicate.errors import SourceJournalError
 from syndicate.spark import journal as module
-from syndicate.spark.bulk import Rows, bulk_of
+from syndicate.spark.bulk import BulkRows, bulk_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.journal import SourceJournal, described, packed, unpacked
 from syndicate.spark.rows import Step
@@ -335,7 +335,7 @@ def standing_columns(journal: SourceJournal, rows: int) -> CurrentRows:
     """What a journal has, with rows as columns beside it, which are in its next batch."""
     standing = journal.current(bulk=partial(bulk_of, Box))
     table = pa.table({"name": [f"name-{number}" for number in range(rows)]})
-    assert standing.take(Step(Rows(bulk_of(Box, table)))) is not None
+    assert standing.take(Step(BulkRows(bulk_of(Box, table)))) is not None
     return standing
 
 

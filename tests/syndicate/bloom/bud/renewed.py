@@ -7,14 +7,14 @@ from typing import Any
 
 from syndicate.bloom import Bloom
 from syndicate.bloom.repl.workbench import carry
-from syndicate.bloom.rules.term import Cell
+from syndicate.bloom.rules.term import LatticeTerm
 from syndicate.bloom.tick.runtime import runtime_of
 
 
 def contents(program: Bloom) -> dict[str, Any]:
     """What each collection holds, and the value of each lattice."""
     all_of_it: Iterable[Any] = program.collections()
-    return {one.tabname: one.value if isinstance(one, Cell) else set(one) for one in all_of_it}
+    return {one.tabname: one.value if isinstance(one, LatticeTerm) else set(one) for one in all_of_it}
 
 
 def tick(program: Bloom, **given: Any) -> None:
