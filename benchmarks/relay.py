@@ -13,7 +13,7 @@ import pstats
 import signal
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter, process_time, sleep
 
@@ -60,10 +60,20 @@ Setting = tuple[list[Source], list[tuple[Peer, Receiver]], int]
 """Who sends, who hears, and how many events come of a packet, in all."""
 
 
-def messages(connections: int, batch: int = 1, encoding: str = "msgpack", seconds: float = SECONDS) -> dict[str, float]:
-    """Messages round a ring: each connection observes what its neighbour sends, *batch* of them a turn."""
+def messages(
+    connections: int,
+    batch: int = 1,
+    encoding: str = "msgpack",
+    seconds: float = SECONDS,
+    options: Sequence[str] = (),
+) -> dict[str, float]:
+    """Messages round a ring: each connection observes what its neighbour sends, *batch* of them a turn; the broker has
+    these *options*.
+    """
     told = [(M, (SEQ, number)) for number in range(batch)]
-    return _measure(lambda server: _ring(server, connections, batch, encoding), told, 1, seconds, encoding)
+    return _measure(
+        lambda server: _ring(server, connections, batch, encoding), told, 1, seconds, encoding, options=options
+    )
 
 
 def trips(connections: int, seconds: float = SECONDS) -> dict[str, float]:
@@ -111,9 +121,10 @@ def _measure(
     seconds: float,
     encoding: str = "msgpack",
     window: int | None = None,
+    options: Sequence[str] = (),
 ) -> dict[str, float]:
     """The figures of a setting, in which each packet becomes the events *told*, and *copies* of them."""
-    with Server() as server:
+    with Server(*options) as server:
         sources, heard, events = make(server)
         loop = _loop(sources, heard)
         gc.collect()

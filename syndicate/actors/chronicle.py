@@ -6,8 +6,9 @@ what it asserted, retracted, sent.  Blocks that ran at the end of a turn are a s
 of that turn.
 
 A system without one pays nothing: turns are handed to it by a way that the run queue takes only while there is one.
-*every* = 100 follows each hundredth of what comes from outside (a packet, a timer, a task), and what that causes, up
-to *reach* turns.  The last *most* steps are kept.
+*every* = 100 follows one in a hundred things that come from outside (a packet, a timer, a task), and what that causes,
+up to *reach* turns; between two of them are 99 on average, so that what comes in a rhythm is not missed, nor always
+met.  The last *most* steps are kept.
 
 >>> import trio
 >>> from syndicate import assert_, capture, dataspace, during, open_system
@@ -39,6 +40,7 @@ from contextvars import ContextVar
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from random import Random
 from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Final
 
@@ -122,13 +124,14 @@ class Chronicle:
         self.turns = 0
         self.left_out = 0
         """Turns that were too large to be followed."""
-        self.listeners: list[Callable[[EventStep], None]] = []
-        """Called with each step, when its turn has committed."""
+        self.listeners: list[Callable[[Sequence[EventStep]], None]] = []
+        """Called with the steps of each turn, when it has committed."""
         self._system = system
         self._most = most
         self._reach: float = reach if every > 1 else float("inf")
         self._steps: dict[int, EventStep] = {}
         self._number = 0
+        self._chance = Random(every)
         self._skipped = 0  # how many from outside are yet to be skipped
         self._time = 0.0
         self.batches: dict[int, BatchCauses] = {}
@@ -173,7 +176,7 @@ class Chronicle:
             self._skipped -= 1
             if self._skipped > 0:
                 return
-            self._skipped = self.every
+            self._skipped = self._chance.randrange(1, 2 * self.every)
         causes = self.causes() if causes is None else causes
         left = self._batch.left if self._here else [self._reach]  # what a followed turn asks for is followed
         self.batches[id(events)] = BatchCauses([causes] * len(events), left)
@@ -226,9 +229,8 @@ class Chronicle:
             turn.tracing, self._outer = self._outer, None
             self._made.clear()
             steps, self._here, self._now = self._here, [], None
-            for step in steps:
-                for listener in self.listeners:
-                    listener(step)
+            for listener in self.listeners:
+                listener(steps)
 
     # ------------------------------------------------------------------------------------------------ within a turn
 

@@ -6,7 +6,7 @@ Source: ``docs/design/introspect.md``, "Questions to a running program".
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from syndicate.actors.chronicle import Chronicle, EventStep
@@ -178,9 +178,10 @@ class Happenings(Stream[EventStep]):
         on_stop_or_crash(lambda: listeners.remove(self._listen))
         self.start()
 
-    def _listen(self, step: EventStep) -> None:
-        if step.actor not in self._left_out:
-            self.note(step)
+    def _listen(self, steps: Sequence[EventStep]) -> None:
+        for step in steps:
+            if step.actor not in self._left_out:
+                self.note(step)
 
     def row(self, event: EventStep) -> Row:
         """As a row."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import attrs
 import pytest
 import trio
 import trio.lowlevel
 
 from syndicate import (
+    Record,
     Ref,
+    Symbol,
     after,
     assert_,
     capture,
@@ -29,13 +33,15 @@ from syndicate import (
     run,
     send,
     spawn,
+    sync,
 )
 from syndicate.actors.actor import Actor
 from syndicate.actors.chronicle import Chronicle
-from syndicate.actors.system import System
+from syndicate.actors.system import System, following
 from syndicate.errors import ArgumentError, RecordingError
 from syndicate.index.event import Event
 from syndicate.introspect import Cause, Story, Why, chronicled, why, why_not, written
+from syndicate.introspect.story import Happening, followed, text
 
 
 @record("n")
@@ -224,8 +230,11 @@ def test_why_not_of_what_was_taken_back_and_of_what_nobody_says() -> None:
     assert "no handler" in str(why_not(["never"], *chronicles))
 
 
-def test_a_sample_follows_each_nth_from_the_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample follows each nth from the outside, and no other turn is taken another way than without."""
+@pytest.mark.parametrize("rhythm", [1, 2, 5, 10])
+def test_a_sample_follows_one_in_n_from_the_outside(rhythm: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample follows one in n of what comes from outside, also of what comes in a rhythm, and no other turn is taken
+    another way than without.
+    """
     aside, take = list[Actor](), System._take_aside  # by which turns are looked at
 
     def noted(system: System, actor: Actor, events: list[Event]) -> int:
@@ -241,13 +250,13 @@ def test_a_sample_follows_each_nth_from_the_outside(monkeypatch: pytest.MonkeyPa
 
             def boot() -> None:
                 spaces.append(dataspace())
-                on_message(spaces[0], N(capture()))(heard)
+                on_message(spaces[0], N(capture()))(lambda number: None)
 
             actor = system.spawn(boot)
             await system.settle()
             facet = next(iter(actor.root.children))
-            for number in range(99):
-                facet.enter(partial(send, spaces[0], N(number)))
+            for number in range(2000 * rhythm):
+                facet.enter(partial(send, spaces[0], N(number)) if number % rhythm == 0 else int)
             await system.settle()
             with pytest.raises(ArgumentError):
                 Chronicle(system)
@@ -255,10 +264,55 @@ def test_a_sample_follows_each_nth_from_the_outside(monkeypatch: pytest.MonkeyPa
             assert chronicle.turns == len(aside)
             return len(Why(Story.of(chronicle)).events(N(capture())))
 
-    def heard(number: int) -> None:
-        assert number < 99
+    assert 120 < trio.run(main) < 280  # of 2000
 
-    assert trio.run(main) == 9  # and the first was the boot function
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_line_says_what_its_step_says(seed: int, tmp_path: Path) -> None:
+    """Whatever is said, to whom, and how it ends: a file has the happenings that the chronicle has."""
+
+    def boot() -> None:
+        ds = dataspace()
+        every_kind = [N(1), ["a", 'quo"ted\\ \n\u2028'], {"key": {1, 2}}, 1.5, True, b"raw", Symbol("s"), 10**30, ds]
+        for value in every_kind:
+            handle = assert_(ds, value)
+            send(ds, value)
+        handle.retract()
+        sync(ds, lambda: None)
+        during(ds, ["x", capture()])(lambda found: send(ds, N(found)))
+        assert_(ds, Record("ref", [Symbol("sturdy"), {Symbol("sig"): b"secret"}]))
+        spawn(system(*random_system(random.Random(seed))))
+
+    def told(one: Happening) -> object:
+        acts = [[*attrs.astuple(each, recurse=False)] for each in one.acts]
+        for act, each in zip(acts, one.acts, strict=True):
+            act[4] = text(each.value)
+        said = {**attrs.asdict(one, recurse=False), "value": text(one.value), "at": round(one.at, 6), "acts": acts}
+        del said["process"]
+        return json.loads(json.dumps(said))
+
+    with written(tmp_path / "story"), chronicles_too() as chronicles:
+        run(boot)
+    whole = (tmp_path / "story").read_text()
+    assert [json.loads(line) for line in whole.split("\n")[1:-1]] == [told(one) for one in Story.of(*chronicles)]
+    assert "secret" not in whole
+    assert len(Story.read(tmp_path / "story")) > 100
+
+
+@contextmanager
+def chronicles_too() -> Iterator[list[Chronicle]]:
+    """Those that something else made of the systems that are opened within."""
+    chronicles: list[Chronicle] = []
+    make = following.get()
+
+    def follow(system: System) -> None:
+        assert make is not None
+        make(system)
+        assert isinstance(system.chronicle, Chronicle)
+        chronicles.append(system.chronicle)
+
+    with followed(follow):
+        yield chronicles
 
 
 def test_files_hold_what_chronicles_hold(tmp_path: Path) -> None:
