@@ -182,11 +182,10 @@ class System(actors.System):
     def _breathed(self) -> None:
         self._since = None
 
-    def at_once(self, fn: Callable[[], object] = int) -> None:
+    def at_once(self, fn: Callable[[], object] = int) -> bool:
         """Call *fn*, which schedules something, and take the turns here, unless the loop has waited for long enough."""
         fn()
-        if here.turn is None:
-            self._take_at_once()
+        return here.turn is None and self._take_at_once()
 
     def _take_at_once(self) -> bool:
         """Take turns without a round of the loop, unless it has not had one for a slice; whether that is so."""

@@ -55,7 +55,7 @@ INSIDE = {
         console service
     """,
     "relay.session": """
-        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach usual
+        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach usual ending
         synced trail session link
     """,
     "relay.simulation": """
@@ -66,8 +66,8 @@ INSIDE = {
         address lobby poller tls stream origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        loop signals edge trace meter block facet lane turn actor system running chronicle field verbs during timer
-        query bulk dataspace supervise attempt portal keep
+        loop signals edge trace meter block facet lane turn actor follower system running chronicle field verbs during
+        timer query bulk dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection

@@ -39,7 +39,8 @@ class Traffic:
 
     def wake(self) -> None:
         """Let whoever waits look."""
-        self._some.set()
+        if not self._some.is_set():
+            self._some.set()
 
     def settled(self, tap: Tap) -> None:
         """Nothing changes any more for *tap*, until it is heard again."""
@@ -57,6 +58,7 @@ class Tap:
         self.name = stream.name
         self.connection = stream.connection
         self.identity = stream.identity
+        self.direct = stream.direct
         self.received = 0
         self.closed = trio.Event()
         self.ended: Callable[[], object] = int
@@ -75,11 +77,6 @@ class Tap:
         if self._shut is not None:
             self._shut.set()
             self._shut = None
-
-    @property
-    def direct(self) -> bool:
-        """Whether the stream is."""
-        return self._stream.direct
 
     @property
     def descriptor(self) -> int:
@@ -140,4 +137,5 @@ class Tap:
             await self._stream.close()
         finally:
             self.closed.set()
-            self.ended()
+            ended, self.ended = self.ended, int  # who is told holds us
+            ended()

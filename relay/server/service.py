@@ -30,6 +30,7 @@ from relay.server.disk import StateDirectory
 from relay.server.durable import durable
 from relay.server.journal import Journal
 from relay.server.units import notify
+from syndicate import collector
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.signals import end_at_once
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor, sync
@@ -153,6 +154,7 @@ class Service:
 
     async def _start(self) -> None:
         await self._open.wait()
+        collector.ready()
         if self._draining:
             return
         self._announce(self.lines())

@@ -25,7 +25,7 @@ class Debt:
 
     __slots__ = ("_facet", "_handled", "_hops", "_marked", "_repaid", "_small", "bytes")
 
-    def __init__(self, facet: Facet, most: int, repaid: Callable[[], None]) -> None:
+    def __init__(self, facet: Facet, most: int, repaid: Callable[[], object]) -> None:
         self.bytes = 0
         self._facet = facet
         self._small = min(_SMALL, most // 64)
@@ -42,8 +42,9 @@ class Debt:
             self._mark()
 
     def clear(self) -> None:
-        """Forget it: nothing is handled any more."""
+        """Forget it: nothing is handled any more, and nobody waits for it."""
         self.bytes = self._handled = self._marked = 0
+        self._repaid = int
 
     def _mark(self) -> None:
         self._marked, self._handled, self._hops = self._handled, 0, 2

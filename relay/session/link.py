@@ -30,13 +30,16 @@ from relay.transport import CHUNK, Stream
 from relay.transport.poller import AVAILABLE, Poller, polling
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, trio_task
+from syndicate.index.event import ENTER
 from syndicate.values.value import Ref
 
 CLOSING: Final = 1.0
 """Seconds for the last words."""
 
 _LITTLE: Final = 1 << 12
-"""Bytes that are read at once of who has shown no capability: a question takes less."""
+"""Bytes that are read at once of who has shown no capability: a question takes less.  Of others, what is more than that
+is a piece of long work.
+"""
 
 _CHUNKS: Final = 4
 """What goes out at once, without a look at what else is to be done."""
@@ -57,14 +60,17 @@ class Link:
         self._left: Sequence[bytes] = ()  # what was taken of the session, and could not be sent at once
         self._lost: Exception | None = None
         self._owing = False  # whether what was read is yet to be done
+        self._waiting = False  # whether the session has yet to be given it
         self._repaid = trio.Event()
         self._serving = False  # whether the poller reads
         self._polled = -1  # the descriptor that it waits for, if it does
+        self._crowded = False  # whether as one of many strangers
         self._served = trio.Event()
         self._poller: Poller
         self._finishing = False
         self._writing = trio.CancelScope(shield=True)
-        now = self._began = trio.current_time()
+        self._clock = trio.lowlevel.current_clock().current_time
+        now = self._began = self._clock()
         self._heard = now  # the last bytes of the peer
         self._said = now  # the last bytes that it took
         self._patience = NEVER  # until when it may leave what is being sent
@@ -86,7 +92,7 @@ class Link:
             self._flushing = True
             self.session.facet.actor.system.after_slice(self._flush)
         if self._burdened is None and self.session.burden > self._limits.backlog:
-            self._burdened = trio.current_time()
+            self._burdened = self._clock()
 
     def _flush(self) -> None:
         """Send what is there without the writer's task, which is for what the stream does not take at once."""
@@ -101,9 +107,11 @@ class Link:
                 if not packets:
                     return
                 self._left = self._stream.send_now(packets)
-                self._said = trio.current_time()
+                self._said = self._clock()
                 if self._left:
                     break
+                if session.sent():
+                    return
         except Exception as e:  # it is the writer's
             self._lost = e
         self._idle = False
@@ -116,10 +124,10 @@ class Link:
     def repaid(self) -> None:
         """What was read is done, or the debt has shrunk."""
         session = self.session
-        if not self._owing or session.busy or session.debt > self._limits.debt:
+        if not self._owing or self._waiting or session.busy or session.debt > self._limits.debt:
             return
         self._owing = False
-        self._listening, self._heard, self._probed = True, trio.current_time(), None
+        self._listening, self._heard, self._probed = True, self._clock(), None
         if session.ping < self._step:  # the peer has said that it waits for less
             self._watched.end()
             self._watch()
@@ -147,7 +155,7 @@ class Link:
                 finally:
                     self._watched.end()
                     self._finishing = True
-                    self._writing.deadline = trio.current_time() + CLOSING
+                    self._writing.deadline = self._clock() + CLOSING
                     self._ready.set()
             gone = trio.Event()
             self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
@@ -168,10 +176,10 @@ class Link:
                     self._relieved()
                     if packets:
                         at_once = sum(map(len, packets)) / CHUNK
-                        self._patience = trio.current_time() + self._limits.stall * max(1.0, at_once)
+                        self._patience = self._clock() + self._limits.stall * max(1.0, at_once)
                         await stream.send(packets)
                         self._patience = NEVER
-                        self._said = trio.current_time()
+                        self._said = self._clock()
                     elif self._finishing:
                         break
                     else:
@@ -208,9 +216,20 @@ class Link:
 
     def _feed(self, data: bytes) -> None:
         session = self.session
-        self._listening, self._paused, self._owing = False, trio.current_time(), True
+        self._listening, self._paused, self._owing = False, self._clock(), True
         session.debt += len(data)
-        session.facet.enter(functools.partial(session.feed, data))
+        actor = session.facet.actor
+        self._waiting = True
+        event = (ENTER, session.facet, functools.partial(self._hand_over, data), None)
+        if session.untrusted or len(data) > _LITTLE:  # who says little goes first
+            actor.system.postpone(actor, event, len(data) / _LITTLE)
+        else:
+            actor.system.schedule_here(actor, event)
+
+    def _hand_over(self, data: bytes) -> None:
+        """In a turn of the session's: it is its turn."""
+        self._waiting = False
+        self.session.feed(data)
 
     async def _serve(self) -> None:
         """Let the poller read, until something comes for which one has to wait."""
@@ -228,8 +247,9 @@ class Link:
         """Be called when something has come, if that is wanted and not so yet."""
         if self._serving and self._polled < 0:
             try:
-                descriptor = self._stream.descriptor
-                self._poller.add(descriptor, self.session.facet.actor.system, self._arrived, self._closed)
+                descriptor, self._crowded = self._stream.descriptor, self.session.untrusted
+                system = self.session.facet.actor.system
+                self._poller.add(descriptor, system, self._arrived, self._closed, crowd=self._crowded)
             except (OSError, trio.ClosedResourceError):  # the task finds out, or waits itself
                 self._served.set()
             else:
@@ -250,6 +270,9 @@ class Link:
         if self._owing:
             self._unpoll()  # until all of it is done
             return
+        if self._crowded and not self.session.untrusted:
+            self._unpoll()
+            self._poll()
         try:
             data = self._stream.receive_now(_LITTLE if self.session.untrusted else CHUNK)
         except _LOST:
@@ -321,7 +344,7 @@ class Link:
         crossing = next(iter(session.membrane.imports.values()), None)
         if crossing is not None:
             current("probe").sync(crossing.ref, Ref(session.facet, Entity(), True))
-            self._probed = trio.current_time()
+            self._probed = self._clock()
 
 
 def open_link(

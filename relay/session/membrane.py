@@ -19,7 +19,7 @@ Source: Syndicate protocol, on membranes; ``docs/design/protocol.md``, "Referenc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Never, Self
 
 from attrs import define
 
@@ -63,6 +63,15 @@ class Membrane:
         self._number = number
         self._inert = inert
         self._next = 0
+
+    @classmethod
+    def closed(cls, inert: Ref) -> Self:
+        """One through which nothing crosses any more."""
+
+        def nowhere(of: object) -> Never:
+            raise NotAValue("the connection has ended")
+
+        return cls(nowhere, nowhere, inert)
 
     @property
     def introduced(self) -> int:

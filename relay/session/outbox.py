@@ -45,8 +45,8 @@ class Outbox:
     be notified of. ``packets``, ``events`` and ``bytes`` count what has left.
     """
 
-    def __init__(self, limits: Limits, complain: Callable[[NotAValue], None]) -> None:
-        self.codec: Codec | None = None
+    def __init__(self, limits: Limits, complain: Callable[[NotAValue], None], codec: Codec | None = None) -> None:
+        self.codec = codec
         self.waiting = 0
         self.said = 0
         self.unsent: set[int] = set()
@@ -82,6 +82,12 @@ class Outbox:
             self._queue.append(packet)
             self.waiting += len(packet)
 
+    def sent(self) -> bool:
+        """What was taken has been sent; whether there is nothing more to take."""
+        self.waiting -= self._flying
+        self._flying = 0
+        return not self._queue
+
     def take(self, most: int) -> list[bytes]:
         """Packets of *most* bytes together, or a single one; those that were taken before have been sent."""
         self.waiting -= self._flying
@@ -115,6 +121,13 @@ class Outbox:
         """Forget all that has not been taken."""
         self._queue.clear()
         self.waiting, self.said = self._flying, 0
+
+    def forget(self) -> None:
+        """The connection is gone, and nobody is complained to."""
+        self.clear()
+        self.take(0)
+        self.unsent.clear()
+        self._complain = _ignored
 
     def _unpack(self, entries: Sequence[Entry]) -> Iterator[bytes]:
         packet = self._packet(entries)
@@ -176,3 +189,7 @@ def fitting(limits: Limits) -> int:
 
 def _said(entries: Sequence[Entry]) -> int:
     return sum(weight(entry) for entry in entries if entry[2][0] is M)
+
+
+def _ignored(error: NotAValue) -> None:
+    """Nobody is there to hear it."""

@@ -15,18 +15,41 @@ does with an event is its own affair.  Nothing is matched as long as a look at t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from relay.capabilities.passage import innermost
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT
-from syndicate.index.interest import INTEREST
+from syndicate.index.interest import INTEREST, OBSERVE
 from syndicate.index.skeleton import Index
 from syndicate.values.value import Frozen, Ref
 
 ENOUGH: Final = 1 << 12
 """What the events of one turn may reach, if they are more than one: some tens of milliseconds."""
+
+INTEREST_ITSELF: Final = 128
+"""What an interest costs whatever it reaches: as much as so many are told."""
+
+
+_INTERESTS: Final = 16
+"""The most interests that are read, or written, at a stretch: a millisecond."""
+
+
+def stretch(values: Iterable[Frozen]) -> int:
+    """How many of *values*, from the first, are read or written at a stretch: all, unless many are interests.
+
+    >>> stretch(["a"] * 100), stretch([(OBSERVE, "pattern")] * 100)
+    (100, 16)
+    """
+    count = interests = 0
+    for value in values:
+        count += 1
+        if type(value) is tuple and (value[0] is OBSERVE or value[0] is INTEREST):
+            interests += 1
+            if interests == _INTERESTS:
+                break
+    return count
 
 
 class Reach:
@@ -88,5 +111,5 @@ class Reach:
         if cost > left:
             cost = index.audience(form)
         if head is INTEREST:
-            cost += index.population(form[1]) + self._values + 1  # it may match itself
+            cost += index.population(form[1]) + self._values + INTEREST_ITSELF  # which may match itself
         return cost

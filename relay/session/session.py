@@ -13,9 +13,8 @@ A session knows no transport, and waits for nothing.  :meth:`Session.feed` is gi
 facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
 writes is in :mod:`relay.session.link`.
 
-What was read of a peer is its *debt* until it has been handled, by its target and by those whom the target notified: a
-mark that goes through the run queue behind it, twice, says when.  No socket and no handler can hold that up.  A read
-may bring thousands of events: they are done in several turns, between which all others have theirs.
+What was read of a peer is its :mod:`~relay.session.debt` until it has been handled.  A read may bring thousands of
+events: they are done in several turns, between which all others have theirs.
 
 Contract: assertions and messages keep their order; each arrives at most once.  A packet with an error in it has no
 effect, and ends the session.  A handle that the peer never got is never retracted there.  Nothing in a turn waits for
@@ -54,13 +53,14 @@ from relay.protocol.packets import (
 from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Backlog, Note, weight
 from relay.session.debt import Debt
+from relay.session.ending import take_back
 from relay.session.intake import Intake
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Entry, Outbox, next_packet
 from relay.session.patch import Understood, patched, place
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.proxy import Proxy
-from relay.session.reach import ENOUGH, Reach
+from relay.session.reach import ENOUGH, Reach, stretch
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
@@ -89,8 +89,8 @@ _PART: Final = ENOUGH // 8
 _CROSSING: Final = 512
 """Bytes of memory that a reference takes which both sides know, about."""
 
-_GULP: Final = 256
-"""The events of a packet that are understood at once."""
+_GULP: Final = 1024
+"""The events of a packet that are understood at once, by a kernel or here."""
 
 _SHARE: Final = 64
 """The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
@@ -111,14 +111,14 @@ class Session:
     def __init__(
         self,
         facet: Facet,
-        wake: Callable[[], None],
+        wake: Callable[[], object],
         *,
         name: str,
         codec: Codec | None = None,
         publish: Ref | None = None,
         limits: Limits = DEFAULT,
-        repaid: Callable[[], None] = lambda: None,
-        admitted: Callable[[], None] = lambda: None,
+        repaid: Callable[[], object] = int,
+        admitted: Callable[[], object] = int,
         charge: Callable[[int], bool] = lambda size: True,
     ) -> None:
         self.facet = facet
@@ -127,20 +127,17 @@ class Session:
         self.limits = limits
         self.reason: str | None = None
         self.leaving: Callable[[], object] = int  # called in the turns in which what the peer had asserted goes
-        self.exceeded, self.pings, self.lively = "", False, False
-        self.dials = codec is not None
+        self.exceeded, self.pings, self.lively, self.dials = "", False, False, codec is not None
         self.ping = limits.ping
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
             self.membrane.publish(publish)
         self.untrusted = publish is not None and getattr(publish.entity, "guards", False)
-        self.last_handle = 0
         facet.hooks.append((self._unanswered, True))
-        self.outbox = Outbox(limits, self.complain)
-        self.outbox.codec = codec
+        self.outbox = Outbox(limits, self.complain, codec)
         self.assertions = PeerAssertions(limits.handles, limits.asserted)
         self.backlog = Backlog()
-        self.notified = 0
+        self.last_handle = self.notified = 0
         self.most_notified: float = limits.handles if codec is None else math.inf
         self.busy = False
         self._debt = Debt(facet, limits.debt, repaid)
@@ -156,6 +153,8 @@ class Session:
         self._turns: deque[list[Note]] = deque()  # what has committed, and is yet to be encoded or to join the backlog
         self._at = 0  # where the first of them goes on
         self._going_out = False
+        self._half: list[Entry] = []  # of the packet that is made of it, of which so many notes are left
+        self._left, self._over = 0, False  # and whether it has come to its retractions
         self._intake = Intake()
         self._packets: Iterator[Frozen] = iter(())
         self._next: Frozen | None = None
@@ -187,9 +186,10 @@ class Session:
             if not self._going_out:
                 self._go_out()
             return
-        self._encode(notes)
-        if self.outbox.said:
-            self._bound()
+        if not self._say_usual(notes):
+            self._encode(notes)
+            if self.outbox.said:
+                self._bound()
         self._wake()
 
     def _go_out(self) -> None:
@@ -200,25 +200,26 @@ class Session:
             self._wake()
         self._going_out = bool(self._turns)
         if self._going_out:
-            self._soon(self._go_out, cost)
+            self.soon(self._go_out, cost)
 
     def _piece(self) -> int:
         """Encode the next packet of what has committed; while the peer is behind, let a piece wait as state.  Returns
         how many events.
         """
         notes, at, limits = self._turns[0], self._at, self.limits
-        if self.backlog.entries or self.outbox.waiting > limits.ahead:
+        behind = not self._left and (self.backlog.entries > 0 or self.outbox.waiting > limits.ahead)
+        if behind:
             piece: Sequence[Note] = notes[at : at + _PIECE]
+            self.backlog.put(piece)  # until the peer has taken what was encoded
         else:
-            piece = next_packet(notes, at, limits)
+            packet = notes[at : at + self._left] if self._left else next_packet(notes, at, limits)
+            piece = packet[: stretch([note[2] for note in packet])]
+            if self._left or len(piece) < len(packet) or not self._say_usual(packet):
+                self._encode(piece, len(packet) - len(piece))
         self._at = at + len(piece)
         if self._at == len(notes):
             self._turns.popleft()
             self._at = 0
-        if self.backlog.entries or self.outbox.waiting > limits.ahead:
-            self.backlog.put(piece)  # until the peer has taken what was encoded
-        else:
-            self._encode(piece)
         self._bound()
         return len(piece)
 
@@ -251,27 +252,37 @@ class Session:
             packets = outbox.take(most)
         return packets
 
+    def sent(self) -> bool:
+        """What was taken has been sent; whether there is nothing more to take."""
+        return self.outbox.sent() and not self.behind
+
     def say(self, packet: Packet) -> None:
         """Let the peer hear something that is about the connection alone."""
         if self.codec is not None and not self._silent:
             self.outbox.put(self.codec.encode(write(packet)))
             self._wake()
 
-    def _encode(self, notes: Sequence[Note]) -> None:
-        """Queue them, each turn among them as one packet if the limits allow.  References cross here.
+    def _say_usual(self, notes: Sequence[Note]) -> bool:
+        """Queue them as one packet, if a kernel can do it."""
+        codec = self.codec
+        if codec is None or codec.tables is None or self.outbox.unsent or self._trail.agreed:
+            return False
+        usual = say_usual(self.membrane, codec.tables, notes, self.last_handle)
+        if usual is None:
+            return False
+        self.last_handle = usual[1]
+        self.outbox.put(usual[0], len(notes))
+        return True
+
+    def _encode(self, notes: Sequence[Note], left: int = 0) -> None:
+        """Queue them, each turn among them as one packet if the limits allow, once none of it are *left*.  References
+        cross here.
 
         An addition or a message that follows a retraction is another turn's: a peer that was slow gets several.
         """
-        membrane, entries, over = self.membrane, list[Entry](), False
-        if self._trail.agreed:
+        membrane, entries, over = self.membrane, self._half, self._over
+        if self._trail.agreed and not entries:
             self._trail.leave()
-        codec = self.codec
-        if codec is not None and codec.tables is not None and not self.outbox.unsent:
-            usual = say_usual(membrane, codec.tables, notes, self.last_handle)
-            if usual is not None:
-                packet, self.last_handle = usual
-                self.outbox.put(packet, len(notes))
-                return
         for kind, proxy, value, handle in notes:
             if over and kind < RETRACT:  # an addition or a message
                 if entries:
@@ -305,15 +316,20 @@ class Session:
                 pins = []
                 echo = Ref(self.facet, Echo(self, value, pins), True)
                 entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
-        if entries:
-            self.outbox.send(entries)
+        self._left = left
+        if left:
+            self._half, self._over = entries, over
+        else:
+            self._half, self._over = [], False
+            if entries:
+                self.outbox.send(entries)
         if self.untrusted and membrane.introduced > 1:
             self.untrusted = False
             self._admitted()
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
-    def _soon(self, piece: Callable[[], None], cost: int) -> None:
+    def soon(self, piece: Callable[[], None], cost: int) -> None:
         """Do it later; what was done now has told, or reached, *cost*."""
         self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, piece, None), cost / _SHARE)
 
@@ -400,8 +416,7 @@ class Session:
         first: Sequence[Understood] | None = None
         began = self.events_in
         enough = began + _SHARE
-        usual = self._do_usual(turn)
-        if usual is not None:
+        if (usual := self._do_usual(turn)) is not None:
             if not usual:
                 return
             first, reach = usual
@@ -420,7 +435,7 @@ class Session:
                         turn.hand_over()
                     if self.events_in >= enough:
                         self._next = form
-                        self._soon(self._go_on, self.events_in - began + (0 if reach is None else reach.total))
+                        self.soon(self._go_on, self.events_in - began + (0 if reach is None else reach.total))
                         return
                     self._next = None
                     packet = read(form)
@@ -429,7 +444,7 @@ class Session:
                         self.say(liveness(self.limits.ping, self.limits.idle))
                     self.receive(packet)
                 if self._entries:  # more than is understood at once
-                    self._soon(self._go_on, _SHARE)
+                    self.soon(self._go_on, _SHARE)
                     return
                 acts = self._acts
                 if first is not None or len(acts) > 1:  # one goes at any rate
@@ -439,7 +454,7 @@ class Session:
                     if reach.fitting(acts) < len(acts):
                         if first is None:
                             self._divide(acts)
-                        self._soon(self._go_on, ENOUGH if first is None else reach.total)
+                        self.soon(self._go_on, ENOUGH if first is None else reach.total)
                         return
                 first, self._acts = first or acts, []
                 if acts and self._trail.agreed:
@@ -457,10 +472,10 @@ class Session:
         that was all or is enough for a turn; else what was done, as far as it has yet to be charged, and what was.
         """
         codec = self.codec
-        if codec is None or codec.tables is None or self.untrusted or not self.packets_in or self._trail.agreed:
-            return None
         intake = self._intake
-        if intake.begun or not intake.pieces or codec.partial:
+        if codec is None or codec.tables is None or codec.partial or intake.begun or not intake.pieces:
+            return None
+        if self.untrusted or not self.packets_in or self._trail.agreed:
             return None
         if self._silent or not self.facet.alive:
             return ()
@@ -468,9 +483,7 @@ class Session:
         at, short, packets, events, total, asserted, only = do_usual(
             turn, self.facet, self.membrane, self.assertions, codec.tables, data, at, self._gulp, _SHARE, ENOUGH
         )
-        self.packets_in += packets
-        self.events_in += events
-        intake.place = at
+        self.packets_in, self.events_in, intake.place = self.packets_in + packets, self.events_in + events, at
         if at == len(data) or (short and intake.keeps(at)):
             self._debt.done(intake.done())
             if not intake.pieces:
@@ -478,7 +491,7 @@ class Session:
                 self._repaid()
                 return ()
         elif events >= _SHARE:
-            self._soon(self._go_on, events + total)
+            self.soon(self._go_on, events + total)
             return ()
         if not packets:
             return None
@@ -502,7 +515,7 @@ class Session:
             if len(packet.entries) > self.limits.events:
                 raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
             self.events_in += len(packet.entries)
-            if len(packet.entries) > _GULP:
+            if _gulp(packet.entries) < len(packet.entries):
                 self._entries, self._events = packet.entries, []
                 return
             events = [self._understood(oid, event) for oid, event in packet.entries]
@@ -526,7 +539,8 @@ class Session:
         """
         entries, events = self._entries, self._events
         at = len(events)
-        events += [self._understood(oid, event) for oid, event in entries[at : at + _GULP]]
+        gulp = entries[at : at + _gulp(entries[at : at + _GULP])]
+        events += [self._understood(oid, event) for oid, event in gulp]
         if len(events) == len(entries):
             self._acts = patched(events, self.membrane.release)
             self._entries, self._events = (), []
@@ -597,7 +611,7 @@ class Session:
     def _last_words(self, packet: Packet) -> None:
         """Say it, and nothing else from now on."""
         self._turns.clear()
-        self._at = 0
+        self._at = self._left = 0
         self.backlog.clear()
         self.say(packet)
         self._silent = True
@@ -624,28 +638,10 @@ class Session:
             self.facet.stop(turn)
 
     def withdraw(self, then: Callable[[], object]) -> None:
-        """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last.
-
-        Each part goes with a facet that stops, as all of it did with the session's if it were little: so who tells what
-        is lost from what is taken back (:mod:`relay.server.durable`) still can.
-        """
+        """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
         self._acts, self._entries, self._events = [], (), []
         self.leaving()
-        assertions, turn = self.assertions, current("end")
-        going = assertions.oldest(ENOUGH)
-        events: list[Understood] = [(RETRACT, None, None, assertion) for _, assertion in going]
-        fitting = Reach().fitting(events)
-        part = Facet(self.facet.actor, self.facet)
-        for number, assertion in going[: max(1, fitting)]:
-            assertions.remove(number)
-            if assertion.handle is not None:
-                assertion.handle.pass_to(part)
-            self.membrane.release(assertion.pins)
-        part.stop(turn)
-        if len(assertions):
-            self._soon(partial(self.withdraw, then), len(going))
-        else:
-            then()
+        take_back(self, then)
 
     def _unanswered(self) -> None:
         """The facet stops: the peer will not answer any more."""
@@ -663,13 +659,14 @@ class Session:
         for crossing in self.membrane.imports.values():
             if isinstance(crossing.ref.entity, Proxy):
                 crossing.ref.entity.sent.clear()
-        self.membrane = Membrane(self._proxy, self._number, Ref(self.facet, Entity()))
+        self.membrane = Membrane.closed(Ref(self.facet, Entity()))
         self.assertions = PeerAssertions(0, 0)
-        self.outbox.clear()
-        self.outbox.take(0)
-        self.outbox.unsent.clear()
+        self.outbox.forget()
+        self._wake = self._repaid = self._admitted = int  # those who hold us: that is no circle any more
+        self._charge = bool
+        self._trail.forget()
         self._turns.clear()
-        self._at = 0
+        self._at = self._left = 0
         self.backlog.clear()
         self._debt.clear()
         self._intake.clear()
@@ -690,6 +687,10 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session with {self.name}>"
+
+
+def _gulp(entries: Sequence[tuple[int, Event]]) -> int:
+    return min(_GULP, stretch([event[1] for _, event in entries]))
 
 
 def session_of(proxy: Proxy) -> Session:

@@ -16,6 +16,10 @@ from relay.protocol.packets import FOLLOWED, Extension, Hop, cause, hops_of, tra
 from syndicate.actors.system import System
 
 
+def _unsaid(packet: Extension) -> None:
+    """The connection has ended."""
+
+
 class Trail:
     """That of a session of *system*; *say* sends a packet.  ``agreed``: both sides follow."""
 
@@ -42,6 +46,11 @@ class Trail:
             self._hops = hops
         elif self.agreed and (trace := trace_of(packet)) is not None:
             self._trace = trace
+
+    def forget(self) -> None:
+        """Nothing is said any more."""
+        self.agreed = False
+        self._say = _unsaid
 
     def leave(self) -> None:
         """A Turn is about to be encoded."""

@@ -20,11 +20,12 @@ import functools
 import select
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Final
 
 import trio
 
-from syndicate.actors.system import System
+from syndicate.actors.system import SLICE, System
 from syndicate.log import logger
 
 Arrived = Callable[[], object]
@@ -33,30 +34,45 @@ AVAILABLE: Final = hasattr(select, "epoll")
 """Whether this operating system has what it takes."""
 
 
-class Poller:
+LINGER: Final = 0.0002
+"""Seconds for which what comes next is waited for here, when all that had come is done: an answer to what was sent,
+say.  A round of trio's loop costs as much as a packet; whatever else has become ready in it waits for so long at most.
+"""
+
+_FEW: Final = 4
+"""The most of a crowd that are called at once."""
+
+_SELECTABLE: Final = 1024
+"""The first descriptor that :func:`select.select` does not take."""
+
+
+class Poller(trio.abc.Instrument):
     """Of one trio program.  ``rounds`` counts how often something had come, ``woken`` for how many sockets in all."""
 
     def __init__(self) -> None:
         self.rounds = self.woken = 0
         self.users = 0
+        self._quiet = True  # whether no task of trio's has anything to do
         self._epoll = select.epoll()
-        self._watched: dict[int, tuple[System, Arrived, Arrived]] = {}
+        self._crowd = select.epoll()  # what is in it is looked at by the few
+        self._epoll.register(self._crowd.fileno(), select.EPOLLIN)
+        self._watched: dict[int, tuple[System, Arrived, Arrived, select.epoll]] = {}
         self._scope = trio.CancelScope()
 
-    def add(self, descriptor: int, system: System, arrived: Arrived, closed: Arrived) -> None:
+    def add(self, descriptor: int, system: System, arrived: Arrived, closed: Arrived, *, crowd: bool = False) -> None:
         """Call *arrived*, between turns of *system*, whenever there is something to read; *closed* when it is closed
-        before it is removed.
+        before it is removed.  Of a *crowd* only a few are called at once, behind all others.
         """
-        self._epoll.register(descriptor, select.EPOLLIN)
+        epoll = self._crowd if crowd else self._epoll
+        epoll.register(descriptor, select.EPOLLIN)
         former = self._watched.get(descriptor)
-        self._watched[descriptor] = system, arrived, closed
+        self._watched[descriptor] = system, arrived, closed, epoll
         if former is not None:  # its socket was closed in silence, and the operating system has given its number away
             former[2]()
 
     def remove(self, descriptor: int) -> None:
         """Call whoever was added no more."""
-        del self._watched[descriptor]
-        self._epoll.unregister(descriptor)
+        self._watched.pop(descriptor)[3].unregister(descriptor)
 
     def close(self, descriptor: int) -> None:
         """The socket of this number is about to be closed, if one has it."""
@@ -65,15 +81,24 @@ class Poller:
             self.remove(descriptor)
             closed()
 
-    def look(self) -> None:
-        """Call those who have something to read, and take their turns."""
+    def look(self) -> bool:
+        """Call those who have something to read, and take their turns; returns whether all is done that there was."""
+        ready = self._epoll.poll(0)
+        if not ready:
+            return True
+        crowd = self._crowd.fileno()
+        if (crowd, select.EPOLLIN) in ready:
+            ready = [each for each in ready if each[0] != crowd] + self._crowd.poll(0, _FEW)
         self.rounds += 1
-        ready: dict[System, list[int]] = {}
-        for descriptor, _ in self._epoll.poll(0):
-            ready.setdefault(self._watched[descriptor][0], []).append(descriptor)
-        for system, descriptors in ready.items():
-            self.woken += len(descriptors)
-            system.at_once(functools.partial(self._call, descriptors))
+        self.woken += len(ready)
+        systems: dict[System, list[int]] = {}
+        for descriptor, _ in ready:
+            systems.setdefault(self._watched[descriptor][0], []).append(descriptor)
+        done = True
+        for system, descriptors in systems.items():
+            system.inlet = self.look
+            done = system.at_once(functools.partial(self._call, descriptors)) and done
+        return done
 
     def _call(self, descriptors: Sequence[int]) -> None:
         for descriptor in descriptors:
@@ -92,15 +117,30 @@ class Poller:
             _poller.set(None)
             self._scope.cancel()
 
+    def task_scheduled(self, task: trio.lowlevel.Task) -> None:
+        """Trio calls it: a task is to go on in the next round of its loop."""
+        self._quiet = False
+
     async def run(self) -> None:
         """Wait and look, until nobody uses it any more."""
+        trio.lowlevel.add_instrument(self)
         try:
             with self._scope:
                 while True:
                     await trio.lowlevel.wait_readable(self._epoll.fileno())
-                    self.look()
+                    self._serve()
         finally:
+            trio.lowlevel.remove_instrument(self)
             self._epoll.close()
+            self._crowd.close()
+
+    def _serve(self) -> None:
+        """Look, for a slice at most, as long as something comes soon and nobody else has anything to do."""
+        number, ends = self._epoll.fileno(), perf_counter() + SLICE
+        self._quiet = True
+        while self.look() and self._quiet and number < _SELECTABLE and perf_counter() < ends:
+            if not select.select([number], [], [], LINGER)[0]:
+                return
 
 
 _poller: Final = trio.lowlevel.RunVar[Poller | None]("relay.transport.poller", None)

@@ -110,29 +110,27 @@ class ByteStream:
         self.identity = identity
         self.ending = ""
         self._stream = stream
-        self._socket = stream.socket if isinstance(stream, trio.SocketStream) and os.name == "posix" else None
-
-    @property
-    def direct(self) -> bool:
-        """Whether it is a socket itself, and not something around one."""
-        return self._socket is not None
+        self.direct = isinstance(stream, trio.SocketStream) and os.name == "posix"
+        self._number = stream.socket.fileno() if isinstance(stream, trio.SocketStream) and self.direct else -1
 
     @property
     def descriptor(self) -> int:
         """That of the socket."""
-        return -1 if self._socket is None else self._descriptor(self._socket)
+        if self.direct and self._number < 0:
+            raise trio.ClosedResourceError("the connection is closed")
+        return self._number
 
     async def arrival(self) -> None:
         """Wait until there may be something to receive, on a socket."""
-        if self._socket is not None:
-            await trio.lowlevel.wait_readable(self._descriptor(self._socket))
+        if self.direct:
+            await trio.lowlevel.wait_readable(self.descriptor)
 
     def receive_now(self, most: int = CHUNK) -> bytes | None:
         """The next bytes, if a socket has some."""
-        if self._socket is None:
+        if not self.direct:
             return None
         try:
-            return os.read(self._descriptor(self._socket), most)
+            return os.read(self.descriptor, most)
         except BlockingIOError:
             return None
         except OSError as e:
@@ -140,7 +138,7 @@ class ByteStream:
 
     async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
-        if self._socket is None:
+        if not self.direct:
             try:
                 return bytes(await self._stream.receive_some(most))
             except trio.BrokenResourceError as e:
@@ -150,7 +148,7 @@ class ByteStream:
             data = self.receive_now(most)
             if data is not None:
                 return data
-            await trio.lowlevel.wait_readable(self._descriptor(self._socket))
+            await trio.lowlevel.wait_readable(self.descriptor)
 
     def _broken(self, error: OSError) -> trio.BrokenResourceError:
         """The error that says so, with its cause."""
@@ -161,23 +159,16 @@ class ByteStream:
 
     def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
         """Send what a socket takes."""
-        if self._socket is None:
+        if not self.direct:
             return packets
         data = b"".join(packets)
         try:
-            count = os.write(self._descriptor(self._socket), data)
+            count = os.write(self.descriptor, data)
         except BlockingIOError:
             count = 0
         except OSError as e:
             raise trio.BrokenResourceError("the socket is broken") from e
         return () if count == len(data) else (data[count:],)
-
-    @staticmethod
-    def _descriptor(socket: trio.socket.SocketType) -> int:
-        descriptor = socket.fileno()
-        if descriptor < 0:
-            raise trio.ClosedResourceError("the connection is closed")
-        return descriptor
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send them as one run of bytes."""
@@ -189,8 +180,9 @@ class ByteStream:
 
     async def close(self) -> None:
         """Close it at once."""
-        if self._socket is not None:
-            closing(self._socket.fileno())
+        if self._number >= 0:
+            closing(self._number)
+            self._number = -1
         await trio.aclose_forcefully(self._stream)
 
 

@@ -111,7 +111,7 @@ class Actor:
     ('short', False)
     """
 
-    __slots__ = ("born", "daemon", "error", "failure", "looks_on", "name", "root", "running", "system", "watchers")
+    __slots__ = ("_root", "born", "daemon", "error", "failure", "looks_on", "name", "running", "system", "watchers")
 
     def __init__(self, system: System, name: str, daemon: bool = False) -> None:
         self.system = system
@@ -123,7 +123,18 @@ class Actor:
         self.born = False
         self.running = True
         self.watchers: list[Callable[[Actor], None]] = []
-        self.root = Facet(self, None)
+        self._root: Facet | None = Facet(self, None)
+
+    @property
+    def root(self) -> Facet:
+        """The facet around all others.  Of an actor that has ended, one that has ended: it holds none any more, for
+        each knows its actor, and that would be a circle.
+        """
+        if self._root is not None:
+            return self._root
+        gone = Facet(self, None)
+        gone.alive, gone.stopping = False, True
+        return gone
 
     def boot(self, turn: Turn, fn: Callable[[], object]) -> None:
         """Note its first event in *turn*; it exists once that commits."""
@@ -224,6 +235,7 @@ class Actor:
         self.system.trace(self, Stopped(self.name, repr(self.error) if self.error else "normal"))
         for watcher in self.watchers:
             watcher(self)
+        self._root = None
 
     def crash(self, turn: Turn, error: BaseException, events: list[Event]) -> None:
         """End by *error*: as if the running turn, which handled *events*, had not happened, except that the actor is

@@ -47,7 +47,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, field
 
 from syndicate.actors.actor import Actor, Timer, deliver
-from syndicate.actors.system import Hop, System
+from syndicate.actors.follower import Hop
+from syndicate.actors.system import System
 from syndicate.actors.turn import Entity, Handle, Turn, current
 from syndicate.errors import ArgumentError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event

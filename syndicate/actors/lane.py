@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from syndicate.actors.actor import Actor
     from syndicate.actors.turn import Turn
 
-LARGE: Final = 512
+LARGE: Final = 128
 """The most events of a turn that is handled at a stretch."""
 
-STRETCH: Final = 256
-"""The events of a slice: a few milliseconds, as a rule."""
+STRETCH: Final = 128
+"""The events of a slice: a fraction of a millisecond, as a rule."""
 
 
 class Lane:

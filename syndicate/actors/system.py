@@ -13,17 +13,18 @@ import functools
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
 from contextvars import ContextVar
 from math import inf
 from time import perf_counter
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
 import trio
 
 from syndicate.actors.actor import Actor, Task, Timer, actions, take_turns
 from syndicate.actors.edge import Console
+from syndicate.actors.follower import TurnFollower
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.loop import token
 from syndicate.actors.meter import Meter
@@ -40,51 +41,9 @@ SLICE: Final = 0.002
 PIECES: Final = 0.001
 """Seconds of turns after which a slice is over when nothing but pieces of long work are left."""
 
-Hop: TypeAlias = tuple[str, str, int, str]
-"""A step of another process: the process, the actor, the number of the step, and where its handler is written."""
 
 following: Final[ContextVar[Callable[[System], object] | None]] = ContextVar("following", default=None)
 """What is called with each new system, before its first turn: it gives it a chronicle, say."""
-
-
-class TurnFollower(Protocol):
-    """What follows each turn, step by step: :class:`~syndicate.actors.chronicle.Chronicle`, where each is explained."""
-
-    turns: int
-
-    @property
-    def only(self) -> Container[int] | None:
-        """The identities of batches that wait in the queue and alone are to be followed; None if all are."""
-
-    def take(self, actor: Actor, turn: Turn, events: list[Event]) -> None:
-        """Let *actor* take its turn."""
-
-    def skip(self, events: list[Event]) -> None:
-        """A turn is not followed."""
-
-    def comes(self, events: list[Event]) -> None:
-        """Something was queued that is not of a turn's commit."""
-
-    def set_timer(self, timer: Timer) -> None:
-        """A timer was set."""
-
-    def fires(self, timer: Timer, events: list[Event]) -> None:
-        """It fires."""
-
-    def starting(self, start: Callable[[], None]) -> None:
-        """Call *start*, which starts a task."""
-
-    def here(self) -> tuple[int, ...]:
-        """The steps of the turn that runs."""
-
-    def path(self, causes: Sequence[int]) -> tuple[Hop, ...]:
-        """What led to these steps."""
-
-    def packet(self, hops: tuple[Hop, ...], trace: tuple[str, int] | None = None) -> None:
-        """What follows in this turn was caused elsewhere: by steps, or by what :meth:`carried` has said there."""
-
-    def carried(self) -> tuple[str, int] | None:
-        """What to tell a peer of the trace that this turn belongs to, and how far that may go; None if nothing."""
 
 
 class System:
@@ -101,6 +60,8 @@ class System:
         self.queue: deque[Batch] = deque()
         self._postponed: deque[tuple[Batch, float]] = deque()
         self._after: list[Callable[[], None]] = []
+        self.inlet: Callable[[], object] | None = None
+        """What schedules that which has come from outside meanwhile, between two pieces of long work."""
         self.taken = 0
         """Events that were handled so far."""
         self.lanes: dict[Actor, Lane] = {}
@@ -149,6 +110,10 @@ class System:
         if not self._mine():
             self.schedule_from_thread(actor, event)
             return
+        self.schedule_here(actor, event)
+
+    def schedule_here(self, actor: Actor, event: Event) -> None:
+        """The same, for those who know that this is its thread, and no turn."""
         events = [event]
         self.queue.append((actor, events))
         if self.chronicle is not None:
@@ -170,7 +135,7 @@ class System:
         return self._token is None or self._token is token()
 
     def postpone(self, actor: Actor, event: Event, cost: float = 1) -> None:
-        """Queue an event, in a turn, behind all that is queued and what that causes; at least one goes in each slice.
+        """Queue an event behind all that is queued and what that causes; at least one goes in each slice.
 
         For long work that is done in pieces: neither the turns of others nor trio's other tasks wait for two of them.
         *cost* is what the piece before has cost, in pieces of the usual length: whoever did a long one lets the others
@@ -180,6 +145,7 @@ class System:
         self._postponed.append(((actor, events), cost))
         if self.chronicle is not None:
             self.chronicle.comes(events)
+        self._awaken()
 
     def _next_piece(self) -> Batch:
         """The next of what is postponed, of which there is some."""
@@ -202,9 +168,23 @@ class System:
         """Take turns for as long as a slice lasts, and then the calls of :meth:`after_slice`."""
         self.drain(SLICE)
         if self._after:
-            calls, self._after = self._after, []
-            for call in calls:
-                call()
+            self._say()
+
+    def _say(self) -> None:
+        """Do the calls of :meth:`after_slice`."""
+        calls, self._after = self._after, []
+        for call in calls:
+            call()
+
+    def _meanwhile(self, inlet: Callable[[], object]) -> None:
+        """Between two pieces of long work: let out what is to be said, and in what has come."""
+        turn, here.turn = here.turn, None
+        try:
+            if self._after:
+                self._say()
+            inlet()
+        finally:
+            here.turn = turn
 
     def _look(self) -> None:
         """Let the pump look whether a signal has come; called wherever that strikes."""
@@ -216,13 +196,14 @@ class System:
         if self._parked:
             self._wake.set()
 
-    def at_once(self, fn: Callable[[], object] = int) -> None:
+    def at_once(self, fn: Callable[[], object] = int) -> bool:
         """Call *fn*, which schedules something, in no turn; if the pump waits for some, take the turns here, between
         trio's tasks: whoever asks from another thread, or over a socket, need not wait for a round of trio's loop more.
+        Returns whether the pump goes on to wait.
         """
         if not self._parked or here.turn is not None:
             fn()
-            return
+            return False
         self._parked = False  # what is scheduled meanwhile need not wake the pump
         try:
             fn()
@@ -242,6 +223,8 @@ class System:
             or (self._until_idle and self._over())
         ):
             self._wake.set()
+            return False
+        return True
 
     def spawn(self, boot: Callable[..., object], *args: object, name: str | None = None, daemon: bool = False) -> Actor:
         """Start an actor from outside any turn; raises :class:`SystemStopped`."""
@@ -379,7 +362,10 @@ class System:
                         break
                     if not queue:
                         if self._postponed and clock() < enough:
-                            queue.append(self._next_piece())
+                            if self.inlet is not None:
+                                self._meanwhile(self.inlet)
+                            if not queue:
+                                queue.append(self._next_piece())
                             break
                         self.taken += 16 - left
                         return

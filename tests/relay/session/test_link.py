@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
+import trio.lowlevel
 from attrs import evolve
 
 from relay.capabilities.sturdy import DEFAULT as PUBLIC
@@ -35,7 +37,7 @@ from relay.protocol.packets import (
     write,
 )
 from relay.server.broker import Broker
-from relay.session.link import open_link
+from relay.session.link import Link, open_link
 from relay.session.session import Session
 from relay.transport import Address, Stream, open_stream
 from relay.transport.stream import Indirect
@@ -141,6 +143,7 @@ class Place:
 
     def __init__(self, system: System, broker: Broker) -> None:
         self.system = system
+        self.broker = broker
         self.address = Address.parse(broker.addresses[0])
         assert broker.ds is not None
         self.ds = broker.ds
@@ -793,3 +796,44 @@ async def test_a_server_that_is_lost_at_any_byte_leaves_nothing(
         assert whole > 50
         nursery.cancel_scope.cancel()
     assert not [entry for entry in logs if entry["log_level"] == "error"]
+
+
+async def test_no_read_overtakes_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was much waits for others; until it is its turn nothing more is read, whatever of earlier bytes is done."""
+    async with place(monkeypatch) as here:
+        peer = await here.join()
+        await peer.send(Nop())
+        await until(lambda: here.sessions[0].packets_in == 1)
+        link = cast(Link, here.sessions[0]._repaid.__self__)  # type: ignore[attr-defined]  # a method of the link's
+        link._feed(b"\xc2" * 5000)
+        link.repaid()
+        assert link._owing
+        await until(lambda: here.sessions[0].packets_in == 5001)
+        await until(lambda: not link._owing)
+        await peer.stream.aclose()
+
+
+async def test_a_stranger_that_has_gone_leaves_no_circle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a connection took is free when it has ended, and not when the collector comes by."""
+    async with place(monkeypatch) as here:
+
+        async def visit() -> None:
+            peer = await here.join()
+            await peer.send(Nop())
+            await until(lambda: here.sessions[-1].packets_in == 1)
+            await peer.stream.aclose()
+            await until(lambda: not here.sessions[-1].facet.alive and not here.broker.census.peers)
+            here.sessions.clear()
+            await trio.lowlevel.checkpoint()
+
+        await visit()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                await visit()
+            await trio.sleep(0.05)
+            found = [each for each in gc.get_objects() if isinstance(each, Session)]
+        finally:
+            gc.enable()
+        assert not found
