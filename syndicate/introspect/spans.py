@@ -44,7 +44,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import define
 
 from syndicate.actors.actor import Actor, Timer
-from syndicate.actors.system import Hop, System
+from syndicate.actors.follower import Hop
+from syndicate.actors.system import System
 from syndicate.actors.turn import Turn
 from syndicate.errors import ArgumentError, TracingMissing
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
