@@ -335,6 +335,95 @@ def test_three_phase_commit() -> None:
     assert verified(THREE_PHASE, **asked, crashes=0, late=1).min_faults == 1
 
 
+ELECTION = (
+    'include "std/election"; election_stand("a")@1; election_stand("b")@1;'
+    "split(T) :- election_leader(_, T, A), election_leader(_, T, B), A != B;"
+    "pre(L) :- election_member(L, _); post(L) :- election_leader(L, T, M), election_leader(M, T, M);"
+    + " ".join(f'election_member("{one}", "{other}")@1;' for one in PLACES for other in PLACES)
+)
+
+
+def elected(majority: int, **asked: Any) -> Verdict:
+    """The verdict on an election that so many votes decide."""
+    enough = " ".join(f'election_majority("{place}", {majority})@1;' for place in PLACES)
+    return verified(ELECTION + enough, **{"eot": 9, "eff": 4, "crashes": 0, **asked})
+
+
+def test_an_election() -> None:
+    """A term has one leader, whatever is lost or late; but not if votes are forgotten, or too few are enough."""
+    faults: list[dict[str, Any]] = [{"crashes": 1}, {"eff": 0, "late": 2}, {"pauses": 1}]
+    for some in faults:
+        assert not elected(2, invariant="split", **some).violation_exists
+    assert elected(2, eot=10).proven  # what is lost is sent again
+    assert elected(2, invariant="split", restarts=1).min_faults == 2
+    assert elected(1, invariant="split").min_faults == 1
+
+
+RING_OF_FOUR = """
+    include "std/chord"; key("q", 7); persist[key, 2];
+    far(Q, N, (I - K + 16) % 16) :- key(Q, K), chord_at(N, I); least(Q, min<D>) :- far(Q, _, D);
+    wrong(Q, M) :- chord_owner(_, Q, M), far(Q, M, D), least(Q, L), D > L;
+    pre(Q) :- key(Q, _); post(Q) :- chord_owner(_, Q, _);
+    chord_join("b", "a", 1)@1; chord_join("c", "a", 1)@1; chord_join("d", "a", 1)@1;
+""" + " ".join(
+    f'chord_ring("{name}", 16); chord_at("{name}", {place});'
+    + " ".join(f'chord_power("{name}", {power});' for power in (1, 2, 4, 8))
+    for name, place in zip("abcd", (1, 5, 9, 13), strict=True)
+)
+
+
+def test_chord() -> None:
+    """Once all have heard of their neighbours, answers are right; before, or where that is lost, they may be wrong."""
+    asked: dict[str, Any] = {"eot": 10, "eff": 0, "crashes": 0, "nodes": "abcd"}
+    early, late = (f'{RING_OF_FOUR} chord_find("b", "q", 7)@{time};' for time in (2, 6))
+    assert Program.parse(early).run(until=9).at(9)["wrong"] == [("q", "a")]
+    assert Program.parse(late).run(until=9).at(9)["chord_owner"] == [("b", "q", "c")]
+    for some in ({"late": 1}, {"eff": 3}):
+        assert not verified(late, invariant="wrong", **{**asked, **some}).violation_exists
+    assert verified(late, invariant="wrong", **{**asked, "eff": 10}).min_faults == 4
+    assert verified(late, **{**asked, "eot": 13, "eff": 7}).proven  # what is lost is asked again
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 31), min_size=1), st.integers(0, 31), st.data())
+def test_the_owner_of_a_key(places: dict[str, int], key: int, data: Any) -> None:
+    """However many there are and wherever they are, after some rounds it is the first at the key or after it."""
+    places = {name: place for place, name in {place: name for name, place in places.items()}.items()}
+    events: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    for name, place in places.items():
+        events["chord_ring"].add((name, 32))
+        events["chord_power"].update((name, 1 << bit) for bit in range(5))
+        events["chord_at"].add((name, place))
+        if name != min(places):
+            events["chord_join"].add((name, min(places), places[min(places)]))
+    asking = data.draw(st.sampled_from(sorted(places)))
+    happened = {1: events, 12: {"chord_find": {(asking, "q", key)}}}
+    program = Program.parse('include "std/chord";')
+    owner = min(places, key=lambda name: (places[name] - key) % 32)
+    assert program.run(until=22, events=happened).at(22)["chord_owner"] == [(asking, "q", owner)]
+
+
+LOG = (
+    'include "std/log"; log_of("a", 1, 2); log_of("b", 2, 2); log_append("a", "x")@1; log_append("b", "y")@1;'
+    'log_try("a")@1; log_try("b")@3; log_try("a")@9;'
+    "differ(S) :- log_entry(_, S, A), log_entry(_, S, B), A != B;"
+    "twice(X) :- log_entry(_, S, X), log_entry(_, T, X), S != T;"
+    "pre(X) :- log_append(_, X)@1; post(X) :- log_entry(_, _, X);"
+    + " ".join(f'paxos_acceptor("{one}", "{other}");' for one in "ab" for other in PLACES)
+)
+
+
+def test_a_log() -> None:
+    """Two append at once: both entries are there, in one order for all, whatever is lost or late."""
+    ends = Program.parse(LOG + MAJORITY).run(until=16).at(16)["log_entry"]
+    assert ends == [(place, slot, value) for place in PLACES for slot, value in ((1, "y"), (2, "x"))]
+    for invariant in ("differ", "twice"):
+        for some in ({"eff": 4, "crashes": 1}, {"eff": 0, "crashes": 0, "late": 1}):
+            assert not verified(LOG + MAJORITY, invariant=invariant, eot=14, **some).violation_exists
+    assert verified(LOG + MAJORITY, eot=16, eff=2, crashes=0).proven
+    assert verified(LOG + MAJORITY.replace("2", "1"), invariant="differ", eot=12, eff=8, crashes=0).violation_exists
+
+
 RING = """
     include "std/token_ring";
     ring_next("a", "b")@1; ring_next("b", "c")@1; ring_next("c", "a")@1; ring_start("a")@1;

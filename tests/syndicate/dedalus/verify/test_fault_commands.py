@@ -140,7 +140,7 @@ def test_a_late_message_splits_three_phase_commit(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "broken by 1 fault; 9 smallest counterexamples" in done.stdout
     assert '\n  late("C","a",3,1)\n' in done.stdout
-    assert 'ask("a", "C", "t"), arrives at 3, late("C","a",1,1)' in done.stdout
+    assert 'three_ask("a", "C", "t"), arrives at 3, late("C","a",1,1)' in done.stdout
     assert json.loads(bad.read_text())["net"]["fixed"]["late"] == [["C", "a", 1, 1]]
     drawn = call("run", program, "--until", 12, "--schedule", bad, "--diagram", "text").stdout
     assert drawn.strip() in done.stdout
