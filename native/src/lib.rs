@@ -5,6 +5,7 @@
 
 mod arranged;
 mod delivery;
+mod frames;
 mod frozen;
 mod gate;
 mod here;
@@ -21,7 +22,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 6;
+const INTERFACE: u32 = 7;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]
@@ -47,6 +48,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "write_msgpack" => Ok(wrap_pyfunction!(msgpack::write_msgpack, py)?.into_any()),
         "read_preserves" => Ok(wrap_pyfunction!(preserves::read_preserves, py)?.into_any()),
         "write_preserves" => Ok(wrap_pyfunction!(preserves::write_preserves, py)?.into_any()),
+        "whole_frames" => Ok(wrap_pyfunction!(frames::whole_frames, py)?.into_any()),
         "do_usual" => Ok(wrap_pyfunction!(session::do_usual, py)?.into_any()),
         "say_usual" => Ok(wrap_pyfunction!(session::say_usual, py)?.into_any()),
         _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),

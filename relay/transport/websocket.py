@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from relay.transport.frames import FRAMES, Foreign, Frames, binary_frame
-from relay.transport.stream import CHUNK, Indirect, reason
+from relay.transport.stream import CHUNK, ByteStream, reason
+from relay.transport.tls import Identity
 from syndicate.errors import SyndicateError
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _EXPECTED: Final = frozenset({1000, 1001, 1005})
 """Codes of an end that needs no explanation: done, going away, none given."""
+
+_REST: Final = (b"",)
+"""What stands for bytes that are kept where they were framed."""
 
 _END: Final = b"\r\n\r\n"
 """What an HTTP head ends with."""
@@ -53,15 +57,16 @@ class Refused(Exception):
         self.code = code
 
 
-class WebSocketStream(Indirect):
+class WebSocketStream:
     """Packets as frames over *stream*, after the handshake: :func:`ask` or :func:`answer`.
 
     *most* are the bytes of one message of the other side's; *early* whether something came behind its handshake.
+    Over a socket it is as direct as that, as long as nothing comes but whole frames of packets.
     """
 
     def __init__(
         self,
-        stream: trio.abc.Stream,
+        stream: trio.abc.HalfCloseableStream,
         protocol: WSConnection,
         name: str,
         most: int,
@@ -70,8 +75,9 @@ class WebSocketStream(Indirect):
     ) -> None:
         self.name = name
         self.connection = connection
+        self.identity: Identity | None = None
         self.ending = ""
-        self._stream = stream
+        self._stream = ByteStream(stream, name)
         self._protocol = protocol
         self._most = most
         self._size = 0
@@ -82,11 +88,55 @@ class WebSocketStream(Indirect):
         if early:  # the library has what came behind the handshake, and goes on with it
             self._frames.give_up()
         self._sending = trio.StrictFIFOLock()
+        self._unsent = b""  # the rest of what was to be sent at once
         self._broken = False
         self._over = False
         self._lost_track = False
         self._closing_said = False
         self._dropping = False
+
+    @property
+    def direct(self) -> bool:
+        """Whether it is on a socket itself."""
+        return self._stream.direct
+
+    @property
+    def descriptor(self) -> int:
+        """That of the socket, unless something is here that has come already."""
+        return -1 if self._events or self._excessive or self._over else self._stream.descriptor
+
+    async def arrival(self) -> None:
+        """Wait until there may be something to receive."""
+        if not (self._events or self._excessive or self._over):
+            await self._stream.arrival()
+
+    def receive_now(self, most: int = CHUNK) -> bytes | None:
+        """The next bytes, if a socket has some, and nothing beside them that is to be answered."""
+        if self._events or self._excessive or self._over:
+            return None
+        try:
+            data = self._stream.receive_now(most)
+        except trio.BrokenResourceError:
+            self.ending = self.ending or self._stream.ending
+            raise
+        if not data:
+            return None
+        excessive = self._sort(data)
+        packets = [event for event in self._events if type(event) is bytes]
+        if excessive or len(packets) < len(self._events):
+            return None
+        self._events.clear()
+        return b"".join(packets)
+
+    def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
+        """Send what a socket takes; the rest of it is kept here, and :meth:`send` is to be called for it."""
+        if self._unsent or self._broken or self._sending.locked() or not self._open:
+            return packets
+        left = self._stream.send_now([self._framed(packets)]) if self._stream.direct else packets
+        if left is packets:
+            return packets
+        self._unsent = b"".join(left)
+        return _REST if self._unsent else ()
 
     async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
@@ -104,16 +154,23 @@ class WebSocketStream(Indirect):
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send each as a frame."""
-        from wsproto.connection import ConnectionState
-        from wsproto.events import BytesMessage
-
-        if self._protocol.state is not ConnectionState.OPEN:  # nobody reads any more
+        if not self._open:  # nobody reads any more
             await trio.lowlevel.checkpoint()
             return
+        await self._write(b"" if packets is _REST else self._framed(packets))
+
+    @property
+    def _open(self) -> bool:
+        from wsproto.connection import ConnectionState
+
+        return self._protocol.state is ConnectionState.OPEN
+
+    def _framed(self, packets: Sequence[bytes]) -> bytes:
+        from wsproto.events import BytesMessage
+
         if self._serves:
-            await self._write(b"".join(map(binary_frame, packets)))
-        else:
-            await self._write(b"".join([self._protocol.send(BytesMessage(data=packet)) for packet in packets]))
+            return b"".join(map(binary_frame, packets))
+        return b"".join([self._protocol.send(BytesMessage(data=packet)) for packet in packets])
 
     async def send_eof(self) -> None:
         """Send the close frame, or answer the other side's."""
@@ -122,7 +179,7 @@ class WebSocketStream(Indirect):
     async def close(self) -> None:
         """Close it at once."""
         self._over, self._dropping = True, False
-        await trio.aclose_forcefully(self._stream)
+        await self._stream.close()
 
     async def _take(self) -> bytes:
         """What the events at hand bring."""
@@ -189,13 +246,19 @@ class WebSocketStream(Indirect):
 
     async def _fill(self, most: int) -> None:
         try:
-            data = bytes(await self._stream.receive_some(most))
+            data = await self._stream.receive(most)
         except trio.BrokenResourceError as e:
             self.ending = self.ending or f"the connection was lost: {reason(e)}"
             raise
         if not data:
             self.ending = self.ending or "the connection was cut off, without a close frame"
             raise trio.BrokenResourceError(self.ending)
+        self._sort(data)
+
+    def _sort(self, data: bytes) -> bool:
+        """Take apart what came: whole frames of packets, and what the library makes of the rest; whether a message has
+        too many frames.
+        """
         for part in self._frames.split(data):
             if type(part) is bytes:
                 self._events.append(part)
@@ -204,6 +267,7 @@ class WebSocketStream(Indirect):
             self._excessive = self._excessive or part.excessive
             self._protocol.receive_data(part.data)
             self._events.extend(self._protocol.events())
+        return self._excessive
 
     async def _drop(self) -> None:
         """Read on after an end of ours, to the other side's: what is left unread would take our last frame along."""
@@ -213,7 +277,7 @@ class WebSocketStream(Indirect):
         try:
             with trio.move_on_after(_LINGER):
                 if self._lost_track:
-                    while await self._stream.receive_some(CHUNK):
+                    while await self._stream.receive():
                         pass
                 while not any(isinstance(event, CloseConnection) for event in self._events):
                     self._events.clear()
@@ -226,12 +290,13 @@ class WebSocketStream(Indirect):
             if self._broken:
                 raise trio.BrokenResourceError("an earlier frame was cut short")
             self._broken = True
-            await self._stream.send_all(data)
+            data, self._unsent = self._unsent + data, b""
+            await self._stream.send([data])
             self._broken = False
 
 
 async def ask(
-    stream: trio.abc.Stream, host: str, path: str, name: str, most: int, connection: str = ""
+    stream: trio.abc.HalfCloseableStream, host: str, path: str, name: str, most: int, connection: str = ""
 ) -> WebSocketStream:
     """The client's side of the opening handshake; raises :class:`Refused`."""
     from wsproto import ConnectionType, WSConnection
@@ -258,7 +323,10 @@ async def ask(
 
 
 async def answer(
-    stream: trio.abc.Stream, allow: Callable[[str, str, str | None], tuple[int, str] | None], name: str, most: int
+    stream: trio.abc.HalfCloseableStream,
+    allow: Callable[[str, str, str | None], tuple[int, str] | None],
+    name: str,
+    most: int,
 ) -> WebSocketStream:
     """The server's side of the opening handshake; raises :class:`Refused` after the client was notified.
 

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relay.transport.frames import whole_frames
 from syndicate import (
     Entity,
     Symbol,
@@ -446,3 +447,23 @@ def test_a_kernel_that_the_library_does_not_have() -> None:
         with pytest.raises(LookupError, match="no native kernel is called unheard_of"):
             kernel(unheard_of)
     del specifications["unheard_of"]
+
+
+@built
+@given(
+    st.lists(st.tuples(st.sampled_from([0x82, 0x82, 0x81, 0x02, 0x89, 0xC2]), st.integers(0, 300), st.booleans())),
+    st.integers(0, 40),
+    st.integers(0, 3),
+    st.booleans(),
+    st.integers(0, 400),
+)
+def test_frames(frames: list[tuple[int, int, bool]], cut: int, at: int, masked: bool, most: int) -> None:
+    """Whatever frames come, whole or not, from wherever on."""
+    data = b""
+    for first, length, long in frames:
+        size = length.to_bytes(2, "big")
+        head = bytes([first, (0x80 if masked else 0) | (126 if long or length > 125 else length)])
+        data += head + (size if long or length > 125 else b"") + os.urandom(length + (4 if masked else 0))
+    data = data[: len(data) - cut]
+    at = min(at, len(data))
+    assert whole_frames(data, at, masked, most) == python("whole_frames")(data, at, masked, most)

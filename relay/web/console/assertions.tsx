@@ -1,7 +1,7 @@
 // What is asserted: the labels, the values of one in columns, and of one value who asserts it, who observes it, and why.
 
 import type { ComponentChildren } from "preact"
-import { useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { Drawer, Entry } from "./drawer.js"
 import { type Column, Grid } from "./grid.js"
 import { People } from "./people.js"
@@ -67,6 +67,7 @@ function Detail({ row, label, close }: { row: Row; label: string; close(): void 
 export function Assertions({ place }: { place: Place }): ComponentChildren {
   const [row, open] = useState<Row | null>(null)
   const label = place["label"]
+  useEffect(() => open(null), [label])
   const known = useAnswer("labels", [label ?? "", 0, 50])
   const answer = known && typeof known === "object" ? known.rows.find(([name]) => name === label) : undefined
   const classes = (answer?.[3] ?? []) as readonly (readonly string[])[]

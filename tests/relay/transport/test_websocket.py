@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 import trio_websocket
 from hypothesis import given
 from hypothesis import strategies as st
+from wsproto.events import BytesMessage, Ping
 
 from relay.protocol.limits import Limits
 from relay.transport import Address, Stream, open_listener, open_stream
-from relay.transport.websocket import Refused, answer
+from relay.transport.websocket import Refused, WebSocketStream, answer, ask
 from syndicate.errors import ConnectError, ListenError
 from tests.relay.doors import Files, descriptors, listening, rest
 from tests.work import PATIENCE
@@ -214,3 +216,79 @@ async def test_an_accept_storm(logs: list[Any]) -> None:
             assert await stream.receive_some() == b""
             await stream.aclose()
     assert descriptors() == before
+
+
+async def test_what_is_sent_at_once_is_never_cut() -> None:
+    """A socket that takes half of a frame: the rest of it goes out before all else, an answer to a ping, too."""
+    ours, theirs = trio.socket.socketpair()
+    made: dict[str, WebSocketStream] = {}
+
+    async def serve() -> None:
+        made["server"] = await answer(trio.SocketStream(ours), lambda *_: None, "page", 1 << 20)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        client = await ask(trio.SocketStream(theirs), "here", "/", "server", 1 << 20)
+    server = made["server"]
+    packets = [bytes([number % 251]) * 50_000 for number in range(100)]
+    left: Sequence[bytes] = ()
+    waiting = iter(packets)
+    sent = 0
+    while not left:
+        left = server.send_now([next(waiting)])
+        sent += 1
+    assert left != [packets[sent - 1]], "some of it was taken"
+    assert list(server.send_now([b"later"])) == [b"later"], "nothing comes before the rest"
+    heard = bytearray()
+
+    async def read() -> None:
+        while len(heard) < 50_000 * sent + 5:
+            heard.extend(await client.receive())
+
+    async with trio.open_nursery() as nursery:
+        await client._write(client._protocol.send(Ping(payload=b"are you there")))
+        nursery.start_soon(server.receive)  # which answers it
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(read)
+        await server.send(left)
+        await server.send([b"later"])
+        while len(heard) < 50_000 * sent + 5:  # noqa: ASYNC110 - what reads has no event
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert bytes(heard) == b"".join(packets[:sent]) + b"later"
+    await server.close()
+    await client.close()
+
+
+async def test_what_comes_at_once() -> None:
+    """Whole frames are taken from the socket; where something else comes with them nothing is, and all of it is there
+    for who waits.
+    """
+    ours, theirs = trio.socket.socketpair()
+    made: dict[str, WebSocketStream] = {}
+
+    async def serve() -> None:
+        made["server"] = await answer(trio.SocketStream(ours), lambda *_: None, "page", 1 << 20)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        client = await ask(trio.SocketStream(theirs), "here", "/", "server", 1 << 20)
+    server = made["server"]
+    assert server.direct
+    assert server.descriptor >= 0
+    assert server.receive_now() is None
+    await client.send([b"one", b"two"])
+    assert server.receive_now() == b"onetwo"
+    await client._write(client._protocol.send(BytesMessage(data=b"three")) + client._protocol.send(Ping(payload=b"?")))
+    assert server.receive_now() is None
+    assert server.descriptor == -1, "it is not for the poller any more"
+    await server.arrival()
+    assert await server.receive() == b"three"
+    assert server.descriptor >= 0
+    await client.close()  # with an answer that it has not read
+    with pytest.raises(trio.BrokenResourceError):
+        server.receive_now()
+    with pytest.raises(trio.BrokenResourceError):
+        await server.receive()
+    assert server.ending == "the connection was lost: Connection reset by peer"
+    await server.close()

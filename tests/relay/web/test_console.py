@@ -163,3 +163,32 @@ async def test_what_a_stranger_finds(tmp_path: Path) -> None:
     assert {path.stem for path in folder.iterdir()} == {
         f"console-{name}" for name in ("why", "actors", "circuit", "rules", "reason", "causes")
     }
+
+
+async def test_nothing_that_is_hostile_becomes_markup(tmp_path: Path) -> None:
+    """On no page, whether it is a value, a label, or the name of an actor, a dataspace, or a row of rules."""
+    wait = trio.to_thread.run_sync
+    with program(sys.executable, HERE / "hostile.py") as looked_at:
+        console = (await wait(looked_at.complains_of, "console: ")).split()[-1]
+        with program(str(NODE), HERE / "hostile.mjs", str(CHROMIUM), console, str(tmp_path)) as browser:
+            await wait(browser.wait_for, "seen")
+            assert json.loads(await wait(browser.wait_for, r"\[")) == []
+
+
+@pytest.mark.spark
+async def test_flights_while_they_fly(tmp_path: Path) -> None:
+    """The demo prints a link before anything flies, and the page shows what does."""
+    wait = trio.to_thread.run_sync
+    day = ROOT / "tests" / "data" / "flights_2013-01-01.csv"
+    demo: list[str | Path] = [
+        sys.executable,
+        "-c",
+        "from relay.cli import syndicate_main; syndicate_main()",
+        "demo",
+        "--data",
+        day,
+    ]
+    with program(*demo) as flying:
+        console = (await wait(flying.wait_for, "in a browser: ")).split()[-1]
+        with program(str(NODE), HERE / "flights.mjs", str(CHROMIUM), console, str(tmp_path)) as browser:
+            await wait(browser.wait_for, "seen")

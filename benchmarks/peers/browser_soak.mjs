@@ -1,4 +1,4 @@
-// An hour of the console: node console_soak.mjs CHROMIUM ADDRESS SECONDS; a line of JSON each minute.
+// An hour of the console: node browser_soak.mjs CHROMIUM ADDRESS SECONDS; a line of JSON each minute.
 // One tab shows the tail all the time, another goes through all pages again and again.
 import { readFileSync, readdirSync } from "node:fs"
 import { createRequire } from "node:module"

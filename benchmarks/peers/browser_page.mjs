@@ -1,4 +1,4 @@
-// What the console's page does under load: node console_page.mjs CHROMIUM ADDRESS SECONDS, figures as JSON.
+// What the console's page does under load: node browser_page.mjs CHROMIUM ADDRESS SECONDS, figures as JSON.
 import { createRequire } from "node:module"
 const { chromium } = createRequire(new URL("../../relay/web/package.json", import.meta.url))("playwright-core")
 
@@ -16,6 +16,23 @@ const begin = Date.now()
 await tab.evaluate(() => (location.hash = "#page=assertions&label=Lit"))
 await shows("100,000")
 const first = Date.now() - begin
+// Two and a half windows a second down the table, and a jump to another place each second.
+const scrolled = await tab.evaluate((seconds) => new Promise((resolve) => {
+  const box = document.querySelector(".scroll")
+  const gaps = []
+  let [last, filled] = [performance.now(), 0]
+  const end = last + seconds * 1000
+  const frame = (now) => {
+    gaps.push(now - last)
+    last = now
+    box.scrollTop = gaps.length % 60 ? box.scrollTop + 30 : Math.random() * box.scrollHeight
+    const { top, bottom } = box.getBoundingClientRect()
+    if ([...document.querySelectorAll(".room .row")].some((row) => { const at = row.getBoundingClientRect(); return at.bottom > top && at.top < bottom })) filled++
+    if (now < end) requestAnimationFrame(frame)
+    else resolve({ rolled: gaps.length / seconds, rolledLate: gaps.filter((gap) => gap > 34).length, rolledLongest: Math.max(...gaps), filled: filled / gaps.length })
+  }
+  requestAnimationFrame(frame)
+}), 5)
 const filtering = Date.now()
 await tab.evaluate(() => (location.hash = "#page=assertions&label=Lit&filter=room+99999"))
 await shows("1 of 100,000")
@@ -38,5 +55,5 @@ const figures = await tab.evaluate((seconds) => new Promise((resolve) => {
   requestAnimationFrame(frame)
 }), Number(seconds))
 const [to, missed] = await count()
-console.log(JSON.stringify({ ...figures, first, filtered, events: (to - from) / Number(seconds), missed }))
+console.log(JSON.stringify({ ...figures, ...scrolled, first, filtered, events: (to - from) / Number(seconds), missed }))
 await browser.close()

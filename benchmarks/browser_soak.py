@@ -1,4 +1,4 @@
-"""``python -m benchmarks.console_soak [SECONDS] [RATE]``: the console's page open for an hour, by default, while a
+"""``python -m benchmarks.browser_soak [SECONDS] [RATE]``: the console's page open for an hour, by default, while a
 program sends messages and asserts and retracts, by default 500 events a second in all.
 
 One tab shows the tail all the time, another goes through all pages.  A line each minute says what the heaps hold after
@@ -47,10 +47,10 @@ def main() -> None:
     with Server("--admin", "127.0.0.1:0") as server:
         console = server.said("console")
         address = "tcp://{}:{}".format(*server.address)
-        command = (sys.executable, "-m", "benchmarks.console_soak", "--load", address, rate)
+        command = (sys.executable, "-m", "benchmarks.browser_soak", "--load", address, rate)
         with subprocess.Popen(command, cwd=ROOT) as program:
             try:
-                script = ROOT / "benchmarks/peers/console_soak.mjs"
+                script = ROOT / "benchmarks/peers/browser_soak.mjs"
                 browser = (shutil.which("node") or "node", script, shutil.which("chromium") or "chromium")
                 subprocess.run([*browser, console, seconds], check=True)
                 print(f"the server: {server.cpu():.0f} s of the processor, {server.resident() >> 20} MiB")
