@@ -84,6 +84,12 @@ def happened(program: Program, verdict: Verdict, places: Iterable[str], specific
     return found
 
 
+def specification_of(program: Program, bounds: dict[str, Any]) -> list[str]:
+    """The relations that look at all locations."""
+    names = [bounds["invariant"]] if "invariant" in bounds else ["pre", "post"]
+    return sorted({*names, *({"verdict", "split", "pre", "post"} & {rule.head.relation for rule in program.core()})})
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_what_is_found_happens_live(name: str) -> None:
     """At each location and time there is what the counterexample's run has, down to the row that breaks it."""
@@ -92,6 +98,4 @@ def test_what_is_found_happens_live(name: str) -> None:
     program = Program.parse(text)
     verdict = program.verify(**bounds)
     assert verdict.violation_exists
-    specification = [bounds["invariant"]] if "invariant" in bounds else ["pre", "post"]
-    seen = {"verdict", "split", "pre", "post"} & {rule.head.relation for rule in program.core()}
-    assert happened(program, verdict, bounds["nodes"], sorted({*specification, *seen})) == []
+    assert happened(program, verdict, bounds["nodes"], specification_of(program, bounds)) == []
