@@ -137,7 +137,7 @@ mutation: .venv/stamps/dev .peers/cosmic-ray/stamp ## mutants of the core: which
 	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
 
 .PHONY: lakes
-lakes: .peers/lakes/stamp ## sources beside real Iceberg and Delta tables, on the Spark that these are made for
+lakes: .peers/lakes/stamp ## sources and sinks beside real tables of Iceberg and Delta and a broker of Kafka's, on the Spark that these are made for
 	@SYNDICATE_LAKES=.peers/lakes/jars .peers/lakes/bin/python -m pytest -p no:cacheprovider -W ignore:unclosed:ResourceWarning \
 	    tests/syndicate/spark/lakes
 
@@ -216,15 +216,18 @@ java:
 	@set -o pipefail; .peers/cosmic-ray/bin/python -m pip install cosmic-ray==8.7.0 $(progress) || $(failed)
 	@touch $@
 
-# Iceberg and Delta, as Spark itself fetches them, for a Spark of their own: there is none of either for the newest yet.
-LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.1.0
+# Iceberg, Delta and Kafka's reader, as Spark itself fetches them, for a Spark of their own: there is none of these for the newest
+# yet.  Beside them a broker of Kafka's.
+LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.4.0,org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3
 .peers/lakes/stamp: constraints.txt pyproject.toml | java
 	$(call environment,.peers/lakes)
 	@echo "Installing Spark 4.1 with Iceberg and Delta into .peers (1 GB, some minutes) ..."
 	@sed 's/^pyspark==.*/pyspark==4.1.4/' constraints.txt > .peers/lakes/constraints.txt
 	@set -o pipefail; PIP_CONSTRAINT=.peers/lakes/constraints.txt \
-	    .peers/lakes/bin/python -m pip install --editable '.[spark,test]' $(progress) || $(failed)
+	    .peers/lakes/bin/python -m pip install --editable '.[spark,test]' deltalake==1.6.6 pyiceberg==0.12.0 $(progress) || $(failed)
+	@rm -rf .peers/lakes/jars .peers/lakes/ivy .peers/lakes/broker
 	@.peers/lakes/bin/python -m tests.syndicate.spark.lakes.jars $(LAKES) .peers/lakes || $(failed)
+	@.peers/lakes/bin/python -m tests.syndicate.spark.lakes.jars org.apache.kafka:kafka_2.13:4.1.1 .peers/lakes/broker || $(failed)
 	@touch $@
 
 # The peers in Rust, and the load generator in Go.  As below, one that cannot be built is left out, and the tables say why.

@@ -116,7 +116,8 @@ INSIDE = {
     """,
     "syndicate.spark": """
         classic columns bulk errors feed java outage progress arrays arrow difference engine query session
-        place stepping table rows current_rows delivery follower journal sink source streaming
+        place stepping table versions origin jdbc kafka lake rows current_rows delivery follower journal sink
+        source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts

@@ -26,6 +26,9 @@ syndicate.spark`` works, without the ``spark`` extra and without Java.  A progra
 from syndicate.spark.engine import SparkEngine
 from syndicate.spark.feed import Feed
 from syndicate.spark.java import Java, find_java
+from syndicate.spark.jdbc import Jdbc
+from syndicate.spark.kafka import Kafka
+from syndicate.spark.lake import Lake
 from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.session import open_session
 from syndicate.spark.sink import SparkWritten, spark_sink
@@ -36,6 +39,9 @@ from syndicate.spark.table import read_changes, read_snapshot
 __all__ = [
     "Feed",
     "Java",
+    "Jdbc",
+    "Kafka",
+    "Lake",
     "SparkEngine",
     "SparkProgress",
     "SparkSource",

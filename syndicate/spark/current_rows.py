@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from syndicate.errors import SourceError
 from syndicate.spark.bulk import ArrowBulk, BulkRows
@@ -185,6 +185,13 @@ class CurrentRows:
         changes = [(form, change) for form, weight in net.items() if (change := weight - self.weights.get(form, 0))]
         changes += [(form, -weight) for form, weight in self.weights.items() if form not in net]
         return Step(changes)
+
+    def news(self, step: Step) -> Step:
+        """The rows of a step with keys, all of them added, that do not stand yet."""
+        self.open()
+        pairs = zip(_keys(step), step.changes, strict=True)
+        fresh = [(key, change) for key, change in pairs if self.of_key.get(key) != change[0]]
+        return evolve(step, changes=[change for _, change in fresh], keys=[key for key, _ in fresh])
 
     def _become_keyed(self, steps: Iterable[Step]) -> Step:
         new: dict[Frozen, Frozen] = {}

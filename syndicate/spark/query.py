@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 import shutil
 import tempfile
@@ -40,6 +41,9 @@ LOOK: Final = 1
 
 STOPPING: Final = 5.0
 """Seconds that the end of a query is waited for; it goes on ending without us."""
+
+
+_numbers: Final = itertools.count(1)
 
 
 class _Closed(Exception):
@@ -161,6 +165,8 @@ class Query(Generic[B]):
         for name in ("py4j.clientserver", None):
             logging.getLogger(name).addFilter(_is_news)
         stream = frame.writeStream.foreachBatch(called).outputMode(self.mode).option("checkpointLocation", checkpoint)
+        # So it is found in Spark's pages and its progress; two queries of a session cannot have one name.
+        stream = stream.queryName(f"syndicate: {self.name} ({next(_numbers)})")
 
         def begin() -> StreamingQuery:  # the trigger, too, is Spark's to refuse
             if self.trigger:

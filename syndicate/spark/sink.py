@@ -52,6 +52,7 @@ from syndicate.spark.arrow import arrow_schema
 from syndicate.spark.columns import ANYTHING, fields_of, hints_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery
+from syndicate.spark.lake import Lake, LakeTable
 from syndicate.spark.progress import SparkSource
 from syndicate.spark.rows import Step
 from syndicate.spark.table import WEIGHT, SinkTable
@@ -145,7 +146,7 @@ class SparkWritten:
 def spark_sink(
     ds: Ref,
     pattern: Value,
-    to: str | Path,
+    to: str | Path | Lake,
     *,
     schema: type | pa.Schema | StructType | None = None,
     every: float = 1.0,
@@ -167,7 +168,8 @@ def spark_sink(
     Args:
         ds: the dataspace.
         pattern: a ``@record`` class, which stands for all its fields, or a pattern with a capture for each column.
-        to: the directory of the table.  There is one sink to a directory.
+        to: the directory of the table, or a :class:`~syndicate.spark.lake.Lake`, a table of Delta's or Iceberg's, which
+            holds what stands; it needs *session*.  There is one sink to a table.
         schema: the columns, in the order of the captures: a record class, whose annotations are their types, a
             ``pyarrow.Schema``, or Spark's ``StructType``.  It may be left out where *pattern* is a record class, or a
             record whose fields are captures.
@@ -195,6 +197,8 @@ def spark_sink(
     """
     expect_ref("spark_sink", ds)
     columns = _columns_of(pattern, schema)
+    if isinstance(to, Lake) and session is None:
+        raise SinkError(f"{to} is written by Spark: give session= one that knows {to.kind} tables")
     asked, _ = pattern_for(pattern)
     if not (all(hasattr(each, "__float__") for each in (every, rows, retain)) and every > 0 < rows and retain >= 0):
         raise SinkError(
@@ -209,7 +213,8 @@ def spark_sink(
     def start() -> None:
         facet = current_facet()
         awaited = Awaited(names)
-        sink = _Sink(facet, ds, Path(to), columns, every, rows, retain, session, progress, awaited, grace)
+        place = to if isinstance(to, Lake) else Path(to)
+        sink = _Sink(facet, ds, place, columns, every, rows, retain, session, progress, awaited, grace)
         observe("spark_sink", ds, asked, _Noted(current("spark_sink"), sink))
         awaited.watch(ds)
         on_stop_or_crash(sink.stopping)
@@ -345,7 +350,7 @@ class _Sink:
 
     facet: Facet
     ds: Ref
-    to: Path
+    to: Path | Lake
     columns: TableColumns
     every: float
     most: int
@@ -360,7 +365,7 @@ class _Sink:
     synced: trio.Event = field(factory=trio.Event)
     due: trio.Event = field(factory=trio.Event)
     full: trio.Event = field(factory=trio.Event)
-    table: SinkTable | None = None
+    table: SinkTable | LakeTable | None = None
     stood: Sequence[Frozen] = ()
     current: CurrentRows = field(factory=CurrentRows)
     counted: int = 0
@@ -447,7 +452,17 @@ class _Sink:
         return SparkWritten(str(self.to), self.table.batch, self.counted, round(time.monotonic() - since, 3))
 
     def _open(self) -> None:
-        self.table = table = SinkTable(self.to, self.columns.schema, retain=self.retain, session=self.session)
+        table: SinkTable | LakeTable
+        if isinstance(self.to, Lake):
+            assert self.session is not None
+            table = LakeTable(self.to, self.columns.schema, self.session)
+        else:
+            table = SinkTable(self.to, self.columns.schema, retain=self.retain, session=self.session)
+        self.table = table
+        self._read(table)
+
+    def _read(self, table: SinkTable | LakeTable) -> None:
+        """See what the table holds."""
         there = table.contents()
         rows = canonical(there.select(self.columns.names), self.columns.hints)
         self.stood = rows
@@ -472,7 +487,12 @@ class _Sink:
                 came=len(rows),
             )
             return None
-        changes = [*zip(rows, pending.values(), strict=True), *[(row, -1) for row in self.stood]]
+        changes = [*zip(rows, pending.values(), strict=True)]
+        if isinstance(table, LakeTable) and table.overtaken():
+            # Somebody else's commit: what stands is put in the place of what the table holds now.
+            changes += [] if self.stood else self.current.weights.items()
+            self._read(table)
+        changes += [(row, -1) for row in self.stood]
         self.stood = ()
         adds, removes = self.current.change(Step(changes))
         if not adds and not removes and table.batch >= 0:

@@ -47,6 +47,7 @@ from syndicate.spark.feed import WORDS, Feed, Named, feed_of
 from syndicate.spark.follower import Follower, MicroBatch, check_call
 from syndicate.spark.journal import SourceJournal
 from syndicate.spark.journal import described as properties
+from syndicate.spark.origin import Origin, Versioned
 from syndicate.spark.outage import Outage
 from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.query import Query, trigger_of
@@ -63,7 +64,7 @@ UNREAD: Final = 5
 
 def spark_source(
     ds: Ref,
-    frame: Callable[[SparkSession], DataFrame],
+    frame: Callable[[SparkSession], DataFrame] | Origin,
     to: type,
     key: Sequence[str] = (),
     *,
@@ -95,7 +96,9 @@ def spark_source(
     Args:
         ds: the dataspace.
         frame: makes the DataFrame from a session, in a worker thread.  A streaming one is followed; another one is
-            polled, and made again each time, so that it sees new files.  A table, and a micro-batch, is held in memory
+            polled, and made again each time, so that it sees new files.  Or where rows come from, which knows how they
+            are followed: :class:`~syndicate.spark.lake.Lake`, :class:`~syndicate.spark.jdbc.Jdbc`,
+            :class:`~syndicate.spark.kafka.Kafka`.  A table, and a micro-batch, is held in memory
             as a whole: how much a micro-batch may be is an option of the stream's reader, such as
             ``maxFilesPerTrigger`` or ``maxOffsetsPerTrigger``.
         to: the ``@record`` class of the assertions.  Its fields are columns of the DataFrame.  A field that is
@@ -143,7 +146,7 @@ def spark_source(
 
     Once a table was read, a look at it that fails for a reason that passes (its files are being replaced, a disk or a
     database does not answer, an executor was lost) is repeated, first after 0.1 and at most after 30 seconds; the log
-    says when that begins and ends, and what was asserted stays.
+    says when that begins and ends, and what was asserted stays.  So is a stream with a journal started again.
 
     Raises:
         SourceError: (by the actor, which crashes with it) the DataFrame does not fit, or its query failed or ended by
@@ -164,8 +167,11 @@ def spark_source(
         spawn(spark_source(ds, sensors, to=Sensor, key=["name"]))
     """
     expect_ref("spark_source", ds)
-    check_call(frame, session)
-    feed = feed_of(changes)
+    origin, make, feed = _followed(frame, changes, weight, sequence, whole)
+    check_call(make, session)
+    key = tuple(key) if not isinstance(key, str) else key
+    if isinstance(frame, Origin):
+        frame.check(key)
     if feed is not None and weight is not None:
         raise SourceError(f"changes= says that {feed.kind!r} holds the weights: leave weight= out")
     if whole is not None:
@@ -176,7 +182,7 @@ def spark_source(
         check_call(whole, None, "whole")
     rows = TableRows(
         to,
-        tuple(key) if not isinstance(key, str) else key,
+        key,
         feed.kind if feed else weight,
         sequence or (feed.order if feed else None),
         clock,
@@ -204,6 +210,7 @@ def spark_source(
         trigger_of(trigger),
         mode or ("update" if key else "append"),
         feed,
+        origin,
         whole,
         None if journal is None else Path(journal),
         str(checkpoint or f"{journal}.checkpoint"),
@@ -215,7 +222,7 @@ def spark_source(
     def start() -> None:
         source = _Source(Delivery(ds, current_facet()), rows.name, progress, rows, options)
         source.begin()
-        trio_task(source.run, frame, session)
+        trio_task(source.run, make, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's
@@ -224,12 +231,30 @@ def spark_source(
     return boot
 
 
+def _followed(
+    frame: Callable[[SparkSession], DataFrame] | Origin,
+    changes: Feed | Named | None,
+    weight: str | None,
+    sequence: str | None,
+    whole: object,
+) -> tuple[Versioned | None, Callable[[SparkSession], DataFrame], Feed | None]:
+    """What has versions, what makes the frame, and the feed."""
+    if not isinstance(frame, Origin):
+        return None, frame, feed_of(changes)
+    given = {"changes": changes, "weight": weight, "sequence": sequence, "whole": whole}
+    if spare := [name for name, value in given.items() if value is not None]:
+        raise SourceError(f"{frame} says itself what its changes are: leave {spare[0]}= out")
+    versioned = frame if isinstance(frame, Versioned) and frame.has_versions else None
+    return versioned, frame.read, frame.feed
+
+
 @frozen
 class _Options:
     every: float
     trigger: Mapping[str, str | bool]
     mode: str
     feed: Feed | None
+    origin: Versioned | None
     whole: Callable[[SparkSession], DataFrame] | None
     journal: Path | None
     checkpoint: str
@@ -254,6 +279,7 @@ class _Source(Follower):
     last: int = -1
     looked: bool = False
     outage: Outage = field(default=Factory(lambda self: Outage(self.name, self.log), takes_self=True))
+    planned: MicroBatch | None = None  # of a stream: in the journal, and not delivered yet
     unread: bool = False  # the table is looked at, in the place of the feed
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
@@ -276,9 +302,9 @@ class _Source(Follower):
                 refuse_stream(opened, self.rows.name)
             await self._recall(streams := frame.isStreaming)
             if streams:
-                checkpoint = self.options.checkpoint if self.journal is not None else None
-                query: Query[MicroBatch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
-                await query.follow(frame, self._received, self.deliver, self.caught_up)
+                await self._stream(frame, again)
+            elif self.options.origin is not None:
+                await self._advance(self.options.origin, opened, frame, again)
             elif self.options.feed is not None:
                 await self._ask(self.options.feed, opened, frame, again)
             else:
@@ -293,8 +319,8 @@ class _Source(Follower):
 
     async def _recall(self, streams: bool) -> None:
         """Assert what the journal says, before anything new is looked at."""
-        feed = None if streams else self.options.feed
-        keyed, whole = bool(self.rows.key), not streams and feed is None
+        feed, origin = None if streams else self.options.feed, self.options.origin
+        keyed, whole = bool(self.rows.key), not streams and feed is None and origin is None
         self.current = CurrentRows(keyed=keyed, table=whole or self.options.mode == "complete")
         if self.options.journal is None:
             return
@@ -307,6 +333,7 @@ class _Source(Follower):
                 "weight": self.rows.weight,
                 "mode": self.options.mode if streams else None,
                 "commits": None if feed is None else [feed.order, feed.commit],
+                **({} if origin is None else {"origin": str(origin)}),
             }
         )
         self.journal = journal = await self.in_thread(SourceJournal, self.options.journal, about, abandon=False)
@@ -322,6 +349,23 @@ class _Source(Follower):
     # ------------------------------------------------------------------------------------------------ where rows come
     # from
 
+    async def _stream(self, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
+        """Follow a stream to its end.  One that fails for a reason that passes goes on from its checkpoint, if there is
+        a journal beside it, which knows what came again.
+        """
+        checkpoint = self.options.checkpoint if self.journal is not None else None
+        while True:
+            query: Query[MicroBatch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
+            try:
+                return await query.follow(frame, self._received, self.deliver, self.caught_up)
+            except Interrupted as error:
+                if self.journal is None or not self.looked:
+                    raise
+                await trio.sleep(self.outage.delay(error))
+            if self.planned is not None:  # it is in the journal, and the query failed before it was asserted
+                await self.deliver(self.planned)
+            frame = await self.in_thread(again)
+
     def _received(self, frame: DataFrame, number: int) -> MicroBatch | None:
         """What a micro-batch, or a table in complete mode, changes: called in Spark's thread."""
         began, query = outside().elapsed(), ""
@@ -331,7 +375,8 @@ class _Source(Follower):
                 return None
         table = arrow_table(self.rows.name, frame)
         steps = self._differing(table) if self.options.mode == "complete" else self.rows.steps(table)
-        return self._planned(steps, number, query, began)
+        self.planned = self._planned(steps, number, query, began)
+        return self.planned
 
     async def _poll(self, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
         """Never ends by itself."""
@@ -372,6 +417,49 @@ class _Source(Follower):
             return self._planned(steps, self.last + 1, "", began) if steps else None
 
         await self._repeat(look, frame, again)
+
+    async def _advance(
+        self, origin: Versioned, session: SparkSession, frame: DataFrame, again: Callable[[], DataFrame]
+    ) -> None:
+        """Follow a table from version to version; never ends by itself."""
+
+        def look(make: Callable[[], DataFrame]) -> MicroBatch | None:
+            began = outside().elapsed()
+            steps = explained(self.name, self._advanced, origin, session, make)
+            return self._planned(steps, self.last + 1, "", began) if steps else None
+
+        await self._repeat(look, frame, again)
+
+    def _advanced(self, origin: Versioned, session: SparkSession, make: Callable[[], DataFrame]) -> list[Step]:
+        """What changed from the last version to the newest; all of it, if that cannot be told."""
+        newest = origin.newest(session) if self.place is not None else origin.first(session)
+        if newest is None or (self.place is not None and self.place.order == newest and origin.feed is not None):
+            return []
+        make()
+        place = Place(newest)
+        if self.place is not None:
+            try:
+                steps = self._between(origin, session, self.place.order, newest)
+            except (PlaceGone, Interrupted) as error:
+                if isinstance(error, Interrupted) and self.outage.count < UNREAD:
+                    raise
+                self.log.warning("the table was read as a whole", source=self.name, reason=str(error))
+            else:
+                if not any(step.changes for step in steps) and self.place == place:
+                    return []
+                return [*steps[:-1], evolve(steps[-1] if steps else Step([]), place=place)]
+        step = self._whole(lambda session: origin.whole(session, newest), session)
+        return [evolve(step, place=place)]
+
+    def _between(self, origin: Versioned, session: SparkSession, after: str, to: str) -> list[Step]:
+        """The changes from one version to another."""
+        try:
+            frame = explained(self.name, origin.changes, session, after, to)
+            table = arrow_table(self.rows.name, frame.drop(*self.rows.spare(frame.columns)))
+        except SourceError as error:
+            raise origin.told(error) from None
+        steps = self.rows.steps(table)
+        return steps if origin.feed is not None else [self.current.news(step) for step in steps]
 
     def _asked(self, feed: Feed, make: Callable[[], DataFrame], again: Callable[[], DataFrame]) -> list[Step]:
         """What the feed says, or else the table if the place has gone."""
@@ -541,5 +629,8 @@ class _Source(Follower):
 
     async def deliver(self, batch: MicroBatch) -> None:
         """Bring the batch into the dataspace, and go on behind it."""
+        self.planned = None
+        self.outage.over()
+        self.looked = True
         await super().deliver(batch)
         self.last = batch.number

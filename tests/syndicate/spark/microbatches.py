@@ -96,6 +96,9 @@ class Stream(Batch):
     def outputMode(self, mode: str) -> Stream:
         return self
 
+    def queryName(self, name: str) -> Stream:
+        return self
+
     def option(self, name: str, value: str) -> Stream:
         assert name == "checkpointLocation"
         self.checkpoint = Path(value)

@@ -24,8 +24,9 @@ from syndicate.errors import SourceError, SourceJournalError
 from syndicate.spark import Feed, SparkProgress, spark_source
 from syndicate.spark import journal as journal_module
 from syndicate.spark.delivery import AHEAD, SELDOM
+from syndicate.spark.errors import Interrupted
 from syndicate.testing import Seen, watch
-from tests.syndicate.spark.microbatches import Session, Stream
+from tests.syndicate.spark.microbatches import Batch, Session, Stream
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE
 
@@ -97,6 +98,30 @@ def following(path: Path, started: Callable[[], object] = lambda: None) -> dict[
         "weight": "w",
         "journal": path / "journal",
     }
+
+
+async def test_a_stream_that_fails_for_a_reason_that_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on from its checkpoint, and what stands stays; without a journal it ends."""
+    failures: list[Interrupted] = []
+    real = Batch.toArrow
+
+    def failing(batch: Batch) -> Any:
+        if failures:
+            raise failures.pop()
+        return real(batch)
+
+    monkeypatch.setattr(Batch, "toArrow", failing)
+    drop(tmp_path, 1, ("a", 1, 1))
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda seen: len(seen) == 1)
+        failures.extend([Interrupted("away"), Interrupted("away")])
+        drop(tmp_path, 2, ("b", 1, 1), ("a", 1, 1))
+        await run.until(lambda seen: len(seen) > 1)
+        assert run.seen == [("+", Crate("a", 1)), ("+", Crate("b", 1))]
+        assert not failures
+    failures.append(Interrupted("away"))
+    async with sourced(**{**following(tmp_path), "journal": None}) as run:
+        assert "away" in str(await run.end())
 
 
 async def test_a_restart_goes_on(tmp_path: Path) -> None:

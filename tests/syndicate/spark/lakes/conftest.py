@@ -22,8 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs Iceberg, Delta and a Spark for them: `make lakes` runs it"))
 
 
-@pytest.fixture(scope="session")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def opened(warehouse: str | Path) -> SparkSession:
     """Iceberg's tables are in the catalog `warehouse`, Delta's in directories."""
     from syndicate.spark import open_session
 
@@ -33,11 +32,17 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.warehouse": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.warehouse.type": "hadoop",
-        "spark.sql.catalog.warehouse.warehouse": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.catalog.warehouse.warehouse": str(warehouse),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": 1,  # 50 by default, for each version
         "spark.databricks.delta.retentionDurationCheck.enabled": False,
     }
-    session = open_session("lakes", cores=1, memory="1g", **config)
+    return open_session("lakes", cores=1, memory="1g", **config)
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One for all tests."""
+    session = opened(tmp_path_factory.mktemp("warehouse"))
     yield session
     session.stop()

@@ -1,0 +1,180 @@
+"""Tables of lakes that a sink keeps: what stands, read by others than Spark."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from syndicate import ANY, assert_, dataspace, open_system, record, spawn
+from syndicate.actors.verbs import current_facet
+from syndicate.errors import SinkError
+from syndicate.spark import Lake, SparkWritten, spark_sink
+from syndicate.spark.lake import LakeTable
+from syndicate.testing import settled, watch
+from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@record
+class Jar:
+    name: str
+    grams: float | None
+
+
+@record
+class Tin:
+    name: str
+    grams: float | None
+    kept: bool
+
+
+class Kept:
+    """A world beside a sink."""
+
+    def __init__(self) -> None:
+        self.facet: Any = None
+        self.ds: Any = None
+        self.sink: Any = None
+        self.handles: dict[Any, Any] = {}
+        self.written: Any = None
+
+    async def become(self, *values: Any) -> None:
+        """Let these stand, and no others."""
+
+        def change() -> None:
+            for value in values:
+                if value not in self.handles:
+                    self.handles[value] = assert_(self.ds, value)
+            for gone in [value for value in self.handles if value not in values]:
+                self.handles.pop(gone).retract()
+
+        self.facet.enter(change)
+
+
+@asynccontextmanager
+async def kept(to: Lake, session: SparkSession, *values: Any, of: type = Jar) -> AsyncIterator[Kept]:
+    """Run both."""
+    made = Kept()
+
+    def boot() -> None:
+        made.ds, made.facet = dataspace(), current_facet()
+        for value in values:
+            made.handles[value] = assert_(made.ds, value)
+        made.written = watch(made.ds, SparkWritten(ANY, ANY, ANY, ANY))
+        made.sink = spawn(spark_sink(made.ds, of, to, session=session, every=0.2))
+
+    with trio.fail_after(PATIENCE):
+        async with open_system(boot) as system:
+            await system.settle()
+            yield made
+
+
+def others(lake: Lake, warehouse: Path) -> list[tuple[Any, ...]]:
+    """What delta-rs and pyiceberg read, which share no code with Spark."""
+    if lake.kind == "delta":
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            table = DeltaTable(lake.table).to_pyarrow_table()
+        except TableNotFoundError:
+            return []
+    else:
+        from pyiceberg.table import StaticTable
+
+        place = warehouse.joinpath(*lake.table.split(".")[1:])
+        if not [*place.glob("metadata/v*.metadata.json")]:
+            return []
+        table = (
+            StaticTable.from_metadata(str(max((place / "metadata").glob("v*.metadata.json"), key=_number)))
+            .scan()
+            .to_arrow()
+        )
+    return sorted(zip(*table.to_pydict().values(), strict=True), key=repr)
+
+
+def _number(path: Path) -> int:
+    return int(path.name[1:].partition(".")[0])
+
+
+async def same(lake: Lake, warehouse: Path, made: Kept, *rows: tuple[Any, ...]) -> None:
+    """Wait until others read these rows."""
+    while made.sink.running:
+        if await trio.to_thread.run_sync(others, lake, warehouse) == sorted(rows, key=repr):
+            return
+        await trio.sleep(0.1)
+    raise AssertionError(made.sink.error)
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """A table that is not there yet."""
+    if request.param == "delta":
+        return Lake("delta", f"{tmp_path}/jars")
+    return Lake("iceberg", f"warehouse.db.{tmp_path.name.replace('-', '_')}")
+
+
+@pytest.fixture
+def warehouse(session: SparkSession) -> Path:
+    """Where Iceberg's tables are."""
+    return Path(session.conf.get("spark.sql.catalog.warehouse.warehouse") or "")
+
+
+async def test_what_stands(lake: Lake, session: SparkSession, warehouse: Path) -> None:
+    """Rows come and go, also nulls; a restart writes the difference; so it does after somebody else's commit."""
+    a, b, c = Jar("a", 1.5), Jar("b", 2.0), Jar("it's", 3.0)
+    async with kept(lake, session, a, b) as made:
+        await same(lake, warehouse, made, ("a", 1.5), ("b", 2.0))
+        await made.become(b, c)
+        await same(lake, warehouse, made, ("b", 2.0), ("it's", 3.0))
+    async with kept(lake, session, a, c) as made:
+        await same(lake, warehouse, made, ("a", 1.5), ("it's", 3.0))
+        statement = f"DELETE FROM {lake.sql} WHERE name = 'a'"
+        await trio.to_thread.run_sync(lambda: session.sql(statement).collect())
+        await made.become(a, b, c)
+        await same(lake, warehouse, made, ("a", 1.5), ("b", 2.0), ("it's", 3.0))
+
+
+async def test_twice(lake: Lake, session: SparkSession, warehouse: Path) -> None:
+    """A batch that is made again, since nobody knows whether its commit took effect, changes nothing."""
+    import pyarrow as pa
+
+    schema = pa.schema([("name", pa.string()), ("grams", pa.float64())])
+    table = LakeTable(lake, schema, session)
+    assert table.contents().num_rows == 0
+    rows = pa.table({"name": ["a", "b"], "grams": [1.0, None], "weight": [1, 1]})
+    for _ in range(2):
+        table.append(rows, 0)
+    assert others(lake, warehouse) == [("a", 1.0), ("b", None)]
+    gone = pa.table({"name": ["b"], "grams": pa.array([None], pa.float64()), "weight": [-1]})
+    for _ in range(2):
+        table.append(gone, 1)
+    assert others(lake, warehouse) == [("a", 1.0)]
+
+
+async def test_columns(lake: Lake, session: SparkSession, warehouse: Path) -> None:
+    """A sink with a further column says what to do, and does it if it may."""
+    from attrs import evolve
+
+    async with kept(lake, session, Jar("a", 1.0)) as made:
+        await same(lake, warehouse, made, ("a", 1.0))
+    async with kept(lake, session, Tin("a", 1.0, True), of=Tin) as made:
+        await until(lambda: not made.sink.running)
+        assert isinstance(made.sink.error, SinkError)
+        assert 'evolve="add"' in str(made.sink.error)
+    async with kept(evolve(lake, evolve="add"), session, Tin("a", 1.0, True), of=Tin) as made:
+        await same(lake, warehouse, made, ("a", 1.0, True))
+
+
+def test_no_session() -> None:
+    """Spark writes such a table."""
+    with pytest.raises(SinkError, match="give session= one that knows delta tables"):
+        settled(lambda: spark_sink(dataspace(), Jar, Lake("delta", "/t")))
