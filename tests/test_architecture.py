@@ -59,8 +59,8 @@ INSIDE = {
         synced trail session link
     """,
     "relay.simulation": """
-        network process view trail faults sessions laws world scenario campaign tape_file difference shown lineage
-        testing
+        network process view trail allowed faults sessions laws world scenario campaign tape_file difference shown
+        lineage testing
     """,
     "relay.transport": """
         address lobby poller tls stream origin secure sockets network stdio frames websocket dial listener

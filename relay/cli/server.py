@@ -57,7 +57,11 @@ Examples:
     help="Write what causes what to a new file, for `syndicate why`; clients that follow it are told, too.",
 )
 @click.option(
-    "--chronicle-every", type=click.IntRange(1), default=1, metavar="N", help="Follow one in N packets.  Default: 1"
+    "--chronicle-every",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Follow one in N packets, and if N is more than 1 no more than a tenth of the time.  Default: 1",
 )
 @click.option(
     "--trace", metavar="WHERE", help="Spans for OpenTelemetry: http://HOST:PORT of a collector (OTLP), or a new file."

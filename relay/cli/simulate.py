@@ -37,6 +37,7 @@ Examples:
   syndicate simulate examples/simulated/job_queue.py:hasty --replay queue.tape --record queue.jsonl --test test_queue.py
   syndicate simulate shop.scenarios:checkout --seeds 1000 --from 5000 --json
   syndicate simulate shop.scenarios:checkout --seeds 50 --check-determinism
+  syndicate simulate shop.scenarios:checkout --seeds 50 --faults kills=1,cuts=2,disk,until=20
   syndicate simulate examples/simulated/job_queue.py:hasty --lineage --most 2
   syndicate simulate examples/simulated/exactly_once.py:nameless --lineage --shrink --tape shop.tape
 \b
@@ -50,6 +51,7 @@ were not the same, or a tape is not the run any more that it was.
 @click.argument("scenario", metavar="MODULE:SCENARIO")
 @click.option("--seeds", type=click.IntRange(1), metavar="N", help="How many; default: what the scenario says.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="The first.")
+@click.option("--faults", metavar="WHICH", help="In place of its own, as in cuts=2,kills=1,disk,until=20; or none.")
 @click.option("--replay", metavar="SEED|FILE", help="One run: that of a seed or of a tape, with all that happens.")
 @click.option("--shrink", is_flag=True, help="That run, to the fewest faults and choices that break the same.")
 @click.option("--tape", metavar="FILE", help="Write that run to a file, which --replay takes.")
@@ -70,6 +72,7 @@ def simulate_main(
     scenario: str,
     seeds: int | None,
     first: int,
+    faults: str | None,
     replay: str | None,
     shrink: bool,
     tape: str | None,
@@ -92,6 +95,8 @@ def simulate_main(
     SCENARIO is a function that was decorated with relay.simulation.scenario; MODULE is a module or a file.
     """
     try:
+        if faults is not None:
+            scenario = f"{scenario.partition('+')[0]}+{''.join(faults.split())}"
         wants = {"--shrink": shrink, "--tape": tape, "--test": test, "--record": record, "--diagram": diagram}
         lone = [name for name, value in {**wants, "--last": last}.items() if value]
         if replay is None and lone and not lineage:

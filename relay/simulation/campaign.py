@@ -14,9 +14,10 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Final, Self
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from relay.named import load_module
+from relay.simulation.allowed import Allowed
 from relay.simulation.scenario import Scenario
 from relay.simulation.scenario import scenario as made_scenario
 from syndicate.errors import ProgramNotFound
@@ -71,10 +72,11 @@ class Campaign:
 
 
 def find_scenario(text: str) -> Scenario:
-    """The scenario that ``MODULE:NAME`` or ``FILE.py:NAME`` names; raises
-    :class:`~syndicate.errors.ProgramNotFound`.
+    """The scenario that ``MODULE:NAME`` or ``FILE.py:NAME`` names; ``NAME+kills=2,until=20`` is the same with these
+    faults in place of its own.  Raises :class:`~syndicate.errors.ProgramNotFound`.
     """
     where, _, name = text.partition(":")
+    name, other, faults = name.partition("+")
     module = load_module(where)
     there = {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
     marked = getattr(module, name, None)
@@ -82,7 +84,7 @@ def find_scenario(text: str) -> Scenario:
     if marks and callable(marked):  # a test of pytest: see relay.simulation.testing
         there[name] = made_scenario(**marks[0].kwargs)(marked)
     if name in there:
-        return there[name]
+        return evolve(there[name], allowed=(Allowed.of(faults),)) if other else there[name]
     which = f"it has {', '.join(sorted(there))}" if there else "it has none: decorate one with @scenario()"
     raise ProgramNotFound(f"there is no scenario {name or 'named'} in {where}: write {where}:NAME; {which}")
 

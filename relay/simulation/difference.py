@@ -134,7 +134,8 @@ def _words(outcome: Outcome, start: int, until: float) -> list[tuple[str, str]]:
     for entry in outcome.history.entries[start:]:
         if entry.time > until or (entry.what == "is killed" and entry.time == outcome.seconds):
             break  # all that still lives ends with the run
-        who, _, rest = str(entry).replace("\n", "\\n").partition(" ")[2].partition(f" {entry.what} ")
+        who = entry.process
+        rest = str(entry).replace("\n", "\\n").removeprefix(f"{entry.time:.6f} {who} {entry.what}").lstrip()
         if entry.what == "turn":
             whose, *acts = rest.split("; ")
             actor = whose.split(" of ", 1)[-1].rpartition(" by ")[0]

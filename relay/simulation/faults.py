@@ -30,6 +30,7 @@ from typing import Final, Literal
 import attrs
 from attrs import evolve, frozen
 
+from relay.simulation.allowed import Allowed
 from relay.simulation.network import Pipe
 from relay.simulation.process import BrokerProcess, Process, Stage
 from syndicate.errors import ScenarioMisuse, TapeFileError
@@ -48,25 +49,6 @@ _SLOW: Final = 2.0
 """The most seconds that a piece takes longer on a slow way, and that a slow reader takes for one."""
 _DRIFT: Final = 0.1
 """The most by which a clock runs faster or slower than time."""
-
-
-@frozen
-class Allowed:
-    """How many of each kind, until when."""
-
-    cuts: int
-    kills: int
-    partitions: int
-    pauses: int
-    jumps: int
-    disk: bool
-    until: float
-    awaits: int = 0
-    silences: int = 0
-    delays: int = 0
-    slow_readers: int = 0
-    drifts: int = 0
-    rot: int = 0
 
 
 # ---------------------------------------------------------------------------------------------------- the kinds
@@ -498,6 +480,12 @@ class Faults:
         if allowed.until <= 0 or any(each < 0 for each in attrs.astuple(allowed)):
             raise ScenarioMisuse("faults() takes numbers that are not negative, and until= in seconds after 0")
         self.allowed.append(allowed)
+
+    def replace(self, allowed: Sequence[Allowed]) -> None:
+        """Allow these alone."""
+        self.allowed.clear()
+        for each in allowed:
+            self.add(each)
 
     def plan(self) -> None:
         """Draw them, or take those of the schedule, and arm them."""

@@ -9,6 +9,7 @@ from time import process_time
 import trio
 from attrs import define, field, frozen
 
+from relay.simulation.allowed import Allowed
 from relay.simulation.faults import Fault
 from relay.simulation.world import World
 from syndicate.actors.chronicle import Chronicle
@@ -68,6 +69,8 @@ class Scenario:
     build: Build
     seeds: int
     until: float
+    allowed: tuple[Allowed, ...] | None = None
+    """Faults that may happen in place of those that it allows itself."""
 
     def run(self, seed: int, *, traced: bool = False, policy: Policy = "random", closely: bool = False) -> Outcome:
         """Run it with a seed; raises :class:`~syndicate.errors.Escaped` if a program reaches out of the world, and
@@ -136,6 +139,8 @@ class Scenario:
             self.build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
+            if self.allowed is not None:
+                world.allow(self.allowed)
             listen(world)
             with Watch(world.virtual, order, tape.seed) as watch, watched() if closely else nullcontext():
                 try:

@@ -110,7 +110,7 @@ class Taped:
     def as_test(self) -> str:
         """A test for pytest that runs it, to be pasted: it fails as long as the bug is there."""
         where, _, name = self.scenario.rpartition(":")
-        if where.endswith(".py"):
+        if where.endswith(".py") or "+" in name:
             place = f'find_scenario("{where}:{name}")'
             imports = ["from relay.simulation.campaign import find_scenario"]
         else:
@@ -123,9 +123,9 @@ class Taped:
         choices = "".join(f"        {label!r}: {dict(each)!r},\n" for label, each in self.choices.items())
         choices = f"{{\n{choices}    }}" if choices else "{}"
         broken = str(self.violation or "everything held").replace("\\", "\\\\").replace('"', "'").splitlines()[0]
-        head = "\n".join(sorted(imports))
+        head, plain = "\n".join(sorted(imports)), name.partition("+")[0]
         return (
-            f'{head}\n\n\ndef test_{name}_with_seed_{self.seed}() -> None:\n    """Was: {broken}."""\n'
+            f'{head}\n\n\ndef test_{plain}_with_seed_{self.seed}() -> None:\n    """Was: {broken}."""\n'
             f"    faults = {faults}\n    choices = {choices}\n"
             f"    outcome = {place}.replay({self.seed}, faults, choices{', followed=True' * self.followed})\n"
             f"    assert outcome.held, outcome.violation\n"

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 import trio
 
 from relay.server.config import Config
-from relay.simulation.faults import Allowed, Fault, Faults
+from relay.simulation.allowed import Allowed
+from relay.simulation.faults import Fault, Faults
 from relay.simulation.laws import Laws
 from relay.simulation.process import BrokerProcess, Process, Stage
 from relay.simulation.trail import Trail
@@ -157,7 +158,10 @@ class World(Stage):
                 rot=rot,
             )
         )
-        self._healed_at = max(self._healed_at, until)
+
+    def allow(self, allowed: Sequence[Allowed]) -> None:
+        """Let these faults happen in place of those that the scenario allows."""
+        self._faults.replace(allowed)
 
     @property
     def allowed(self) -> Sequence[Allowed]:
@@ -210,6 +214,7 @@ class World(Stage):
     async def run(self) -> None:
         """From the beginning to the end."""
         self._faults.plan()
+        self._healed_at = max([self._healed_at, *(each.until for each in self.allowed)])
         self._has_goal = bool(self.properties.pending)
         restarts = [process.again or 0.0 for process in self.processes.values()]
         self._healed_at += 2 * max(restarts, default=0.0) if self._healed_at else 0.0

@@ -8,7 +8,8 @@ of that turn.
 A system without one pays nothing: turns are handed to it by a way that the run queue takes only while there is one.
 *every* = 100 follows one in a hundred things that come from outside (a packet, a timer, a task), and what that causes,
 up to *reach* turns; between two of them are 99 on average, so that what comes in a rhythm is not missed, nor always
-met.  The last *most* steps are kept.
+met.  A sample takes no more than a tenth of the time: what is due when that is used up is passed over, and counted in
+``passed_over``.  The last *most* steps are kept.
 
 >>> import trio
 >>> from syndicate import assert_, capture, dataspace, during, open_system
@@ -52,6 +53,7 @@ from syndicate.actors.system import System
 from syndicate.actors.turn import Entity, Handle, Turn, current
 from syndicate.errors import ArgumentError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
+from syndicate.outside import outside
 from syndicate.values.value import Assertion, HomeActor, Ref, Value
 
 if TYPE_CHECKING:
@@ -61,6 +63,10 @@ __all__ = ["Act", "Chronicle", "EventStep", "Hop", "current"]
 
 KINDS: Final = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync", ENTER: "enter"}
 
+_SHARE: Final = 0.1
+"""How much of the time a sample may take."""
+_BURST: Final = 0.05
+"""Seconds that it may take at once."""
 _OURS: Final = tuple([str(Path(__file__).parents[2] / name) + os.sep for name in ("syndicate", "relay")])
 _cause: ContextVar[tuple[int, ...]] = ContextVar("cause", default=())
 """The steps that started the task that runs."""
@@ -125,6 +131,8 @@ class Chronicle:
         self.turns = 0
         self.left_out = 0
         """Turns that were too large to be followed."""
+        self.passed_over = 0
+        """Of a sample, how many things from outside were due and not followed, for want of time."""
         self.listeners: list[Callable[[Sequence[EventStep]], None]] = []
         """Called with the steps of each turn, when it has committed."""
         self._system = system
@@ -134,6 +142,7 @@ class Chronicle:
         self._number = 0
         self._chance = Random(every)
         self._skipped = 0  # how many from outside are yet to be skipped
+        self._credit, self._since = _BURST, outside().elapsed()
         self._time = 0.0
         self.batches: dict[int, BatchCauses] = {}
         """What waits in the run queue and is to be followed, by the identities of batches."""
@@ -182,6 +191,12 @@ class Chronicle:
         left = self._batch.left if self._here else [self._reach]  # what a followed turn asks for is followed
         self.batches[id(events)] = BatchCauses([causes] * len(events), left)
 
+    def _has_time(self) -> bool:
+        now = outside().elapsed()
+        self._credit = min(_BURST, self._credit + (now - self._since) * _SHARE)
+        self._since = now
+        return self._credit > 0
+
     def set_timer(self, timer: Timer) -> None:
         """A timer was set."""
         causes = self.causes()
@@ -216,11 +231,15 @@ class Chronicle:
                 actor.take(turn, events)
                 return
             batch = BatchCauses([()] * len(events), [self._reach])
+        if self.every > 1 and batch.left[0] == self._reach and not self._has_time():
+            self.passed_over += 1
+            batch.left[0] = 0
         if batch.left[0] <= 0:
             actor.take(turn, events)
             return
         batch.left[0] -= 1
         self.turns += 1
+        began = outside().elapsed()
         self._time = self._system.now()
         self._batch, self._here, self._settled = batch, [], None
         self._outer, turn.tracing = turn.tracing, self._commit
@@ -232,6 +251,7 @@ class Chronicle:
             steps, self._here, self._now = self._here, [], None
             for listener in self.listeners:
                 listener(steps)
+            self._credit -= outside().elapsed() - began
 
     # ------------------------------------------------------------------------------------------------ within a turn
 

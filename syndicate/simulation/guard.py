@@ -36,7 +36,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Final, NoReturn, ParamSpec, TypeVar
@@ -357,5 +357,10 @@ def _programs() -> Iterator[ModuleType]:
     """The modules that are neither Python's, nor installed, nor ours."""
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file and not file.startswith((*_ELSEWHERE, *_OURS)):
+        if file and _is_program(file):
             yield module
+
+
+@cache  # asked for each module in each run
+def _is_program(file: str) -> bool:
+    return not file.startswith((*_ELSEWHERE, *_OURS))

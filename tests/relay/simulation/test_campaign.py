@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,9 @@ def test_the_mended_queue_holds() -> None:
         (["no.such.module:nothing"], 2, "there is no module no"),
         ([f"{HERE}:idle", "--replay", "1", "--seeds", "2"], 2, "leave one of them out"),
         ([f"{HERE}:idle", "--replay", "1"], 0, "everything held"),
+        ([f"{HERE}:idle", "--faults", "kill=1"], 2, "do you mean kills?"),
+        ([f"{HERE}:idle", "--faults", "kills=some"], 2, "write kills= and a whole number"),
+        ([f"{HERE}:idle", "--faults", "kills=-1"], 2, "not negative"),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, words: str) -> None:
@@ -105,3 +109,22 @@ def test_exit_codes(arguments: list[str], code: int, words: str) -> None:
     result = simulate(*arguments)
     assert result.exit_code == code, result.output
     assert words in result.output
+
+
+def test_faults_of_the_command_take_the_place_of_the_scenarios(tmp_path: Path) -> None:
+    """In each process, in a tape, and in the commands that are told."""
+    assert simulate(f"{QUEUE}:hasty", "--seeds", "20", "--faults", "none").exit_code == 0
+    found = simulate(f"{QUEUE}:hasty", "--seeds", "8", "--faults", "kills=3,until=20", "--jobs", "2", "--json")
+    said = json.loads(found.stdout)
+    assert (found.exit_code, set(said["faults"]) - {"kill", "power", "torn", "cut"}) == (1, set())
+    name, seed, tape = said["scenario"], str(said["broken"][0]["seed"]), str(tmp_path / "queue.tape")
+    assert name.endswith(":hasty+kills=3,until=20")
+    shown = simulate(name, "--replay", seed, "--shrink", "--tape", tape, "--test", str(tmp_path / "test_queue.py"))
+    assert shown.exit_code == 1
+    assert "is killed" in shown.stdout
+    assert "is killed is killed" not in shown.stdout
+    assert simulate(name, "--replay", tape).exit_code == 1  # and not 3
+    written: dict[str, Callable[[], None]] = {}
+    exec((tmp_path / "test_queue.py").read_text(), written)
+    with pytest.raises(AssertionError, match="all done"):
+        written[f"test_hasty_with_seed_{seed}"]()

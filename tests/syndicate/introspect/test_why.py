@@ -42,6 +42,7 @@ from syndicate.errors import ArgumentError, RecordingError
 from syndicate.index.event import Event
 from syndicate.introspect import Cause, Story, Why, chronicled, why, why_not, written
 from syndicate.introspect.story import Happening, followed, text
+from syndicate.outside import Outside, replaced
 
 
 @record("n")
@@ -264,7 +265,49 @@ def test_a_sample_follows_one_in_n_from_the_outside(rhythm: int, monkeypatch: py
             assert chronicle.turns == len(aside)
             return len(Why(Story.of(chronicle)).events(N(capture())))
 
-    assert 120 < trio.run(main) < 280  # of 2000
+    with replaced(Ticking(0.0)):  # in which following takes no time
+        assert 120 < trio.run(main) < 280  # of 2000
+
+
+class Ticking(Outside):
+    """Each look at the time takes some."""
+
+    def __init__(self, seconds: float) -> None:
+        self.time = 0.0
+        self._seconds = seconds
+
+    def elapsed(self) -> float:
+        """The time."""
+        self.time += self._seconds
+        return self.time
+
+
+def test_a_sample_takes_a_tenth_of_the_time() -> None:
+    """However long a turn takes that is followed, the share of such turns is bounded, and what is due is counted."""
+    spent = [0.0]
+
+    async def main(clock: Ticking) -> Chronicle:
+        async with open_system() as system:
+            chronicle = Chronicle(system, every=2)
+
+            def work() -> None:
+                if chronicle.here():
+                    clock.time += 0.01
+                    spent[0] += 0.01
+
+            actor = system.spawn(lambda: None)
+            await system.settle()
+            actor = system.spawn(partial(after, 1e9, int))
+            for _ in range(5000):
+                actor.root.enter(work)
+            await system.settle()
+            return chronicle
+
+    clock = Ticking(0.001)
+    with replaced(clock):
+        chronicle = trio.run(main, clock)
+    assert 0.05 * clock.time < spent[0] < 0.1 * clock.time + 0.1
+    assert chronicle.passed_over > 1000
 
 
 @pytest.mark.parametrize("seed", range(10))
