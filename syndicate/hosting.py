@@ -326,6 +326,10 @@ class Host(ABC):
         """
         return None
 
+    def showing(self) -> Iterable[Output]:
+        """What asserts its conclusions."""
+        return ()
+
     def planned(self) -> tuple[object, dict[str, Iterable[Value]]] | None:
         """The plan that the rules are, if they are one's, and what it is given now."""
         return None

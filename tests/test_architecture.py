@@ -102,7 +102,7 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
-        story spans why why_not survey owners grounds memory rules_at_work reasons tail contents
+        story spans why why_not survey owners memory rules_at_work reasons grounds tail contents
         questions
     """,
     "syndicate.lattice": """

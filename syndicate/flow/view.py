@@ -290,6 +290,10 @@ class View(Host):
             return map(natural, list(self.outputs[name].handles))
         return [row for port in self.ports if port.name == name for row in getattr(port, "rows", {}).values()]
 
+    def showing(self) -> Iterable[Sink]:
+        """Those of the sinks that are asserted."""
+        return self.outputs.values()
+
     def planned(self) -> tuple[object, dict[str, Iterable[Value]]] | None:
         """The plan, and what is asserted."""
         return None if self.plan is None else (self.plan, {port.name: self._rows(port.name) for port in self.ports})

@@ -2,7 +2,8 @@
 and what holds the facets that this is in.
 
 A facet of a ``during`` lasts as long as what it was told of.  So whoever looks at the facets above an assertion sees
-which other assertions it depends on, and goes on from those.  What a handler remembers in variables is not seen.
+which other assertions it depends on, and goes on from those.  What rules assert is explained by them
+(:mod:`~syndicate.introspect.reasons`).  What a handler remembers in variables is not seen.
 
 >>> from syndicate import assert_, capture, dataspace, during
 >>> from syndicate.testing import settled
@@ -38,6 +39,7 @@ from syndicate.actors.turn import Handle
 from syndicate.index.analysis import Constants, Skeleton, synthesise
 from syndicate.index.interest import INTEREST
 from syndicate.index.skeleton import Index
+from syndicate.introspect.reasons import why_asserted
 from syndicate.introspect.survey import STRIDE, Row, cut
 from syndicate.values.pattern import match
 from syndicate.values.text import unparse_form
@@ -55,6 +57,8 @@ class _Ground:
     by: list[str] = field(factory=list)
     places: list[str] = field(factory=list)
     premises: list[int] = field(factory=list)
+    reasons: list[Row] = field(factory=list)
+    """Why rules have concluded it, if they have."""
 
 
 @define(eq=False)
@@ -80,6 +84,7 @@ def grounds(form: Frozen, ds: Ref, index: Index, actors: Iterable[Actor]) -> Gen
         handles = yield from _handles({ground.form: ground for ground in level}, ds, actors)
         for ground, handle in handles:
             ground.by.append(handle.facet.actor.name)
+            ground.reasons = ground.reasons or why_asserted(handle)
             for told in _holding(handle.facet):
                 ground.places.append(told.place)
                 premise = yield from _standing(told, index)
@@ -92,7 +97,7 @@ def grounds(form: Frozen, ds: Ref, index: Index, actors: Iterable[Actor]) -> Gen
                     ground.premises.append(numbers[premise])
     if not found[0].by:
         return []
-    return [
+    rows = [
         [
             cut(f"asserted {unparse_form(one.form)}"),
             f"by {', '.join(dict.fromkeys(one.by)) or 'somebody who is gone by now'}"
@@ -103,6 +108,18 @@ def grounds(form: Frozen, ds: Ref, index: Index, actors: Iterable[Actor]) -> Gen
         ]
         for one in found
     ]
+    for row, one in zip(rows[:], found, strict=True):
+        if one.reasons:
+            first = len(rows)
+            row[3] = [*one.premises, first]
+            rows += [_moved(each, first) for each in one.reasons]
+    return rows
+
+
+def _moved(row: Row, by: int) -> Row:
+    """A row of an explanation behind *by* others."""
+    title, because, place, premises, conditions = row
+    return [title, because, place, [by + number for number in premises], conditions]
 
 
 def _handles(

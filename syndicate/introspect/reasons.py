@@ -25,10 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from syndicate.actors.turn import Handle
 from syndicate.drawing import Reason
 from syndicate.errors import SyndicateError
 from syndicate.explain.program import Conclusions
+from syndicate.flow.element import natural
 from syndicate.hosting import Host
+from syndicate.introspect.rules_at_work import within
 from syndicate.introspect.survey import Row, cut
 from syndicate.plan import Plan
 from syndicate.values.value import Value
@@ -62,6 +65,19 @@ def why_row(host: Host, name: str, row: Value) -> list[Row]:
             raise SyndicateError(NO_REASONS)
         reason = Conclusions(plan, {of: list(rows) for of, rows in facts.items()}).why(name, row)
     return written(reason)
+
+
+def why_asserted(handle: Handle) -> list[Row]:
+    """Why rules assert what this is the handle of; nothing if it is not of rules, or they do not say."""
+    for host in within(handle.facet):
+        for output in host.showing():
+            for row, shown in output.handles.items():
+                if shown is handle:
+                    try:
+                        return why_row(host, output.name, natural(row))
+                    except Exception as error:  # what functions of the rules raise, too
+                        return [[f"{output.name} of {host.what}", cut(str(error)), "", [], []]]
+    return []
 
 
 def written(reason: Reason) -> list[Row]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from syndicate.actors.actor import Actor
+from syndicate.actors.facet import Facet
 from syndicate.drawing import Drawing
 from syndicate.hosting import Host
 from syndicate.values.value import Value
@@ -17,11 +18,17 @@ def hosts(actors: Iterable[Actor]) -> Iterator[tuple[Actor, Host]]:
     """All of them, by the actors that they live in."""
     for actor in actors:
         for facet in actor.root.below():
-            for each in list(facet.blocks):
-                block = each()
-                owner = getattr(None if block is None else block.fn, "__self__", None)
-                if isinstance(owner, Host):
-                    yield actor, owner
+            for host in within(facet):
+                yield actor, host
+
+
+def within(facet: Facet) -> Iterator[Host]:
+    """Those that live in a facet itself."""
+    for each in list(facet.blocks):
+        block = each()
+        owner = getattr(None if block is None else block.fn, "__self__", None)
+        if isinstance(owner, Host):
+            yield owner
 
 
 def drawn(drawing: Drawing) -> list[list[Value]]:

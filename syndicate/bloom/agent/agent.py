@@ -235,6 +235,10 @@ class Agent(Receiver):
         names = box.split(", ") if view == "rules" else []
         return {name: map(natural, list(states[name].contents.rows)) for name in names if name in states}
 
+    def showing(self) -> Iterable[AssertedRows]:
+        """Those of ``outputs=``; what is sent is sent, and does not last."""
+        return self.outputs
+
     def why(self, name: str, row: Value) -> Reason:
         """By which rules."""
         return Reasons(self.runtime).prove(Fact(name, key_of(row)))

@@ -301,6 +301,10 @@ class Instance(Host):
         """The rows of the relations that a box stands for."""
         return {name: self.local.rows(name) for name in box.split(", ") if name in self.agent.arities}
 
+    def showing(self) -> Iterable[Output]:
+        """Of each dataspace that it has joined."""
+        return self.shown
+
     def why(self, name: str, row: wire.Value) -> Reason:
         """By which rules, within the last timestep; what was there before it needs no reason."""
         return self.local.why(name, row)

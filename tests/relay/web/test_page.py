@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from subprocess import PIPE, Popen, run
+from subprocess import run
 
 import pytest
 import trio
@@ -65,51 +66,36 @@ def cleo(ds: Ref) -> None:
         send(ds, Record("Says", ["Cleo", 7]))
 
 
-async def test_two_windows_and_a_program(start: Start, files: str, tmp_path: Path) -> None:
-    """Presence, hostile values, a server that is killed and comes back, a window that is closed."""
-    first = start("server", "--listen", "ws://127.0.0.1:0")
+async def test_two_windows_a_terminal_and_a_program(start: Start, files: str, tmp_path: Path) -> None:
+    """Presence, what is said, hostile values, a server that is killed and comes back, a window that is closed: the
+    windows, the chat in a terminal and a program see the same.
+    """
+    wait = trio.to_thread.run_sync
+    first = start("server", "--listen", "ws://127.0.0.1:0", "--listen", "tcp://127.0.0.1:0")
     assert first.stdout is not None
-    address = (await trio.to_thread.run_sync(first.stdout.readline)).split()[-1]
+    address, tcp = [(await wait(first.stdout.readline)).split()[-1] for _ in range(2)]
     page = f"{files}/examples/web/chat.html"
-    browser = Popen(  # noqa: ASYNC220 - it ends in `finally`
-        [str(NODE), str(HERE / "chat.mjs"), str(CHROMIUM), page, address, str(tmp_path)],
-        stdin=PIPE,
-        stdout=PIPE,
-        text=True,
-    )
-    assert browser.stdin is not None
-    assert browser.stdout is not None
-
-    async def said() -> str:
-        assert browser.stdout is not None
-        line = await trio.to_thread.run_sync(browser.stdout.readline)
-        assert line, "the browser's script has ended"
-        return line.strip()
-
-    def go_on() -> None:
-        assert browser.stdin is not None
-        browser.stdin.write("\n")
-        browser.stdin.flush()
-
-    try:
-        async with open_system(lambda: connect(address)(cleo)):
-            assert await said() == "open"
-            assert await said() == "said"
+    chat = ROOT / "examples" / "chat.py"
+    with program(str(NODE), HERE / "chat.mjs", str(CHROMIUM), page, address, str(tmp_path)) as browser:
+        with program(sys.executable, chat, "Dora", tcp) as dora:
+            async with open_system(lambda: connect(address)(cleo)):
+                await wait(browser.wait_for, "^open$")
+                await wait(dora.wait_for, "Ann: Good morning, everybody")
+                assert {f"* {name} is here" for name in ("Ann", "Bob", "Cleo", "Dora")} <= set(dora.seen)
+                dora.say("Good evening")
+                await wait(browser.wait_for, "^said$")
+            await wait(dora.wait_for, r"\* Cleo has left")
+            await wait(dora.leave)
         first.kill()
-        go_on()
-        assert await said() == "lost"
+        browser.say("")
+        await wait(browser.wait_for, "^lost$")
         second = start("server", "--listen", address)
         assert second.stdout is not None
-        await trio.to_thread.run_sync(second.stdout.readline)
-        go_on()
-        assert await said() == "back"
-        assert json.loads(await said()) == []
-        assert set(os.listdir(tmp_path)) == {"chat.png", "chat-narrow-dark.png"}  # noqa: PTH208 - once, at the end
-    finally:
-        browser.kill()
-        browser.wait()
-        browser.stdin.close()
-        browser.stdout.close()
+        await wait(second.stdout.readline)
+        browser.say("")
+        await wait(browser.wait_for, "^back$")
+        assert json.loads(await wait(browser.wait_for, r"^\[")) == []
+    assert set(os.listdir(tmp_path)) == {"chat.png", "chat-narrow-dark.png"}  # noqa: PTH208 - once, at the end
 
 
 REACT = ROOT / "relay" / "web" / "node_modules" / "react-dom"

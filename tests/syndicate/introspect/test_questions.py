@@ -387,8 +387,10 @@ async def test_why_rows_of_rules_are_there(autojump_clock: trio.testing.MockCloc
         def start() -> None:
             ds = program.ds
             spawn(view(ds, circuit, inputs={"words": Word}, outputs={"long": None}), name="view")
-            spawn(host(Count, ds, inputs={"word": Word}), name="bloom")
-            spawn(host(rules, ds, location="here", inputs={"word": ["word", capture(), capture()]}), name="ded")
+            spawn(host(Count, ds, inputs={"word": Word}, outputs={"number": lambda n: ["number", n]}), name="bloom")
+            words = {"word": ["word", capture(), capture()]}
+            loudly = {"loud": lambda where: ["loud", where]}
+            spawn(host(rules, ds, location="here", inputs=words, outputs=loudly), name="ded")
             spawn(
                 host(plan.plan(), ds, inputs={"edge": ["edge", capture(), capture()]}, outputs={"path": None}),
                 name="plan",
@@ -429,9 +431,23 @@ async def test_why_rows_of_rules_are_there(autojump_clock: trio.testing.MockCloc
         assert [str(row[0])[:11] for row in loud[1:]] == ["kept('here'", "word('here'"][: len(loud) - 1]
         assert "asserted, sent" in str(seen["ded"]["word('here', 3)"][0][1])
         (number,) = [row[0] for row in found if row[2] == "ded"]
-        assert "not there any more" in unparse(
-            (await program.answers("reason", number, "rules", "loud", "loud('x')"))[0]
-        )
+        # What rules assert is explained in the same words.
+        for asserted, language, row in (
+            ('["loud" "here"]', "ded", "loud('here')"),
+            ('["number" 3]', "bloom", "number(3)"),
+            ("[3 6]", "plan", "path(3, 6)"),
+        ):
+            (answer,) = await program.answers("why", asserted)
+            assert isinstance(answer, Record)
+            explained = [list(each) for each in answer.fields[2]]
+            assert explained[0][:2] == [f"asserted {asserted}", f"by {language}"]
+            (first,) = explained[0][3]
+            below = seen[language][row]
+            assert [each[:3] for each in explained[first : first + len(below)]] == [each[:3] for each in below]
+        (answer,) = await program.answers("why", '["word" 3]')
+        assert "keeps no reasons" in unparse(answer)
+        (answer,) = await program.answers("reason", number, "rules", "loud", "loud('x')")
+        assert "not there any more" in unparse(answer)
 
 
 async def test_what_happened_and_why(autojump_clock: trio.testing.MockClock) -> None:
