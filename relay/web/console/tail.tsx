@@ -13,7 +13,7 @@ import { Coloured, Command, Copy, Tree } from "./value.js"
 import { Why } from "./why.js"
 
 const PAUSED = 1_000
-const CREDIT = 5_000
+const CREDIT = 8_000
 const LINE = 22
 const LARGEST = 1_000_000_000
 
