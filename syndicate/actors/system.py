@@ -145,6 +145,8 @@ class System:
         self._postponed.append(((actor, events), cost))
         if self.chronicle is not None:
             self.chronicle.comes(events)
+        if not self.queue and here.turn is not self.turn:  # whoever asks for work looks at the queue alone
+            self.queue.append(self._next_piece())
         self._awaken()
 
     def _next_piece(self) -> Batch:
