@@ -29,6 +29,9 @@ specifications: Final[dict[str, object]] = {}
 """The Python function or class behind each kernel, by its name."""
 
 
+_REMEDY: Final = "install it again, or build it with `make native`"
+
+
 def _load() -> tuple[ModuleType | None, str]:
     """The library, or None, and a word on it for ``--version``."""
     if os.environ.get("SYNDICATE_PURE", "") not in ("", "0"):
@@ -43,7 +46,7 @@ def _load() -> tuple[ModuleType | None, str]:
         if library.INTERFACE == INTERFACE:
             return library, f"native kernels ({library.SOURCES})"
         reason = "pure Python (the native library is of another version)"
-    warn(f"syndicate runs as {reason}: install it again, or build it with `make native`", RuntimeWarning, stacklevel=2)
+    warn(f"syndicate runs as {reason}: {_REMEDY}", RuntimeWarning, stacklevel=2)
     return None, reason
 
 
@@ -61,4 +64,13 @@ def kernel(specification: T) -> T:
     """
     name = cast(str, specification.__name__)  # type: ignore[attr-defined]  # functions and classes have one
     specifications[name] = specification
-    return specification if library is None else cast(T, library.kernel(name, specification))
+    if library is None:
+        return specification
+    try:
+        return cast(T, library.kernel(name, specification))
+    except LookupError:  # of the same interface, and older than this kernel
+        reason = "pure Python where the native library, an older one, has no kernel"
+        if os.environ.get("SYNDICATE_NATIVE") == "require":
+            raise KernelsMissing(f"SYNDICATE_NATIVE=require, but syndicate runs as {reason}: {_REMEDY}") from None
+        warn(f"syndicate runs as {reason}: {_REMEDY}", RuntimeWarning, stacklevel=1)
+        return specification

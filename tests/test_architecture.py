@@ -94,8 +94,9 @@ INSIDE = {
         faults choosing cone ground lineage counterexample search symbolic induction verdict
     """,
     "syndicate.flow": """
-        element node comparison undo shape zset tables aggregates trace encoding stream operators structure
-        measure scope tabular columnar loop columns local contents profile snapshot graph view circuit incremental
+        element node comparison undo shape expression zset tables aggregates trace encoding stream operators structure
+        measure scope keeping columnar loop fixpoint tabular columns local contents profile snapshot graph view circuit
+        incremental
     """,
     "syndicate.flow.operators": """
         arrangement ranking context bilinear groups elements nested traces

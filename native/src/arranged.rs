@@ -30,26 +30,32 @@ pub struct Arranged {
     free: u32,
     gone: usize,
     large: HashMap<u32, Slots>,
+    is_lazy: bool, // a key gets its table when its values are searched
     arriving: Option<Arriving>,
     version: u64,
     journal: Journal,
 }
 
-/// Rows that arrive, and where they are found.
-struct Arriving {
-    data: Data,
+/// Where rows are found: their keys, and their entries.
+struct Found {
     keys: Vec<u32>,
     entries: Vec<u32>,
 }
 
+/// Rows that arrive, and where they are found.
+struct Arriving {
+    data: Data,
+    found: Found,
+}
+
 /// Two numbers in one word.
 #[inline]
-fn halves(word: Word) -> (u32, u32) {
+pub fn halves(word: Word) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
 #[inline]
-fn word(first: u32, second: u32) -> Word {
+pub fn word(first: u32, second: u32) -> Word {
     u64::from(first) | u64::from(second) << 32
 }
 
@@ -60,29 +66,29 @@ impl Arranged {
     }
 
     #[inline]
-    fn value(&self, entry: u32) -> &[Word] {
+    pub fn value(&self, entry: u32) -> &[Word] {
         &self.entries[entry as usize * self.stride()..][..self.width]
     }
 
     #[inline]
-    fn weight(&self, entry: u32) -> i64 {
+    pub fn weight(&self, entry: u32) -> i64 {
         i64::from(halves(self.entries[entry as usize * self.stride() + self.width]).1 as i32)
     }
 
     #[inline]
-    fn next(&self, entry: u32) -> u32 {
+    pub fn next(&self, entry: u32) -> u32 {
         halves(self.entries[entry as usize * self.stride() + self.width]).0
     }
 
     /// The first entry of a key.
     #[inline]
-    fn first(&self, key: u32) -> u32 {
+    pub fn first(&self, key: u32) -> u32 {
         if key == NONE { NONE } else { halves(self.keys.beside(key)[0]).0 }
     }
 
     /// Ask for the second entry of a key that is soon walked.
     #[inline]
-    fn ahead(&self, keys: &[u32], at: usize) {
+    pub fn ahead(&self, keys: &[u32], at: usize) {
         if let Some(&key) = keys.get(at + AHEAD) {
             let first = self.first(key);
             if first != NONE {
@@ -97,7 +103,9 @@ impl Arranged {
     fn find(&self, key: u32, value: &[Word]) -> Option<u32> {
         let (mut entry, count) = halves(self.keys.beside(key)[0]);
         if count > MANY {
-            return self.large.get(&key)?.find(hash(value), |entry| self.value(entry) == value);
+            if let Some(slots) = self.large.get(&key) {
+                return slots.find(hash(value), |entry| self.value(entry) == value);
+            }
         }
         while entry != NONE {
             if self.value(entry) == value {
@@ -109,7 +117,7 @@ impl Arranged {
     }
 
     /// The keys of rows, whose entries are soon read; and how many entries these keys have.
-    fn keys_of(&self, data: &Data) -> (Vec<u32>, usize) {
+    pub fn keys_of(&self, data: &Data) -> (Vec<u32>, usize) {
         let width = self.keys.width;
         let mut keys = Vec::with_capacity(data.len());
         let stride = self.stride();
@@ -125,26 +133,25 @@ impl Arranged {
         (keys, all)
     }
 
-    /// Rows with their places; None where a weight would be too large.
-    fn located(&self, data: Data) -> Option<Arriving> {
-        let (keys, _) = self.keys_of(&data);
+    /// The places of rows; None where a weight would be too large.
+    fn located(&self, data: &Data, sign: i64) -> Option<Found> {
+        let (keys, _) = self.keys_of(data);
         let mut entries = Vec::with_capacity(data.len());
         for (at, &key) in keys.iter().enumerate() {
             self.ahead(&keys, at);
             let value = &data.row(at)[self.keys.width..];
             let entry = if key == NONE { None } else { self.find(key, value) };
             let old = entry.map_or(0, |entry| self.weight(entry));
-            i32::try_from(old + data.weights[at]).ok()?;
+            i32::try_from(old + sign * data.weights[at]).ok()?;
             entries.push(entry.unwrap_or(NONE));
         }
-        Some(Arriving { data, keys, entries })
+        Some(Found { keys, entries })
     }
 
-    fn put(&mut self, arriving: &Arriving, sign: i64) {
-        let data = &arriving.data;
+    fn put(&mut self, data: &Data, found: &Found, sign: i64) {
         let at_weight = self.width;
         let mut gone = Vec::new();
-        for (at, &entry) in arriving.entries.iter().enumerate() {
+        for (at, &entry) in found.entries.iter().enumerate() {
             if entry != NONE {
                 let place = entry as usize * self.stride() + at_weight;
                 let (next, weight) = halves(self.entries[place]);
@@ -155,29 +162,35 @@ impl Arranged {
                 }
             }
         }
-        for (at, &entry) in arriving.entries.iter().enumerate() {
+        for (at, &entry) in found.entries.iter().enumerate() {
             if entry == NONE {
-                let (key, value) = data.row(at).split_at(self.keys.width);
-                let number = match arriving.keys[at] {
-                    NONE => {
-                        let hashed = hash(key);
-                        self.keys.find(hashed, key).unwrap_or_else(|| {
-                            let number = self.keys.insert(hashed, key);
-                            self.keys.beside_mut(number)[0] = word(NONE, 0);
-                            number
-                        })
-                    }
-                    number => number,
-                };
-                self.insert(number, value, sign * data.weights[at]);
+                self.insert_row(data.row(at), found.keys[at], sign * data.weights[at]);
             }
         }
         for at in gone {
-            let key = arriving.keys[at];
+            let key = found.keys[at];
             if let Some(entry) = self.find(key, &data.row(at)[self.keys.width..]) {
                 self.remove(key, entry);
             }
         }
+    }
+
+    /// Put in a row that is not there; *key* is the number of its key, if that was there.
+    #[inline]
+    fn insert_row(&mut self, row: &[Word], key: u32, weight: i64) {
+        let (words, value) = row.split_at(self.keys.width);
+        let number = match key {
+            NONE => {
+                let hashed = hash(words);
+                self.keys.find(hashed, words).unwrap_or_else(|| {
+                    let number = self.keys.insert(hashed, words);
+                    self.keys.beside_mut(number)[0] = word(NONE, 0);
+                    number
+                })
+            }
+            number => number,
+        };
+        self.insert(number, value, weight);
     }
 
     fn insert(&mut self, key: u32, value: &[Word], weight: i64) {
@@ -201,16 +214,84 @@ impl Arranged {
         if count >= MANY {
             let entries = &self.entries;
             let hash_of = |entry: u32| hash(&entries[entry as usize * stride..][..at]);
-            let slots = self.large.entry(key).or_default();
-            if count == MANY {
-                let mut each = first;
-                while each != NONE {
-                    slots.insert(hash_of(each), each, hash_of);
-                    each = halves(entries[each as usize * stride + at]).0;
+            match self.large.get_mut(&key) {
+                Some(slots) => slots.insert(hash_of(entry), entry, hash_of),
+                None if self.is_lazy => (),
+                None => self.enlarge(key),
+            }
+        }
+    }
+
+    /// Give a key of many values a table of them.
+    fn enlarge(&mut self, key: u32) {
+        let (at, stride) = (self.width, self.stride());
+        let (mut each, count) = halves(self.keys.beside(key)[0]);
+        let mut slots = Slots::with_room(count as usize);
+        let entries = &self.entries;
+        let hash_of = |entry: u32| hash(&entries[entry as usize * stride..][..at]);
+        while each != NONE {
+            slots.insert(hash_of(each), each, hash_of);
+            each = halves(entries[each as usize * stride + at]).0;
+        }
+        self.large.insert(key, slots);
+    }
+
+    /// The same room for rows, with none.
+    pub fn like(&self) -> Arranged {
+        Arranged { is_lazy: self.is_lazy, ..Arranged::new(self.keys.width, self.width) }
+    }
+
+    /// One whose keys get tables when their values are searched: where nearly all rows are new.
+    pub fn lazily(key_width: usize, width: usize) -> Arranged {
+        Arranged { is_lazy: true, ..Arranged::new(key_width, width) }
+    }
+
+    /// Add rows, or with -1 take them out again; *is_new*: none of them is there, nor comes twice.  False, and nothing
+    /// is changed, where a weight would be too large.
+    pub fn add(&mut self, data: &Data, sign: i64, is_new: bool) -> bool {
+        let (keys, _) = self.keys_of(data);
+        if is_new {
+            if data.weights.iter().any(|&weight| i32::try_from(weight).is_err()) {
+                return false;
+            }
+            for (at, &key) in keys.iter().enumerate() {
+                self.insert_row(data.row(at), key, data.weights[at]);
+            }
+            return true;
+        }
+        if self.is_lazy {
+            for &key in &keys {
+                if key != NONE && halves(self.keys.beside(key)[0]).1 > MANY && !self.large.contains_key(&key) {
+                    self.enlarge(key);
                 }
             }
-            slots.insert(hash_of(entry), entry, hash_of);
         }
+        let Some(found) = self.located(data, sign) else { return false };
+        self.put(data, &found, sign);
+        true
+    }
+
+    pub fn arriving_rows(&self) -> Option<&Data> {
+        self.arriving.as_ref().map(|arriving| &arriving.data)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.len() == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len() / self.stride() - self.gone
+    }
+
+    /// All rows, keys first.
+    pub fn all(&self) -> Data {
+        let mut data = Data::new(self.keys.width + self.width, self.len());
+        self.each(|key, value, weight| {
+            data.rows.extend_from_slice(key);
+            data.rows.extend_from_slice(value);
+            data.weights.push(weight);
+        });
+        data
     }
 
     /// Take an entry out: what is in the first one moves into its place, and that one is free.
@@ -253,7 +334,7 @@ impl Arranged {
         *self = Arranged {
             arriving: self.arriving.take(),
             version: self.version,
-            ..Arranged::new(self.keys.width, self.width)
+            ..self.like()
         };
     }
 
@@ -272,7 +353,7 @@ impl Arranged {
     fn compact(&mut self) {
         let all = self.entries.len() / self.stride();
         if self.keys.is_sparse() || (all > 1024 && self.gone * 4 > all * 3) {
-            let mut fresh = Arranged::new(self.keys.width, self.width);
+            let mut fresh = self.like();
             fresh.entries.reserve_exact((all - self.gone) * self.stride());
             for number in self.keys.numbers() {
                 let key = fresh.keys.insert(hash(self.keys.row(number)), self.keys.row(number));
@@ -302,6 +383,7 @@ impl Arranged {
             free: NONE,
             gone: 0,
             large: HashMap::new(),
+            is_lazy: false,
             arriving: None,
             version: 0,
             journal: Journal::Nothing,
@@ -311,7 +393,8 @@ impl Arranged {
     /// A table arrives, whose keys and values these columns are.
     fn arrive(&mut self, table: &Table, columns: Vec<usize>) -> PyResult<()> {
         let data = table.picked(&columns);
-        self.arriving = Some(self.located(data).ok_or_else(too_large)?);
+        let found = self.located(&data, 1).ok_or_else(too_large)?;
+        self.arriving = Some(Arriving { data, found });
         Ok(())
     }
 
@@ -323,7 +406,7 @@ impl Arranged {
             if was_empty {
                 self.entries.reserve_exact(arriving.data.len() * self.stride());
             }
-            self.put(&arriving, 1);
+            self.put(&arriving.data, &arriving.found, 1);
             self.journal = if was_empty { Journal::Empty } else { Journal::Rows(arriving.data) };
         }
     }
@@ -344,8 +427,8 @@ impl Arranged {
                 Journal::Nothing => (),
                 Journal::Empty => self.clear(),
                 Journal::Rows(data) => {
-                    if let Some(arriving) = self.located(data) {
-                        self.put(&arriving, -1);
+                    if let Some(found) = self.located(&data, -1) {
+                        self.put(&data, &found, -1);
                     }
                 }
             }
@@ -354,24 +437,18 @@ impl Arranged {
     }
 
     /// Give room back; between steps.
-    fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         self.journal = Journal::Nothing;
         self.compact();
     }
 
     fn __len__(&self) -> usize {
-        self.entries.len() / self.stride() - self.gone
+        self.len()
     }
 
-    /// All rows as a table, less or with those that arrive; keys first.
+    /// All rows as a table, less those that arrive; keys first.
     fn rows(&self, shape: Py<PyAny>) -> Table {
-        let mut data = Data::new(self.keys.width + self.width, self.__len__());
-        self.each(|key, value, weight| {
-            data.rows.extend_from_slice(key);
-            data.rows.extend_from_slice(value);
-            data.weights.push(weight);
-        });
-        Table::of(data, shape, true)
+        Table::of(self.all(), shape, true)
     }
 
 }
@@ -533,7 +610,7 @@ fn changed<'a>(side: &Arranged, arriving: &'a Arriving, rows: &[u32]) -> Vec<Cha
         .rev()
         .map(|&at| {
             let at = at as usize;
-            let entry = arriving.entries[at];
+            let entry = arriving.found.entries[at];
             let old = if entry == NONE { 0 } else { side.weight(entry) };
             let value = &arriving.data.row(at)[side.keys.width..];
             Change { value, entry, old, new: old + arriving.data.weights[at] }
@@ -602,6 +679,29 @@ pub struct Weighed {
 }
 
 impl Weighed {
+    /// Add rows, each of which comes once, or with -1 take them out again.
+    pub fn add(&mut self, data: &Data, sign: i64) {
+        let mut numbers = Vec::with_capacity(data.len());
+        self.rows.find_all(data.len(), |at| data.row(at), |_, number| numbers.push(number));
+        for (at, number) in numbers.into_iter().enumerate() {
+            self.put(data.row(at), sign * data.weights[at], number);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// All elements and their weights.
+    pub fn all(&self) -> Data {
+        let mut data = Data::new(self.rows.width, self.rows.len());
+        for number in self.rows.numbers() {
+            data.rows.extend_from_slice(self.rows.row(number));
+            data.weights.push(self.rows.beside(number)[0] as i64);
+        }
+        data
+    }
+
     /// Tell of all words that are here.
     pub fn mark(&self, mark: &mut impl FnMut(Word)) {
         mark_rows(&self.rows, mark);
@@ -665,19 +765,14 @@ impl Weighed {
             match std::mem::replace(&mut self.journal, Journal::Nothing) {
                 Journal::Nothing => (),
                 Journal::Empty => self.rows = Set::new(self.rows.width, 1, 0),
-                Journal::Rows(data) => {
-                    for at in 0..data.len() {
-                        let number = self.rows.find(hash(data.row(at)), data.row(at)).unwrap_or(NONE);
-                        self.put(data.row(at), -data.weights[at], number);
-                    }
-                }
+                Journal::Rows(data) => self.add(&data, -1),
             }
             self.version = version;
         }
     }
 
     /// Give room back; between steps.
-    fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         self.journal = Journal::Nothing;
         if self.rows.is_sparse() {
             self.rows = self.rows.compacted();
@@ -685,17 +780,12 @@ impl Weighed {
     }
 
     fn __len__(&self) -> usize {
-        self.rows.len()
+        self.len()
     }
 
     /// All elements and their weights.
     fn rows(&self, shape: Py<PyAny>) -> Table {
-        let mut data = Data::new(self.rows.width, self.rows.len());
-        for number in self.rows.numbers() {
-            data.rows.extend_from_slice(self.rows.row(number));
-            data.weights.push(self.rows.beside(number)[0] as i64);
-        }
-        Table::of(data, shape, true)
+        Table::of(self.all(), shape, true)
     }
 }
 
@@ -849,7 +939,7 @@ impl Summed {
     }
 
     /// Give room back; between steps.
-    fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         self.journal = Set::new(self.keys.width, 2, 0);
         if self.keys.is_sparse() {
             self.keys = self.keys.compacted();

@@ -5,6 +5,7 @@
 
 mod arranged;
 mod delivery;
+mod fixpoint;
 mod frames;
 mod frozen;
 mod gate;

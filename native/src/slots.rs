@@ -251,6 +251,39 @@ impl Set {
         }
     }
 
+    /// The numbers of many rows, those that are not there put in: which row, its number, and whether it is new.
+    pub fn put_all<'a>(
+        &mut self,
+        count: usize,
+        row: impl Fn(usize) -> &'a [Word],
+        mut placed: impl FnMut(&mut Set, usize, u32, bool),
+    ) {
+        let mut hashes = [0; BLOCK];
+        for start in (0..count).step_by(BLOCK) {
+            let block = BLOCK.min(count - start);
+            for (at, hashed) in hashes[..block].iter_mut().enumerate() {
+                *hashed = hash(row(start + at));
+                prefetch(&self.slots.slots, self.slots.place(*hashed));
+            }
+            if !self.slots.slots.is_empty() {
+                for &hashed in &hashes[..block] {
+                    let number = self.slots.slots[self.slots.place(hashed)];
+                    prefetch(&self.rows, number.wrapping_sub(1) as usize * self.stride);
+                }
+            }
+            for (at, &hashed) in hashes[..block].iter().enumerate() {
+                let row = row(start + at);
+                match self.find(hashed, row) {
+                    Some(number) => placed(self, start + at, number, false),
+                    None => {
+                        let number = self.insert(hashed, row);
+                        placed(self, start + at, number, true);
+                    }
+                }
+            }
+        }
+    }
+
     /// Whether most of the room is empty.
     pub fn is_sparse(&self) -> bool {
         self.end() > 1024 && self.end() > 4 * self.len()

@@ -3,6 +3,7 @@
 //! Two parts are the same, as `key_of` in `syndicate/flow/element.py` has it, if and only if their words are equal.
 
 use crate::arranged::{join, Arranged, Summed, Weighed};
+use crate::fixpoint::Fixpoint;
 use crate::slots::{hash, Set, Word};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
@@ -354,6 +355,16 @@ impl Words {
         Summed::new(width, counts)
     }
 
+    /// A monotone loop.
+    fn fixpoint(&self) -> Fixpoint {
+        Fixpoint::new()
+    }
+
+    /// What a loop does, in place of what it did: see `Fixpoint`.
+    fn program(&self, mut fixpoint: PyRefMut<'_, Fixpoint>, steps: Bound<'_, PyAny>) -> PyResult<()> {
+        fixpoint.read(self, &steps)
+    }
+
     /// What two sides give together because of what arrives at either: rows of key, left value, right value.
     fn join(
         &self,
@@ -387,6 +398,8 @@ impl Words {
                 arranged.try_borrow()?.mark(&mut mark);
             } else if let Ok(weighed) = keeper.cast::<Weighed>() {
                 weighed.try_borrow()?.mark(&mut mark);
+            } else if let Ok(fixpoint) = keeper.cast::<Fixpoint>() {
+                fixpoint.try_borrow()?.mark(&mut mark);
             } else {
                 keeper.cast::<Summed>()?.try_borrow()?.mark(&mut mark);
             }
@@ -591,6 +604,11 @@ impl Table {
     /// Whether some weight is below 0.
     fn is_mixed(&self) -> bool {
         self.data.weights.iter().any(|&weight| weight < 0)
+    }
+
+    /// How many weights are below 0.
+    fn gone(&self) -> usize {
+        self.data.weights.iter().filter(|&&weight| weight < 0).count()
     }
 
     /// The same with opposite weights.

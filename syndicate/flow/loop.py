@@ -28,7 +28,7 @@ Source: PomoFlow, 2.8.2 to 2.8.4; ``docs/design/flow.md``, "Loops".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from attrs import define
@@ -282,7 +282,7 @@ class Restart:
         size = sum(map(len, self.entered))
         if not size:
             totals, work = loop.iterate(batches)
-            self.learn(work)
+            self.learn(work, sum(map(len, self.entered)))
             return totals
         mark = len(loop.undo)
         budget = self.budget(batches, size)
@@ -297,12 +297,14 @@ class Restart:
 
     def budget(self, batches: list[tuple[int, Batch]], size: int) -> float:
         """How many rows a change may take."""
-        if size < SMALL_LOOP:
+        gone = sum([_deleted(batch) for _, batch in batches]) if size >= SMALL_LOOP else 0
+        return self.allowed(size, gone, lambda: sum([self.extent(slot, outer) for slot, outer in self.loop.imports]))
+
+    def allowed(self, size: int, gone: int, extent: Callable[[], int]) -> float:
+        """How many rows a change may take that deletes so many of the imports', *extent* of which there are."""
+        if size < SMALL_LOOP or not gone:
             return float("inf")
-        gone = sum([_deleted(batch) for _, batch in batches])
-        if not gone:
-            return float("inf")
-        share = gone / max(1, sum([self.extent(slot, outer) for slot, outer in self.loop.imports]))
+        share = gone / max(1, extent())
         if share > MANY_DELETED:
             return 0.0
         return size * self.rows_each * (0.1 if share > SOME_DELETED else 1.5)
@@ -324,7 +326,7 @@ class Restart:
             note_attribute(undo, arrangement, "index")
             arrangement.index = {}
         totals, work = loop.iterate([(slot, self.whole(slot, outer)) for slot, outer in loop.imports])
-        self.learn(work)
+        self.learn(work, sum(map(len, self.entered)))
         return [
             _difference(paired(total or {}), old, typed=typed.value)
             for total, old, (_, typed) in zip(totals or (), before, self.exported, strict=True)
@@ -343,9 +345,8 @@ class Restart:
         add_up(total, batch.items())
         return total if isinstance(around.cells[outer], dict) else unpaired(total)
 
-    def learn(self, work: int) -> None:
-        """How many rows a start took for each element."""
-        size = sum(map(len, self.entered))
+    def learn(self, work: int, size: int) -> None:
+        """How many rows a start took for each of *size* elements."""
         if size:
             self.rows_each = work / size
 

@@ -97,6 +97,16 @@ def renamed(shape: Shape, names: dict[int, int]) -> Shape:
     return leaf(names[shape.at]) if type(shape) is Leaf else shape
 
 
+def normal(shape: Shape) -> tuple[list[int], Shape]:
+    """The columns of a shape in the order of their first use, and the shape with these alone.
+
+    >>> columns, shape = normal((leaf(3), leaf(1))); columns, signature(shape)
+    ([3, 1], ('tuple', 0, 1))
+    """
+    columns = list(dict.fromkeys(leaves(shape)))
+    return columns, renamed(shape, {at: number for number, at in enumerate(columns)})
+
+
 def signature(shape: Shape) -> Element:
     """What two shapes have in common if they are alike: comparable, unlike a shape."""
     if type(shape) is tuple:

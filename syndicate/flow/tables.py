@@ -44,6 +44,9 @@ class Table(Protocol):
     def shaped(self, shape: Shape, whole: bool) -> Table:  # a kernel takes no names
         """Other elements of the same rows; *whole* if they tell all columns."""
 
+    def gone(self) -> int:
+        """How many of its weights are below 0."""
+
     def taken(self, which: bytes) -> Table:
         """Those rows for which a byte is not 0."""
 
@@ -110,6 +113,53 @@ class Summed(Kept, Protocol):
         """Add a table; old rows out, new ones in.  None, and nothing is changed, where words are not enough."""
 
 
+class Fixpoint(Kept, Protocol):
+    """A monotone loop; what it does is told by :meth:`Words.program`."""
+
+    work: int
+    """How many rows the nodes gave in the step that has ended."""
+
+    def begin(  # a kernel takes no names
+        self, imports: list[Table | None], flats: list[Arranged | None], again: bool, budget: int, limit: int
+    ) -> tuple[int, Table | None]:
+        """Begin a step with what imports bring, some of them by key; *again*: compute all of it from nothing.
+
+        What comes next: the number of a step whose function is to be asked of a table, or -1 at the end, -2 after a
+        pause, -3 where it takes more rows than *budget*, -4 where it takes as many iterations as *limit*.  Raises
+        :class:`OverflowError`.
+        """
+
+    def go_on(self, flats: list[Arranged | None], answer: Table | None) -> tuple[int, Table | None]:
+        """Go on, with what a function has made of the rows it was asked of."""
+
+    def changes(self, number: int, shape: Shape) -> Table | None:
+        """What this step has changed of a set."""
+
+    def size(self) -> int:
+        """How many elements its sets have."""
+
+    def extent(self, number: int) -> int:
+        """How many elements an import has brought."""
+
+    def set(self, number: int, shape: Shape) -> tuple[Table, list[list[int]], list[int]]:
+        """The elements of a set, their derivations, each a time and a weight, and since when they are in it, or -1."""
+
+    def load_set(self, number: int, table: Table, profiles: list[list[int]], entered: list[int]) -> None:
+        """Begin with such."""
+
+    def index(self, number: int, shape: Shape) -> tuple[Table, list[int]]:
+        """The rows of an arrangement, and their times."""
+
+    def load_index(self, number: int, table: Table, times: list[int]) -> None:
+        """Begin with such."""
+
+    def total(self, number: int, shape: Shape) -> Table:
+        """All that an import has brought."""
+
+    def load_total(self, number: int, table: Table) -> None:
+        """Begin with such."""
+
+
 class Words(Protocol):
     """The words of the elements of one circuit; as many as it is long stand for what is no small integer."""
 
@@ -132,6 +182,12 @@ class Words(Protocol):
 
     def summed(self, width: int, counts: bool) -> Summed:  # a kernel takes no names
         """For keys of so many words; *counts*: the sum of the weights is what is given out."""
+
+    def fixpoint(self) -> Fixpoint:
+        """A monotone loop."""
+
+    def program(self, fixpoint: Fixpoint, steps: list[tuple[Element, ...]]) -> None:
+        """Tell a loop what to do: see :mod:`syndicate.flow.fixpoint`."""
 
     def join(self, left: Arranged, right: Arranged, shape: Shape, whole: bool) -> Table:
         """What two sides give because of what arrives: key, left value, right value.  Raises :class:`OverflowError`."""

@@ -48,6 +48,7 @@ from syndicate.errors import PlanError
 from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Element, Typed, key_of
+from syndicate.flow.expression import OPERATORS, Expression, Written, expressed
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import mark_of
 
@@ -369,6 +370,8 @@ class RowFunctions:
         text = _Text(places)
         items = [text.scalar(scalar) for scalar in scalars]
         function = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
+        if arguments == "r":
+            expressed(function, Expression("row", tuple([_written(scalar, places) for scalar in scalars])))
         return _meaning(function, FunctionSource("row", tuple(scalars), places))
 
     def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Element], Element]:
@@ -384,7 +387,9 @@ class RowFunctions:
         """A function that says whether all conditions hold."""
         text = _Text(places)
         asked = tuple(conditions)
-        return _meaning(self._function("r", text.all(asked), text, plain=False), FunctionSource("test", asked, places))
+        function = self._function("r", text.all(asked), text, plain=False)
+        expressed(function, Expression("test", (_written(AllOf(*asked), places),)))
+        return _meaning(function, FunctionSource("test", asked, places))
 
     def rearranging(self, arguments: str, expression: str) -> Callable[..., Element]:
         """A function whose text is written by this module."""
@@ -405,6 +410,32 @@ class RowFunctions:
 
 def _tuple(items: Sequence[str]) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def _written(part: Scalar | Condition, places: Places) -> Written:
+    """A scalar or condition over the parts of a row; None where it calls a function that is no operator."""
+    written: tuple[Written, ...]
+    match part:
+        case Attr():
+            place = _PLACE.fullmatch(places[part.name])
+            return None if place is None else ("part", int(place[1]))
+        case Const():
+            return None if part.value is None else [part.value]
+        case Arith() | Compare():
+            written = (part.op, _written(part.left, places), _written(part.right, places))
+        case Call():
+            written = (getattr(part.function, "operator", None), *[_written(each, places) for each in part.arguments])
+        case AllOf() | AnyOf():
+            every = [_written(each, places) for each in part.parts]
+            written = ("all" if isinstance(part, AllOf) else "any", *every)
+        case Not():
+            written = ("not", _written(part.part, places))
+        case _:
+            return None
+    return written if written[0] in OPERATORS and None not in written else None
+
+
+_PLACE: Final = re.compile(r"r\[(\d+)\]")
 
 
 def _only_moves(scalars: Iterable[Scalar]) -> bool:

@@ -407,6 +407,7 @@ def test_the_environment_chooses(variables: dict[str, str], expected: str) -> No
     [
         ("INTERFACE = 0\n", "of another version"),
         ("raise ImportError('wrong magic')\n", "cannot be loaded: wrong magic"),
+        (f"INTERFACE, SOURCES = {native.INTERFACE}, 'old'\nkernel = lambda name, _: {{}}[name]\n", "native kernels"),
     ],
 )
 def test_a_library_that_does_not_fit_is_left_alone(tmp_path: Path, content: str, expected: str) -> None:

@@ -1,0 +1,358 @@
+"""What nodes keep in words, or, for good, in the dictionaries of their Python form: see :mod:`syndicate.flow.tables`.
+
+Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from syndicate.flow.element import Element, Key, MixedRows, Rows, key_of, natural
+from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, add_rows
+from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, normal, signature, traced
+from syndicate.flow.tables import Arranged, Kept, Summed, Table, Texts, Weighed
+from syndicate.flow.undo import Log, note_attribute, note_whole
+
+if TYPE_CHECKING:
+    from syndicate.flow.aggregates import Aggregate
+    from syndicate.flow.operators.context import Step
+
+
+class KeptRows:
+    """What a node keeps, in words or, for good, in dictionaries."""
+
+    __slots__ = ("_columns", "_seen", "in_words", "kept", "shape", "texts", "undo")
+
+    kept: Element
+
+    def __init__(self, texts: Texts, undo: Log) -> None:
+        self.texts = texts
+        self.undo = undo
+        self.in_words = True
+        self.kept = None
+        self.shape: Shape = None
+        self._seen: Shape = None
+        self._columns: list[int] = []
+
+    def __len__(self) -> int:
+        return 0 if self.kept is None else len(self.kept)
+
+    def columns(self, shape: Shape) -> list[int]:
+        """The columns of a table in the order of what is kept; raises :class:`ByRows` if it looks otherwise."""
+        if shape is not self._seen:
+            columns, normalised = normal(shape)
+            if self.shape is None:
+                self.shape = normalised
+            elif signature(self.shape) != signature(normalised):
+                raise ByRows
+            self._seen, self._columns = shape, columns
+        return self._columns
+
+    def settle(self) -> None:
+        """Let dictionaries hold everything, with a note of it."""
+        if self.kept is not None:
+            table = self.filled()
+            note_attribute(self.undo, self, "kept")
+            self.fill(table)
+            self.kept = None
+
+    def filled(self) -> Table:
+        """All that is kept, as a table."""
+        raise NotImplementedError  # abstract
+
+    def fill(self, table: Table) -> None:
+        """Put all that is kept into dictionaries, with a note of it."""
+        raise NotImplementedError  # abstract
+
+    def by_rows(self) -> None:
+        """Go over to dictionaries for good, with a note of it."""
+        if self.in_words:
+            self.settle()
+            note_attribute(self.undo, self, "in_words")
+            self.in_words = False
+
+
+def _shape_like(element: Element, first: int) -> tuple[Shape, int]:
+    """The shape of an element, its columns from *first* on, and the number of the next."""
+    if type(element) is not tuple:
+        return leaf(first), first + 1
+    return tuple(map(leaf, range(first, first + len(element)))), first + len(element)
+
+
+class ArrangedRows(KeptRows):
+    """The rows of an arrangement."""
+
+    __slots__ = ("_table", "arrangement")
+
+    kept: Arranged | None
+
+    def __init__(self, texts: Texts, undo: Log, arrangement: Arrangement) -> None:
+        super().__init__(texts, undo)
+        self.arrangement = arrangement
+        self._table: Table | None = None
+
+    def take(self, batch: Element) -> Rows:
+        """A batch arrives; what is left for the arrangement itself."""
+        is_table = hasattr(batch, "memo")
+        if self.in_words and is_table:
+            try:
+                columns = self.columns(batch.shape)
+                if self.kept is None:
+                    self._begin()
+                assert self.kept is not None
+                self.kept.arrive(batch, columns)
+                self._table = batch
+                return NO_ROWS
+            except (ByRows, OverflowError):
+                pass
+        if batch:
+            self.by_rows()
+        rows: Rows = self.texts.rows(batch, indexed=True) if is_table else batch
+        return rows
+
+    def _begin(self) -> None:
+        """Begin, with what the dictionaries hold; raises :class:`ByRows`."""
+        key, value = self.shape
+        width = len(set(leaves(key)))
+        note_attribute(self.undo, self, "kept")
+        kept = self.texts.words.arranged(width, len(set(leaves(self.shape))) - width)
+        if self.arrangement.index:
+            rows = [
+                ((natural(key), natural(value)), weight)
+                for key, group in self.arrangement.index.items()
+                for value, weight in group.items()
+            ]
+            table = self.texts.words.table(rows, self.texts.shape((key, value)), self.shape)
+            if table is None:
+                raise ByRows
+            kept.arrive(table, list(range(table.width)))
+            kept.commit()
+            note_attribute(self.undo, self.arrangement, "index")
+            self.arrangement.index = {}
+        self.kept = kept
+
+    def begin(self) -> None:
+        """Be in words, if there is anything; raises :class:`ByRows`."""
+        if not self.in_words:
+            raise ByRows
+        if self.kept is None and self.arrangement.index:
+            if self.shape is None:
+                first = next(iter(self.arrangement.index))
+                key, parts = _shape_like(natural(first), 0)
+                value, _ = _shape_like(natural(next(iter(self.arrangement.index[first]))), parts)
+                self.shape = (key, value)
+            self._begin()
+
+    def ready(self, other: ArrangedRows) -> None:
+        """Be in words, if there is anything, because the other side is; raises :class:`ByRows`."""
+        if not self.in_words:
+            raise ByRows
+        if self.kept is None and self.arrangement.index and other.shape is not None:
+            value = natural(next(iter(next(iter(self.arrangement.index.values())))))
+            key, width = other.shape[0], len(set(leaves(other.shape[0])))
+            parts = range(width, width + len(value)) if type(value) is tuple else ()
+            self.shape = (key, tuple(map(leaf, parts)) if type(value) is tuple else leaf(width))
+            self._begin()
+
+    def filled(self) -> Table:
+        """All that is kept, as a table."""
+        assert self.kept is not None
+        table = self.kept.rows(self.shape)
+        assert table is not None
+        return table
+
+    def fill(self, table: Table) -> None:
+        """Put all that is kept into the arrangement's index, with a note of it; and what has arrived in this step."""
+        arrangement = self.arrangement
+        rows = self.texts.rows(table, indexed=True)
+        index: dict[Key, dict[Key, int]] = {}
+        add_rows(index, rows)
+        arrangement.mixed = arrangement.mixed or type(rows) is MixedRows
+        note_attribute(self.undo, arrangement, "index")
+        arrangement.index = index
+        if self._table is not None:
+            arrived, self._table = self._table, None
+            Arrangement.receive(arrangement, self.texts.rows(arrived, indexed=True))
+
+    def commit(self, undo: Log) -> None:
+        """The step has succeeded."""
+        if self.kept is not None and self._table is not None:
+            undo.append((self.kept.take_back, self.kept.version))
+            self.kept.commit()
+        self._table = None
+
+    def discard(self) -> None:
+        """It has failed."""
+        self._table = None
+        if self.kept is not None:
+            self.kept.discard()
+
+
+class StateRows(KeptRows):
+    """What a node keeps in one dictionary."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, texts: Texts, undo: Log, state: dict[Key, Element]) -> None:
+        super().__init__(texts, undo)
+        self.state = state
+
+    def stepping(self, cells: list[Element], slot: int, rest: Step) -> Step:
+        """The step of the node."""
+        undo = self.undo
+
+        def step() -> object:
+            batch = cells[slot]
+            if self.in_words:
+                if hasattr(batch, "memo"):
+                    try:
+                        columns = self.columns(batch.shape)
+                        if self.kept is None:
+                            self.kept = self._begun()
+                        undo.append((self.kept.take_back, self.kept.version))
+                        return self.change(batch, columns)
+                    except (ByRows, OverflowError):
+                        pass
+                self.by_rows()
+            return rest()
+
+        return step
+
+    def change(self, batch: Table, columns: list[int]) -> Table:
+        """A table arrives; what it changes.  Raises :class:`ByRows` or :class:`OverflowError`."""
+        raise NotImplementedError  # abstract
+
+    def begun(self) -> Kept:
+        """Begin with nothing."""
+        raise NotImplementedError  # abstract
+
+    def load(self, kept: Element) -> None:
+        """Begin with what the dictionary holds; raises :class:`ByRows`."""
+        raise NotImplementedError  # abstract
+
+    def _begun(self) -> Kept:
+        note_attribute(self.undo, self, "kept")
+        kept = self.begun()
+        if self.state:
+            self.load(kept)
+            note_whole(self.undo, self.state)
+            self.state.clear()
+        return kept
+
+    def filled(self) -> Table:
+        """All that is kept, as a table."""
+        table: Table | None = self.kept.rows(self.shape)
+        assert table is not None
+        return table
+
+    def fill(self, table: Table) -> None:
+        """Put all that is kept into the dictionary, with a note of it."""
+        self.undo.append((dict.clear, self.state))
+        self.state.update(self.entries(table))
+
+    def entries(self, table: Table) -> dict[Key, Element]:
+        """What is kept, as the dictionary has it."""
+        return self.texts.batch(table)
+
+
+class WeighedRows(StateRows):
+    """The weights of the elements of a ``distinct``."""
+
+    __slots__ = ()
+
+    kept: Weighed | None
+
+    def begun(self) -> Weighed:
+        """Begin with nothing."""
+        return self.texts.words.weighed(len(set(leaves(self.shape))))
+
+    def change(self, batch: Table, columns: list[int]) -> Table:
+        """What comes and what goes."""
+        assert self.kept is not None
+        return self.kept.step(batch, columns, self.shape)
+
+    def load(self, kept: Weighed) -> None:
+        """Begin with what the dictionary holds; raises :class:`ByRows`."""
+        table = self.texts.words.table(list(self.state.items()), self.texts.shape(self.shape), self.shape)
+        if table is None:
+            raise ByRows
+        kept.step(table, list(range(table.width)), self.shape)
+
+
+class SummedRows(StateRows):
+    """The sums of a ``count`` or a ``sum``."""
+
+    __slots__ = ("_value", "_width", "aggregate")
+
+    kept: Summed | None
+
+    def __init__(self, texts: Texts, undo: Log, state: dict[Key, Element], aggregate: Aggregate) -> None:
+        super().__init__(texts, undo, state)
+        self.aggregate = aggregate
+        self._value: int | None = None
+        self._width = 0
+
+    def columns(self, shape: Shape) -> list[int]:
+        """The columns of the key; raises :class:`ByRows` if the table looks otherwise, or the value is no column."""
+        if shape is not self._seen:
+            key, value = shape
+            if self.aggregate.form == "sum":
+                if self.aggregate.by is not None:
+                    value = traced(self.aggregate.by, value)
+                if type(value) is not Leaf:
+                    raise ByRows
+                self._value = value.at
+            columns, normalised = normal(key)
+            self._width = len(columns)
+            result = (normalised, leaf(self._width))
+            if self.shape is None:
+                self.shape = result
+            elif signature(self.shape) != signature(result):
+                raise ByRows
+            self._seen, self._columns = shape, columns
+        return self._columns
+
+    def begun(self) -> Summed:
+        """Begin with nothing."""
+        return self.texts.words.summed(self._width, self.aggregate.form == "count")
+
+    def change(self, batch: Table, columns: list[int]) -> Table:
+        """Old results out, new ones in."""
+        assert self.kept is not None
+        table = self.kept.step(batch, columns, self._value, self.shape)
+        if table is None:
+            raise OverflowError
+        return table
+
+    def load(self, kept: Summed) -> None:
+        """Begin with what the dictionary holds; raises :class:`ByRows`."""
+        rows = [((natural(key), *sums), 1) for key, sums in self._sums()]
+        shape = self._all()
+        table = self.texts.words.table(rows, self.texts.shape(shape), shape)
+        if table is None or not kept.load(table):
+            raise ByRows
+
+    def _sums(self) -> Iterator[tuple[Key, tuple[int, int]]]:
+        if self.aggregate.form == "count":
+            return ((key, (number, 0)) for key, number in self.state.items())
+        if any(entry[2] is not None for entry in self.state.values()):
+            raise ByRows
+        return ((key, entry[:2]) for key, entry in self.state.items())
+
+    def _all(self) -> Shape:
+        return (self.shape[0], leaf(self._width), leaf(self._width + 1))
+
+    def filled(self) -> Table:
+        """All keys with the sums of their weights and values."""
+        assert self.kept is not None
+        table = self.kept.rows(self._all())
+        assert table is not None
+        return table
+
+    def entries(self, table: Table) -> dict[Key, Element]:
+        """What is kept, as the dictionary has it."""
+        rows = self.texts.elements(table, table.shape)
+        if self.aggregate.form == "count":
+            return {key_of(key): number for key, number, _ in rows}
+        return {key_of(key): (number, whole, None) for key, number, whole in rows}
