@@ -3,7 +3,7 @@
 //! Each takes part in a step once, and can take that back until the next step begins: `take_back(version)` leaves what
 //! was there at that version, however often it is called.
 
-use crate::slots::{hash, prefetch, Set, Slots, Word, NONE};
+use crate::slots::{hash, prefetch, same, Set, Slots, Word, NONE};
 use crate::words::{fits, too_large, Data, Table, LARGE};
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -104,11 +104,11 @@ impl Arranged {
         let (mut entry, count) = halves(self.keys.beside(key)[0]);
         if count > MANY {
             if let Some(slots) = self.large.get(&key) {
-                return slots.find(hash(value), |entry| self.value(entry) == value);
+                return slots.find(hash(value), |entry| same(self.value(entry), value));
             }
         }
         while entry != NONE {
-            if self.value(entry) == value {
+            if same(self.value(entry), value) {
                 return Some(entry);
             }
             entry = self.next(entry);

@@ -6,7 +6,7 @@
 //! one are gone.
 
 use crate::arranged::{halves, word, Arranged, Weighed};
-use crate::slots::{hash, Set, Word, NONE};
+use crate::slots::{hash, Set, Word, BLOCK, NONE};
 use crate::words::{too_large, Data, Table, Words};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -333,6 +333,21 @@ impl Grown {
             self.set_chain(number, chain);
             return true;
         }
+        let latest = if time == first { Some(old) } else { self.more.get(chain as usize).filter(|each| each.time == time).map(|each| each.weight) };
+        if let Some(sum) = latest.map(|old| old.checked_add(weight)) {
+            match sum {
+                None => return false,
+                Some(0) => (),
+                Some(sum) if time == first => {
+                    self.set_first(number, time, sum);
+                    return true;
+                }
+                Some(sum) => {
+                    self.more[chain as usize].weight = sum;
+                    return true;
+                }
+            }
+        }
         let mut profile = Vec::new();
         self.profile(number, &mut profile);
         match profile.binary_search_by_key(&time, |each| each.0) {
@@ -390,21 +405,38 @@ impl Grown {
     /// Rows arrive at an iteration; what comes and what goes.  None where a weight is too large.
     fn take(&mut self, data: &Data, now: u32) -> Option<Data> {
         let due: HashSet<u32> = self.wanted.remove(&now).unwrap_or_default().into_iter().collect();
-        let mut numbers = Vec::with_capacity(data.len());
         let mut out = Data::new(data.width, data.len());
-        self.rows.put_all(data.len(), |at| data.row(at), |set, at, number, is_new| {
-            let beside = set.beside_mut(number);
-            if is_new {
-                beside[0] = word(NONE, NONE);
-            }
-            if beside[2] & 1 == 0 {
-                numbers.push((number, beside[2]));
-                beside[2] = 1;
-            }
-            let sum = (beside[2] as i64 >> 1).saturating_add(data.weights[at]);
-            beside[2] = (sum << 1) as Word | 1;
-        });
+        let grows = due.is_empty() && data.weights.iter().all(|&weight| weight > 0);
+        let mut numbers = Vec::with_capacity(if grows { 0 } else { data.len() });
         let mut fits = true;
+        let mut hashes = [0; BLOCK];
+        for start in (0..data.len()).step_by(BLOCK) {
+            let block = start..data.len().min(start + BLOCK);
+            self.rows.ahead(block.clone(), |at| data.row(at), &mut hashes);
+            for (at, &hashed) in block.zip(&hashes) {
+                let (row, weight) = (data.row(at), data.weights[at]);
+                let number = self.rows.find(hashed, row).unwrap_or_else(|| {
+                    let number = self.rows.insert(hashed, row);
+                    self.rows.beside_mut(number)[0] = word(NONE, NONE);
+                    number
+                });
+                if grows {
+                    // Where nothing goes, a derivation after the other comes to the same as their sum.
+                    match i32::try_from(weight) {
+                        Ok(weight) => fits &= self.arrive(number, weight, now, false, &mut out),
+                        Err(_) => fits = false,
+                    }
+                    continue;
+                }
+                let beside = self.rows.beside_mut(number);
+                if beside[2] & 1 == 0 {
+                    numbers.push((number, beside[2]));
+                    beside[2] = 1;
+                }
+                let sum = (beside[2] as i64 >> 1).saturating_add(weight);
+                beside[2] = (sum << 1) as Word | 1;
+            }
+        }
         let mut come = HashSet::new();
         for (number, mark) in numbers {
             let arrived = self.rows.beside(number)[2] as i64 >> 1;
@@ -951,21 +983,24 @@ impl Meeting<'_> {
         if self.out.len() == 0 {
             self.out = Data::new(width, all);
         }
-        let mut row = vec![0; widths.iter().sum()];
         let (mine, others) = if is_left { (widths[1], widths[2]) } else { (widths[2], widths[1]) };
-        let start = if is_left { key_width } else { key_width + others };
-        let end = if is_left { key_width + mine } else { key_width };
+        let first = if is_left { key_width + mine } else { key_width }; // column of the other side
+        let last = first + others;
+        let sources: Vec<Source> = (self.parts.parts.iter())
+            .map(|part| match part {
+                Expression::Column(column) if (first..last).contains(column) => Source::Other(column - first),
+                Expression::Column(column) if is_left || *column < key_width => Source::Mine(*column),
+                Expression::Column(column) => Source::Mine(column - others),
+                Expression::Constant(word) => Source::Constant(*word),
+                _ => Source::Constant(0), // what is computed is made of the result
+            })
+            .collect();
         for (at, &key) in keys.iter().enumerate() {
             other.ahead(&keys, at);
             let mut entry = other.first(key);
-            if entry == NONE {
-                continue;
-            }
-            row[..key_width].copy_from_slice(&data.row(at)[..key_width]);
-            row[start..start + mine].copy_from_slice(&data.row(at)[key_width..]);
+            let row = data.row(at);
             while entry != NONE {
                 let value = other.value(entry);
-                row[end..end + others].copy_from_slice(&value[..others]);
                 let weight = data.weights[at].saturating_mul(other.weight(entry));
                 self.is_large |= i32::try_from(weight).is_err();
                 let time = if timed { (value[others] >> 1) as u32 } else { 0 };
@@ -974,18 +1009,23 @@ impl Meeting<'_> {
                 } else {
                     &mut self.out
                 };
-                for part in &self.parts.parts {
-                    match part {
-                        Expression::Column(column) => out.rows.push(row[*column]),
-                        Expression::Constant(word) => out.rows.push(*word),
-                        _ => self.is_large = true, // what is computed is made of the result
-                    }
-                }
+                out.rows.extend(sources.iter().map(|source| match source {
+                    Source::Mine(column) => row[*column],
+                    Source::Other(column) => value[*column],
+                    Source::Constant(word) => *word,
+                }));
                 out.weights.push(weight);
                 entry = other.next(entry);
             }
         }
     }
+}
+
+/// Where a word of a joined row comes from.
+enum Source {
+    Mine(usize),
+    Other(usize),
+    Constant(Word),
 }
 
 impl Running {

@@ -35,6 +35,12 @@ pub fn hash(words: &[Word]) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
+/// Whether two rows are equal: a few words, for which a call of another function would be too much.
+#[inline]
+pub fn same(one: &[Word], other: &[Word]) -> bool {
+    one.iter().zip(other).all(|(one, other)| one == other)
+}
+
 /// Ask for what will be read soon: many such reads under way at once cost little more than one.
 #[inline]
 pub fn prefetch<T>(all: &[T], at: usize) {
@@ -48,7 +54,7 @@ pub fn prefetch<T>(all: &[T], at: usize) {
 }
 
 /// So many rows are looked up at once.
-const BLOCK: usize = 32;
+pub const BLOCK: usize = 32;
 
 /// No row.
 pub const NONE: u32 = u32::MAX;
@@ -199,7 +205,7 @@ impl Set {
 
     #[inline]
     pub fn find(&self, hashed: u64, row: &[Word]) -> Option<u32> {
-        self.slots.find(hashed, |number| self.row(number) == row)
+        self.slots.find(hashed, |number| same(self.row(number), row))
     }
 
     /// The number of a row that is not there, with zeros beside it.
@@ -234,52 +240,25 @@ impl Set {
     pub fn find_all<'a>(&self, count: usize, row: impl Fn(usize) -> &'a [Word], mut found: impl FnMut(&Set, u32)) {
         let mut hashes = [0; BLOCK];
         for start in (0..count).step_by(BLOCK) {
-            let block = BLOCK.min(count - start);
-            for (at, hashed) in hashes[..block].iter_mut().enumerate() {
-                *hashed = hash(row(start + at));
-                prefetch(&self.slots.slots, self.slots.place(*hashed));
-            }
-            if !self.slots.slots.is_empty() {
-                for &hashed in &hashes[..block] {
-                    let number = self.slots.slots[self.slots.place(hashed)];
-                    prefetch(&self.rows, number.wrapping_sub(1) as usize * self.stride);
-                }
-            }
-            for (at, &hashed) in hashes[..block].iter().enumerate() {
-                found(self, self.find(hashed, row(start + at)).unwrap_or(NONE));
+            let block = start..count.min(start + BLOCK);
+            self.ahead(block.clone(), &row, &mut hashes);
+            for (at, &hashed) in block.zip(&hashes) {
+                found(self, self.find(hashed, row(at)).unwrap_or(NONE));
             }
         }
     }
 
-    /// The numbers of many rows, those that are not there put in: which row, its number, and whether it is new.
-    pub fn put_all<'a>(
-        &mut self,
-        count: usize,
-        row: impl Fn(usize) -> &'a [Word],
-        mut placed: impl FnMut(&mut Set, usize, u32, bool),
-    ) {
-        let mut hashes = [0; BLOCK];
-        for start in (0..count).step_by(BLOCK) {
-            let block = BLOCK.min(count - start);
-            for (at, hashed) in hashes[..block].iter_mut().enumerate() {
-                *hashed = hash(row(start + at));
-                prefetch(&self.slots.slots, self.slots.place(*hashed));
-            }
-            if !self.slots.slots.is_empty() {
-                for &hashed in &hashes[..block] {
-                    let number = self.slots.slots[self.slots.place(hashed)];
-                    prefetch(&self.rows, number.wrapping_sub(1) as usize * self.stride);
-                }
-            }
-            for (at, &hashed) in hashes[..block].iter().enumerate() {
-                let row = row(start + at);
-                match self.find(hashed, row) {
-                    Some(number) => placed(self, start + at, number, false),
-                    None => {
-                        let number = self.insert(hashed, row);
-                        placed(self, start + at, number, true);
-                    }
-                }
+    /// The hashes of some rows, each of which begins where it is said to; what is soon read of them is asked for.
+    #[inline]
+    pub fn ahead<'a>(&self, rows: std::ops::Range<usize>, row: impl Fn(usize) -> &'a [Word], hashes: &mut [u64; BLOCK]) {
+        for (at, hashed) in rows.zip(hashes.iter_mut()) {
+            *hashed = hash(row(at));
+            prefetch(&self.slots.slots, self.slots.place(*hashed));
+        }
+        if !self.slots.slots.is_empty() {
+            for &hashed in hashes.iter() {
+                let number = self.slots.slots[self.slots.place(hashed)];
+                prefetch(&self.rows, number.wrapping_sub(1) as usize * self.stride);
             }
         }
     }

@@ -297,6 +297,14 @@ impl Words {
     }
 }
 
+fn has_constant(maker: &Maker) -> bool {
+    match maker {
+        Maker::Column(_) => false,
+        Maker::Constant(_) => true,
+        Maker::Tuple(parts) => parts.iter().any(has_constant),
+    }
+}
+
 /// A new reference to the element that a row makes.
 #[inline]
 fn made(py: Python<'_>, maker: &Maker, row: &[Word], things: &[Option<Py<PyAny>>]) -> PyResult<Py<PyAny>> {
@@ -501,6 +509,31 @@ impl Words {
             }
             Ok(list.cast_into_unchecked())
         }
+    }
+
+    /// A table in which no row recurs as a canonical batch; None where an element may be no key by itself.
+    fn batch<'py>(&self, py: Python<'py>, table: &Table, shape: &Shape) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let things = self.things();
+        let data = &table.data;
+        let is_plain = |&word: &Word| {
+            word & 1 == 1
+                || things.things.get((word >> 1) as usize).is_some_and(|thing| {
+                    thing.as_ref().is_some_and(|thing| thing.bind(py).is_exact_instance_of::<PyString>())
+                })
+        };
+        if !table.once || has_constant(&shape.maker) || !data.rows.iter().all(is_plain) {
+            return Ok(None);
+        }
+        let batch = PyDict::new(py);
+        let one = PyInt::new(py, 1);
+        for at in 0..data.len() {
+            let element = made(py, &shape.maker, data.row(at), &things.things)?;
+            match data.weights[at] {
+                1 => batch.set_item(element, &one)?,
+                weight => batch.set_item(element, weight)?,
+            }
+        }
+        Ok(Some(batch))
     }
 
     /// The words of a table must stay while anybody has it.

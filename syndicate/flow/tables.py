@@ -174,6 +174,9 @@ class Words(Protocol):
     def elements(self, table: Table, shape: Written, start: int, stop: int) -> list[Element]:
         """The elements of some rows of a table, or what of them this shape tells."""
 
+    def batch(self, table: Table, shape: Written) -> dict[Key, int] | None:
+        """A table in which no row recurs as a canonical batch; None where an element may be no key by itself."""
+
     def arranged(self, key_width: int, width: int) -> Arranged:
         """For keys and values of so many words."""
 
@@ -256,6 +259,11 @@ class Texts:
             for at in range(0, len(table), _CHUNK)
         )
 
+    def each(self, table: Table) -> Iterator[Element]:
+        """The elements, made a thousand at a time."""
+        elements, shape = self.words.elements, self.shape(table.shape)
+        return chain.from_iterable(elements(table, shape, at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
+
     def rows(self, table: Table, *, indexed: bool) -> Element:
         """A table as other operators take it: a canonical batch, or rows if the stream is *indexed*; made once."""
         rows = table.memo
@@ -265,6 +273,9 @@ class Texts:
 
     def batch(self, table: Table) -> dict[Key, int]:
         """A table as a canonical batch."""
+        made = self.words.batch(table, self.shape(table.shape))
+        if made is not None:
+            return made
         elements = self.elements(table, table.shape)
         if table.once and all_plain(elements):
             return dict(zip(elements, table.weights(0, len(table)), strict=True))
@@ -301,7 +312,7 @@ class TableZSet(ZSet):
         return self._texts.items(self._table)
 
     def __iter__(self) -> Iterator[Element]:
-        return super().__iter__() if self._batch is not None else (element for element, _ in self.items())
+        return super().__iter__() if self._batch is not None else self._texts.each(self._table)
 
     def __len__(self) -> int:
         return len(self._table)
