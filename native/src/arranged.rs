@@ -215,7 +215,7 @@ impl Arranged {
             let entries = &self.entries;
             let hash_of = |entry: u32| hash(&entries[entry as usize * stride..][..at]);
             match self.large.get_mut(&key) {
-                Some(slots) => slots.insert(hash_of(entry), entry, hash_of),
+                Some(slots) => slots.insert(hash_of(entry), entry),
                 None if self.is_lazy => (),
                 None => self.enlarge(key),
             }
@@ -230,7 +230,7 @@ impl Arranged {
         let entries = &self.entries;
         let hash_of = |entry: u32| hash(&entries[entry as usize * stride..][..at]);
         while each != NONE {
-            slots.insert(hash_of(each), each, hash_of);
+            slots.insert(hash_of(each), each);
             each = halves(entries[each as usize * stride + at]).0;
         }
         self.large.insert(key, slots);
@@ -302,10 +302,10 @@ impl Arranged {
             if let Some(slots) = self.large.get_mut(&key) {
                 let entries = &self.entries;
                 let hash_of = |entry: u32| hash(&entries[entry as usize * stride..][..at]);
-                slots.remove(hash_of(entry), entry, hash_of);
+                slots.remove(hash_of(entry), entry);
                 if first != entry {
-                    slots.remove(hash_of(first), first, hash_of);
-                    slots.insert(hash_of(first), entry, hash_of);
+                    slots.remove(hash_of(first), first);
+                    slots.insert(hash_of(first), entry);
                 }
             }
             if count == MANY + 1 {

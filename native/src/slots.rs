@@ -1,4 +1,4 @@
-//! Hash tables of numbers of rows: open addressing, a slot is four bytes, and rows lie elsewhere, one after the other.
+//! Hash tables of numbers of rows: open addressing, a slot is eight bytes, and rows lie elsewhere, one after the other.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -59,17 +59,19 @@ pub const BLOCK: usize = 32;
 /// No row.
 pub const NONE: u32 = u32::MAX;
 
-/// Numbers of rows by the hash of the row, which the caller knows how to compute.
+/// Numbers of rows by the hash of the row.
+///
+/// Half of the hash is beside the number, so that rows that are others are seldom looked at, and none when slots move.
 #[derive(Default)]
 pub struct Slots {
-    slots: Vec<u32>, // a number and one, or 0
+    slots: Vec<u64>, // half of a hash, and a number and one, or 0
     used: usize,
 }
 
 impl Slots {
     pub fn with_room(rows: usize) -> Slots {
         let mut slots = Slots::default();
-        slots.resize(rows, |_| 0);
+        slots.resize(rows);
         slots
     }
 
@@ -89,55 +91,52 @@ impl Slots {
             return None;
         }
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
+        let half = hash as u32;
+        let mut at = half as usize & mask;
         loop {
             match self.slots[at] {
                 0 => return None,
-                number => {
-                    if same(number - 1) {
-                        return Some(number - 1);
-                    }
-                }
+                slot if (slot >> 32) as u32 == half && same(slot as u32 - 1) => return Some(slot as u32 - 1),
+                _ => at = (at + 1) & mask,
             }
-            at = (at + 1) & mask;
         }
     }
 
-    /// Put in a row that is not there; `hash_of` is asked of the others where they move.
+    /// Put in a row that is not there.
     #[inline]
-    pub fn insert(&mut self, hash: u64, row: u32, hash_of: impl Fn(u32) -> u64) {
+    pub fn insert(&mut self, hash: u64, row: u32) {
         if (self.used + 1) * 4 > self.slots.len() * 3 {
-            self.resize(self.used * 2 + 4, hash_of);
+            self.resize(self.used * 2 + 4);
         }
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
+        let mut at = hash as u32 as usize & mask;
         while self.slots[at] != 0 {
             at = (at + 1) & mask;
         }
-        self.slots[at] = row + 1;
+        self.slots[at] = hash << 32 | u64::from(row + 1);
         self.used += 1;
     }
 
-    fn resize(&mut self, rows: usize, hash_of: impl Fn(u32) -> u64) {
+    fn resize(&mut self, rows: usize) {
         let room = (rows * 4 / 3 + 1).next_power_of_two().max(8);
         let old = std::mem::replace(&mut self.slots, vec![0; room]);
         let mask = room - 1;
-        for number in old {
-            if number != 0 {
-                let mut at = hash_of(number - 1) as usize & mask;
+        for slot in old {
+            if slot != 0 {
+                let mut at = (slot >> 32) as usize & mask;
                 while self.slots[at] != 0 {
                     at = (at + 1) & mask;
                 }
-                self.slots[at] = number;
+                self.slots[at] = slot;
             }
         }
     }
 
     /// Take out a row that is there: what follows it moves up, so that no mark is left.
-    pub fn remove(&mut self, hash: u64, row: u32, hash_of: impl Fn(u32) -> u64) {
+    pub fn remove(&mut self, hash: u64, row: u32) {
         let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.slots[at] != row + 1 {
+        let mut at = hash as u32 as usize & mask;
+        while self.slots[at] as u32 != row + 1 {
             if self.slots[at] == 0 {
                 return;
             }
@@ -147,13 +146,13 @@ impl Slots {
         let mut next = at;
         loop {
             next = (next + 1) & mask;
-            let number = self.slots[next];
-            if number == 0 {
+            let slot = self.slots[next];
+            if slot == 0 {
                 break;
             }
-            let home = hash_of(number - 1) as usize & mask;
+            let home = (slot >> 32) as usize & mask;
             if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(at) & mask) {
-                self.slots[at] = number;
+                self.slots[at] = slot;
                 at = next;
             }
         }
@@ -224,15 +223,13 @@ impl Set {
                 self.slots.len() as u32
             }
         };
-        let (rows, width, stride) = (&self.rows, self.width, self.stride);
-        self.slots.insert(hashed, number, |other| hash(&rows[other as usize * stride..][..width]));
+        self.slots.insert(hashed, number);
         number
     }
 
     pub fn remove(&mut self, number: u32) {
         let hashed = hash(self.row(number));
-        let (rows, width, stride) = (&self.rows, self.width, self.stride);
-        self.slots.remove(hashed, number, |other| hash(&rows[other as usize * stride..][..width]));
+        self.slots.remove(hashed, number);
         self.free.push(number);
     }
 
@@ -258,7 +255,7 @@ impl Set {
         if !self.slots.slots.is_empty() {
             for &hashed in hashes.iter() {
                 let number = self.slots.slots[self.slots.place(hashed)];
-                prefetch(&self.rows, number.wrapping_sub(1) as usize * self.stride);
+                prefetch(&self.rows, (number as u32).wrapping_sub(1) as usize * self.stride);
             }
         }
     }

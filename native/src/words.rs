@@ -10,6 +10,7 @@ use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -297,6 +298,13 @@ impl Words {
     }
 }
 
+/// The first integers, which are made once: they recur.
+static INTEGERS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+
+fn integers(py: Python<'_>) -> Vec<Py<PyAny>> {
+    (0..1i64 << 13).map(|number| PyInt::new(py, number).into_any().unbind()).collect()
+}
+
 fn has_constant(maker: &Maker) -> bool {
     match maker {
         Maker::Column(_) => false,
@@ -312,6 +320,9 @@ fn made(py: Python<'_>, maker: &Maker, row: &[Word], things: &[Option<Py<PyAny>>
         Maker::Column(column) => {
             let word = row[*column];
             if word & 1 == 1 {
+                if let Some(integer) = INTEGERS.get_or_init(py, || integers(py)).get((word >> 1) as usize) {
+                    return Ok(integer.clone_ref(py));
+                }
                 // SAFETY: a new integer, or null with an exception.
                 return unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(word as i64 >> 1)) }.map(Bound::unbind);
             }

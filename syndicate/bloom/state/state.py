@@ -97,6 +97,9 @@ class Contents:
         """Take in a change."""
         rows = self.rows
         if not self.keyed:
+            if not rows and delta and min(delta.values()) > 0:  # as in the first tick of a large program
+                rows.update(dict.fromkeys(delta))
+                return
             for row, weight in delta.items():
                 if weight > 0:
                     rows[row] = None
@@ -405,6 +408,8 @@ class TableState:
     def lost(self, out: Mapping[Key, int]) -> list[Key]:
         """The rows that a table has and no rule derives any more."""
         leaving = self.leaving
+        if not out or min(out.values()) > 0:
+            return []
         return [row for row, weight in out.items() if weight < 0 and row not in leaving]
 
     def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
