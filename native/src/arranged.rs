@@ -4,7 +4,7 @@
 //! was there at that version, however often it is called.
 
 use crate::slots::{hash, prefetch, same, Set, Slots, Word, NONE};
-use crate::words::{fits, too_large, Data, Table, LARGE};
+use crate::words::{fits, number, small, too_large, Data, Table, LARGE};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
@@ -799,12 +799,6 @@ pub struct Summed {
     was_empty: bool,
 }
 
-/// An integer as a word, if it is small.
-#[inline]
-fn word_of(number: i64) -> Option<Word> {
-    ((number << 1) >> 1 == number).then_some((number << 1) as Word | 1)
-}
-
 impl Summed {
     /// Tell of all words that are here.
     pub fn mark(&self, mark: &mut impl FnMut(Word)) {
@@ -834,8 +828,7 @@ impl Summed {
             let weight = data.weights[at];
             let more = match value {
                 None => 0,
-                Some(column) if row[column] & 1 == 1 => (row[column] as i64 >> 1).checked_mul(weight)?,
-                Some(_) => return None,
+                Some(column) => number(row[column])?.checked_mul(weight)?,
             };
             let hashed = hash(&key);
             let number = added.find(hashed, &key).unwrap_or_else(|| added.insert(hashed, &key));
@@ -887,7 +880,7 @@ impl Summed {
             if before == after && (old[0] != 0) == (number != 0) {
                 continue;
             }
-            let (Some(gone), Some(come)) = (word_of(before), word_of(after)) else { return Ok(None) };
+            let (Some(gone), Some(come)) = (small(before), small(after)) else { return Ok(None) };
             for (there, word, weight) in [(old[0], gone, -1), (number, come, 1)] {
                 if there != 0 {
                     out.rows.extend_from_slice(key);
@@ -970,7 +963,7 @@ impl Summed {
         for number in self.keys.numbers() {
             data.rows.extend_from_slice(self.keys.row(number));
             for &sum in self.keys.beside(number) {
-                data.rows.push(word_of(sum as i64)?);
+                data.rows.push(small(sum as i64)?);
             }
             data.weights.push(1);
         }

@@ -7,7 +7,7 @@
 
 use crate::arranged::{halves, word, Arranged, Weighed};
 use crate::slots::{hash, Set, Word, BLOCK, NONE};
-use crate::words::{too_large, Data, Table, Words};
+use crate::words::{number, small, too_large, Data, Table, Words};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -31,17 +31,6 @@ enum Expression {
     All(Vec<Expression>),
     Any(Vec<Expression>),
     Not(Box<Expression>),
-}
-
-/// A small integer.
-#[inline]
-fn number(word: Word) -> Option<i64> {
-    (word & 1 == 1).then_some(word as i64 >> 1)
-}
-
-#[inline]
-fn small(number: i64) -> Option<Word> {
-    ((number << 1) >> 1 == number).then_some((number << 1) as Word | 1)
 }
 
 impl Expression {

@@ -14,6 +14,18 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+/// The integer that a word is, if it is one.
+#[inline]
+pub fn number(word: Word) -> Option<i64> {
+    (word & 1 == 1).then_some(word as i64 >> 1)
+}
+
+/// An integer as a word, if it is small.
+#[inline]
+pub fn small(number: i64) -> Option<Word> {
+    ((number << 1) >> 1 == number).then_some((number << 1) as Word | 1)
+}
+
 /// No weight of a table is as large as this: so that sums and products of two stay within 64 bits.
 pub const LARGE: i64 = 1 << 31;
 
@@ -213,10 +225,10 @@ impl Words {
             let mut overflow = 0;
             // SAFETY: it is an integer.
             let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(integer.as_ptr(), &mut overflow) };
-            if overflow == 0 && (number << 1) >> 1 == number {
-                return Ok((number << 1) as u64 | 1);
-            }
-            return self.number(part, part);
+            return match small(number) {
+                Some(word) if overflow == 0 => Ok(word),
+                _ => self.number(part, part),
+            };
         }
         self.other(part)
     }
