@@ -13,7 +13,7 @@ has had nothing, and is left out.
 What the sets keep is what they keep as dictionaries, the derivations of each element by iteration: so either form goes
 on where the other ends.
 
-Source: ``docs/design/flow.md``, "Rows, columns and what they cost"; :mod:`syndicate.flow.loop`.
+Source: ``docs/design/flow.md``, "Rows, columns and what they cost" and "Loops".
 """
 
 from __future__ import annotations
