@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from inspect import iscoroutinefunction
 from time import process_time
+from types import FunctionType
 
 import trio
 from attrs import define, field, frozen
@@ -14,13 +16,13 @@ from relay.simulation.faults import Fault
 from relay.simulation.world import World
 from syndicate.actors.chronicle import Chronicle
 from syndicate.collector import Pause
-from syndicate.errors import ScenarioMisuse
+from syndicate.errors import Escaped, NotInTurn, ScenarioMisuse
 from syndicate.introspect.story import chronicled
 from syndicate.simulation.clock import deterministic
 from syndicate.simulation.guard import guarded, watched
 from syndicate.simulation.history import History
 from syndicate.simulation.order import Order, Policy
-from syndicate.simulation.properties import Violation
+from syndicate.simulation.properties import Violation, place_of_error
 from syndicate.simulation.tape import Choices, Draw, Tape
 from syndicate.simulation.watch import Watch
 
@@ -136,7 +138,7 @@ class Scenario:
             deterministic(order),
             chronicled() if followed else nullcontext(list[Chronicle]()) as steps,
         ):
-            self.build(world)
+            self._build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
             if self.allowed is not None:
@@ -167,6 +169,27 @@ class Scenario:
             at_rest=world.at_rest,
             chronicles=steps,
         )
+
+    def _build(self, world: World) -> None:
+        try:
+            self.build(world)
+        except (Escaped, ScenarioMisuse):
+            raise
+        except Exception as error:
+            place, what = place_of_error(error), f"{type(error).__name__}: {error}"
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself
+                code = self.build.__code__ if isinstance(self.build, FunctionType) else None
+                place = place if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+                what += ": it is given the world, as in def checkout(world)"
+            if isinstance(error, NotInTurn):
+                what += " A world is built in no turn: give world.process() the boot function, and what that takes"
+            raise ScenarioMisuse(f"{self.name} cannot build its world, at {place}: {what}") from error
+        late = max((each.until for each in world.allowed), default=0.0)
+        if late >= self.until and self.allowed is None:
+            raise ScenarioMisuse(
+                f"faults of {self.name} may last until {late:g} s, and it ends at {self.until:g} s: "
+                "let its until= be later, by what is to come true after the last fault"
+            )
 
     def differs(
         self, seed: int, *, policy: Policy = "random", elsewhere: Callable[[int], list[str]] | None = None
@@ -213,6 +236,8 @@ def scenario(*, seeds: int = 200, until: float = 120.0) -> Callable[[Build], Sce
     """
 
     def made(build: Build) -> Scenario:
+        if iscoroutinefunction(build):
+            raise ScenarioMisuse(f"{build.__name__} is async: a scenario builds its world at once; write def")
         if seeds < 1 or until <= 0:
             raise ScenarioMisuse("scenario() takes seeds=, at least 1, and until=, in seconds after 0")
         return Scenario(build, seeds, until)

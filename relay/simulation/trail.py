@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from attrs import frozen
 
@@ -24,6 +25,9 @@ from relay.simulation.view import View
 from syndicate.errors import ScenarioMisuse
 from syndicate.values.pattern import ANY, match
 from syndicate.values.value import Frozen, Value, freeze, thaw
+
+_NAMES: Final = re.compile(r"(?<!\\)\b([A-Za-z_]\w*)(?=\\\+|-|!)")
+"""The words in an expression that have a mark behind them."""
 
 
 @frozen
@@ -50,6 +54,8 @@ class Trail(View):
         self.words: dict[Frozen, str] = {}
         """The events of equal captures, each with a space behind it."""
         self._patterns = dict(patterns)
+        for pattern in patterns.values():
+            match(pattern, 0)  # raises if it is none
         self._changed: list[Frozen] = []
 
     def add(self, form: Frozen) -> None:
@@ -73,6 +79,10 @@ class Trail(View):
             pattern = re.compile(expression)
         except re.error as e:
             raise ScenarioMisuse(f"{expression!r} is no regular expression: {e}") from None
+        for name in _NAMES.findall(expression):
+            if name not in self._patterns:
+                there = ", ".join(self._patterns)
+                raise ScenarioMisuse(f"{expression!r} has a word {name!r}: this trail has {there}, each with +, - or !")
         seen: set[Frozen] = set()
         looked = [0]
 

@@ -14,6 +14,7 @@ class View:
     def __init__(self, broker: BrokerProcess, pattern: Value) -> None:
         self.broker = broker
         self._pattern = pattern
+        match(pattern, 0)  # raises if it is none
         self._standing: dict[Frozen, tuple[Value, ...]] = {}
         self._value: list[tuple[Value, ...]] | None = []
 

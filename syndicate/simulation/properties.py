@@ -17,10 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
+from traceback import extract_tb
+from typing import Final
 
 from attrs import define, field, frozen
 
-from syndicate.errors import ScenarioMisuse
+from syndicate.errors import ScenarioMisuse, SyndicateError
+
+_OURS: Final = tuple([str(Path(__file__).parents[2] / name) for name in ("syndicate", "relay")])
 
 Holds = Callable[[], object]
 
@@ -61,7 +66,9 @@ class Properties:
     seen: dict[str, bool] = field(factory=dict)
     _names: set[str] = field(factory=set)
 
-    def _name(self, name: str) -> str:
+    def _name(self, name: str, holds: Holds) -> str:
+        if not callable(holds):
+            raise ScenarioMisuse(f"the property {name!r} is {holds!r}: give a function, as in lambda: done.value")
         if name in self._names:
             raise ScenarioMisuse(f"two properties are called {name!r}: reports name them, so give each its own")
         self._names.add(name)
@@ -69,35 +76,47 @@ class Properties:
 
     def always(self, name: str, holds: Holds) -> None:
         """*holds* must be true after each turn."""
-        self.invariants.append(("always", self._name(name), holds, True))
+        self.invariants.append(("always", self._name(name, holds), holds, True))
 
     def never(self, name: str, happens: Holds) -> None:
         """*happens* must not be true after any turn."""
-        self.invariants.append(("never", self._name(name), happens, False))
+        self.invariants.append(("never", self._name(name, happens), happens, False))
 
     def eventually(self, name: str, holds: Holds, within: float) -> None:
         """*holds* must become true, so many seconds after the last fault has healed at the latest."""
-        self.pending.append(Eventually(self._name(name), holds, within))
+        self.pending.append(Eventually(self._name(name, holds), holds, within))
 
     def after_healing(self, name: str, holds: Holds) -> None:
         """*holds* must be true when all faults have healed and everything is at rest."""
-        self.last.append((self._name(name), holds))
+        self.last.append((self._name(name, holds), holds))
 
     def sometimes(self, name: str, happens: Holds) -> None:
         """*happens* must be true after some turn of some run of a campaign."""
-        self.seen[self._name(name)] = False
+        self.seen[self._name(name, happens)] = False
         self.hoped.append((name, happens))
 
     def look(self, now: float, *, healed: bool) -> Violation | None:
-        """Ask what is to be asked after a turn."""
-        for kind, name, holds, wanted in self.invariants:
-            if bool(holds()) is not wanted:
-                return Violation(kind, name, now)
-        for name, happens in self.hoped:
-            if not self.seen[name] and happens():
-                self.seen[name] = True
-        if healed and self.pending:
-            self.pending = [each for each in self.pending if not each.holds()]
+        """Ask what is to be asked after a turn.  Who raises does not hold."""
+        kind = name = ""
+        try:
+            for kind, name, holds, wanted in self.invariants:
+                if bool(holds()) is not wanted:
+                    return Violation(kind, name, now)
+            kind = "sometimes"
+            for name, happens in self.hoped:
+                if not self.seen[name] and happens():
+                    self.seen[name] = True
+            if healed and self.pending:
+                kind, left = "eventually", list[Eventually]()
+                for each in self.pending:
+                    name = each.name
+                    if not each.holds():
+                        left.append(each)
+                self.pending = left
+        except SyndicateError:
+            raise
+        except Exception as error:
+            return Violation(kind, name, now, _raised(error))
         return None
 
     def late(self, now: float, since: float) -> Violation | None:
@@ -114,7 +133,24 @@ class Properties:
 
     def at_rest(self, now: float) -> Violation | None:
         """Ask what is to be asked at the end."""
-        for name, holds in self.last:
-            if not holds():
-                return Violation("after_healing", name, now)
+        name = ""
+        try:
+            for name, holds in self.last:
+                if not holds():
+                    return Violation("after_healing", name, now)
+        except SyndicateError:
+            raise
+        except Exception as error:
+            return Violation("after_healing", name, now, _raised(error))
         return None
+
+
+def _raised(error: Exception) -> str:
+    return f"its function raises {type(error).__name__}: {error}, at {place_of_error(error)}"
+
+
+def place_of_error(error: BaseException) -> str:
+    """The file and the line in which it was raised, or, if that is ours, from which we were called."""
+    frames = extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith(_OURS)] or frames
+    return f"{theirs[-1].filename}:{theirs[-1].lineno}"

@@ -5,18 +5,34 @@ from __future__ import annotations
 import gc
 import math
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 import trio
+import trio.lowlevel
 
 from relay import connect
-from relay.simulation import Outcome, World, scenario
+from relay.simulation import Outcome, View, World, scenario
 from relay.simulation.network import IDLE, WINDOW
 from relay.transport.address import Address
 from relay.transport.network import network
-from syndicate import Ref, after, assert_, capture, current_facet, every, linked_task, on_stop_or_crash, record, sync
+from syndicate import (
+    ANY,
+    Ref,
+    after,
+    assert_,
+    capture,
+    current_facet,
+    dataspace,
+    every,
+    linked_task,
+    on_stop_or_crash,
+    record,
+    sync,
+)
 from syndicate.errors import Escaped, ScenarioMisuse
 from syndicate.outside import outside
 from tests.relay.simulation.systems import Item, build, calm, stormy
@@ -338,3 +354,51 @@ def test_a_run_leaves_nothing() -> None:
         stormy.run(seed)
     gc.collect()
     assert sum(1 for thing in gc.get_objects() if type(thing) is World) == before
+
+
+def _told(world: World) -> View:
+    return world.observe(world.broker("b"), Item(capture()))
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda world: world.process("p", lambda: None, dataspace()), "world.process() the boot function"),
+        (cast(Callable[[World], object], lambda: None), "it is given the world"),
+        (lambda world: world.faults(kill=1), "test_world.py:"),
+        (lambda world: world.eventually("there", _told(world).value), "give a function, as in lambda"),
+        (lambda world: (_told(world), _told(world)), "two processes"),
+        (lambda world: world.observe(world.broker("b"), Item), "not a pattern"),
+        (lambda world: world.trail(world.broker("b"), item=Item), "not a pattern"),
+        (lambda world: world.trail(world.broker("b"), item=Item(ANY)).matching(r"itm\+"), "this trail has item"),
+        (lambda world: (world.broker("b"), world.faults(cuts=1, until=30.0)), "let its until= be later"),
+    ],
+)
+def test_a_world_that_cannot_be_built_is_told(build: Callable[[World], object], words: str) -> None:
+    """With what to do instead, or where."""
+    with pytest.raises(ScenarioMisuse, match=re.escape(words)):
+        scenario(until=10.0)(build).run(0)
+
+
+def test_a_property_that_raises_does_not_hold() -> None:
+    """And its line is told."""
+
+    @scenario(until=10.0)
+    def hasty(world: World) -> None:
+        told = _told(world)
+        world.after_healing("the first", lambda: told.value[0] == (1,))
+
+    violation = hasty.run(0).violation
+    assert violation is not None
+    assert (violation.kind, violation.name) == ("after_healing", "the first")
+    assert "IndexError: list index out of range, at " + __file__ in violation.text
+
+
+def test_a_scenario_is_no_async_function() -> None:
+    """It builds a world at once."""
+
+    async def build(world: World) -> None:
+        await trio.lowlevel.checkpoint()
+
+    with pytest.raises(ScenarioMisuse, match="is async"):
+        scenario()(build)
