@@ -35,8 +35,12 @@ _systems: Final[dict[str, System]] = {}
 """Those that were started, by name."""
 
 
-def run(boot: Callable[..., object] | None = None, *args: object, name: str = "notebook") -> System:
+def run(
+    boot: Callable[..., object] | None = None, *args: object, name: str = "notebook", console: bool | str = False
+) -> System:
     """Start a system in a thread, with ``boot(*args)`` as its first actor if there is one; returns at once.
+
+    *console* as :func:`syndicate.open_system` has it; the address is ``system.console``.
 
     The one of the same *name* that runs is closed first, and its error, if it had failed, is not raised again.
     """
@@ -44,6 +48,6 @@ def run(boot: Callable[..., object] | None = None, *args: object, name: str = "n
     if before is not None:
         with suppress(Exception):
             before.close()
-    system = System(boot, *args, name=name)
+    system = System(boot, *args, name=name, console=console)
     _systems[name] = system
     return system.start()

@@ -40,7 +40,9 @@ def tiny(case: Case) -> dict[str, object]:
     return {name: TINY.get(name, value) for name, value in case.arguments.items() if name != "passes"}
 
 
-@pytest.mark.parametrize("module", ["cases", "load", "measure", "relay_report", "report", "server", "stopwatch"])
+@pytest.mark.parametrize(
+    "module", ["cases", "load", "measure", "relay_report", "report", "server", "stopwatch", "websocket"]
+)
 def test_examples(module: str) -> None:
     """The examples in the docstrings hold."""
     found = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
