@@ -23,9 +23,12 @@ from relay.server.config import Config, configure
 from relay.server.metrics import registry
 from relay.server.quotas import Account, Quota
 from relay.transport import Address, open_stream
-from syndicate import Ref, assert_, capture, during, on_message, open_system, send
+from syndicate import Entity, Record, Ref, assert_, capture, current_facet, during, on_message, open_system, ref, send
+from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
-from syndicate.values.value import Symbol, freeze
+from syndicate.introspect import introspection
+from syndicate.values.text import unparse
+from syndicate.values.value import Symbol, Value, freeze
 from tests.relay.server.test_broker import Server, until
 
 KEYS = {name: (name * 16)[:16].encode() for name in ("main", "orders", "older", "other")}
@@ -114,6 +117,41 @@ async def test_dataspaces_are_apart_and_each_has_its_keys(tmp_path: Path) -> Non
             before = len(clients["orders", "orders"].seen)
             await until(lambda: "withdrawn" in clients["orders", "older"].reasons)
             assert len(clients["orders", "orders"].seen) == before
+
+
+async def test_whoever_may_ask_may_ask_about_each(tmp_path: Path) -> None:
+    """The console lists the dataspaces, and what is in the one that it asks about."""
+    answers: list[str] = []
+
+    class Asker(Entity):
+        def message(self, value: Value) -> None:
+            answers.append(unparse(value))
+
+    async with open_system() as system:
+        server = await begin(system, settings(tmp_path))
+        spaces = server.broker.census.spaces
+        assert list(spaces) == ["syndicate", "orders", "other"]
+
+        def say() -> None:
+            for name, space in spaces.items():
+                assert_(space.ref, ["seen", name])
+            facets.append(current_facet())
+
+        def ask() -> None:
+            target = introspection(None, {}, server.broker.shown)
+            assert_(target, Record("spaces", ["", 0, 9, ref(Asker())]))
+            for number in range(4):
+                assert_(target, Record("within", [number, Record("rows", ["", "orders", 0, 9, ref(Asker())])]))
+
+        facets: list[Facet] = []
+        system.spawn(say, name="sayer")
+        await system.settle()
+        facets[0].enter(ask)
+        await until(lambda: len(answers) == 5)
+        assert answers[0].count("dataspace") + answers[0].count("orders") + answers[0].count("other") == 3
+        assert sorted(answers[1:]) == ["<page 0 0 []>"] + ["<page 1 0 []>"] * 2 + [
+            r'<page 1 1 [["[\"seen\" \"orders\"]" 1 [[3 "sayer" 1]] 0]]>'
+        ]
 
 
 @pytest.mark.parametrize(
