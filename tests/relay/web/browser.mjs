@@ -23,7 +23,7 @@ export async function open(options = {}, page = address) {
 }
 /** Wait until *f* says so in the page: polled from outside, which a strict policy allows. */
 export async function until(tab, f, argument) {
-  for (const end = Date.now() + 45_000; ;) {
+  for (const end = Date.now() + 800_000; ;) {
     const value = await tab.evaluate(f, argument)
     if (value) return value
     if (Date.now() > end) throw new Error(`waited in vain for ${argument ?? f} in: ${await tab.evaluate(() => document.body.innerText)}`)
