@@ -218,7 +218,7 @@ java:
 
 # Iceberg, Delta and Kafka's reader, as Spark itself fetches them, for a Spark of their own: there is none of these for the newest
 # yet.  Beside them a broker of Kafka's.
-LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.4.0,org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3
+LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.4.0,org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1
 .peers/lakes/stamp: constraints.txt pyproject.toml | java
 	$(call environment,.peers/lakes)
 	@echo "Installing Spark 4.1 with Iceberg and Delta into .peers (1 GB, some minutes) ..."
