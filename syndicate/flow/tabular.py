@@ -1,8 +1,9 @@
 """A circuit whose nodes take tables where they can: see :mod:`syndicate.flow.tables`.
 
 Tables come from sources, and go as far as functions only rearrange: through ``map``, ``filter``, ``index_with`` and the
-like to joins, ``distinct``, ``count`` and ``sum``, and from these on.  Where none of these can be reached so, rows stay
-rows.  Element other node gets its input as rows, as do loops, and the functions of the user.
+like to joins, ``distinct``, ``count``, ``sum`` and loops that can be in words (:mod:`syndicate.flow.fixpoint`), and
+from these on.  Where none of these can be reached so, rows stay rows.  Any other node gets its input as rows, as do
+other loops, and the functions of the user.
 
 Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 """
