@@ -41,7 +41,7 @@ Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from attrs import define, field
 
@@ -98,7 +98,7 @@ class Contents:
         rows = self.rows
         if not self.keyed:
             if not rows and delta and min(delta.values()) > 0:  # as in the first tick of a large program
-                rows.update(dict.fromkeys(delta))
+                rows.update(cast("dict[Key, None]", delta))  # keys alone count, and a copy looks none of them up
                 return
             for row, weight in delta.items():
                 if weight > 0:
