@@ -2,7 +2,7 @@
 
 Tables come from sources, and go as far as functions only rearrange: through ``map``, ``filter``, ``index_with`` and the
 like to joins, ``distinct``, ``count``, ``sum`` and loops that can be in words (:mod:`syndicate.flow.fixpoint`), and
-from these on.  Where none of these can be reached so, rows stay rows.  Any other node gets its input as rows, as do
+from these on.  Where none of these can be reached so, rows stay rows.  Each other node gets its input as rows, as do
 other loops, and the functions of the user.
 
 Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
