@@ -186,7 +186,8 @@ def _broken(report: Report) -> dict[str, object]:
 def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, shrink: bool, check: bool) -> None:
     rate = campaign.runs / seconds
     broken = f"{len(campaign.broken)} broken" if campaign.broken else "all held"
-    click.echo(f"{scenario}: {campaign.runs} runs, {broken} ({rate:.0f} runs a second)")
+    strays = f", {len(campaign.strays)} not the same run twice" if campaign.strays else ""
+    click.echo(f"{scenario}: {campaign.runs} runs, {broken}{strays} ({rate:.0f} runs a second)")
     if campaign.fired:
         click.echo(f"faults struck in: {', '.join(f'{name} {n}' for name, n in sorted(campaign.fired.items()))}")
     for name in campaign.never_seen:
