@@ -42,7 +42,7 @@ from syndicate.actors.chronicle import Chronicle
 
 SIDES: Final = {"without": 0, "off": 0, "one in 100": 100, "all": 1}
 """One in how many things from outside is followed; 0 is none."""
-MANY: Final = 60_000
+MANY: Final = 300_000
 _SLICE: Final = 50
 
 Boot = Callable[[Callable[[], object]], object]

@@ -61,7 +61,7 @@ Examples:
     type=click.IntRange(1),
     default=1,
     metavar="N",
-    help="Follow one in N packets, and if N is more than 1 no more than a tenth of the time.  Default: 1",
+    help="Follow one in N packets, and if N is more than 1 no more than a twentieth of the time.  Default: 1",
 )
 @click.option(
     "--trace", metavar="WHERE", help="Spans for OpenTelemetry: http://HOST:PORT of a collector (OTLP), or a new file."

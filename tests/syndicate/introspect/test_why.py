@@ -265,6 +265,7 @@ def test_a_sample_follows_one_in_n_from_the_outside(rhythm: int, monkeypatch: py
             assert chronicle.turns == len(aside)
             return len(Why(Story.of(chronicle)).events(N(capture())))
 
+    monkeypatch.setattr("syndicate.actors.chronicle._AROUND", 0.0)
     with replaced(Ticking(0.0)):  # in which following takes no time
         assert 120 < trio.run(main) < 280  # of 2000
 
@@ -282,7 +283,7 @@ class Ticking(Outside):
         return self.time
 
 
-def test_a_sample_takes_a_tenth_of_the_time() -> None:
+def test_a_sample_takes_a_twentieth_of_the_time() -> None:
     """However long a turn takes that is followed, the share of such turns is bounded, and what is due is counted."""
     spent = [0.0]
 
@@ -306,7 +307,7 @@ def test_a_sample_takes_a_tenth_of_the_time() -> None:
     clock = Ticking(0.001)
     with replaced(clock):
         chronicle = trio.run(main, clock)
-    assert 0.05 * clock.time < spent[0] < 0.1 * clock.time + 0.1
+    assert 0.02 * clock.time < spent[0] < 0.05 * clock.time + 0.1
     assert chronicle.passed_over > 1000
 
 
