@@ -273,6 +273,22 @@ class BindSpace(Entity):
 class _Question:
     """A question that is asked, and the answer that it has."""
 
+    __slots__ = (
+        "_admit",
+        "_facet",
+        "_late",
+        "_meter",
+        "_metered",
+        "_names",
+        "_no",
+        "_observer",
+        "_reply",
+        "_timer",
+        "_wrong",
+        "_yes",
+        "asked",
+    )
+
     def __init__(
         self,
         facet: Facet,

@@ -33,7 +33,6 @@ Source: ``docs/design/relay.md``, "Slow peers"; ``docs/design/turns.md``, "The o
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -91,7 +90,7 @@ class Backlog:
         self._removals: dict[_Key, _Leaving | None] = {}
         self._gone: dict[_Key, Assertion] = {}
         # The closed ones, and those of their additions that still stand; of the others there are so many.
-        self._closed: deque[Note] = deque()
+        self._closed: list[Note] = []
         self._leaving: dict[_Key, _Leaving] = {}
         self._stale = 0
         self._base = 0
@@ -148,19 +147,19 @@ class Backlog:
         if not self._closed:
             self._close()
         closed, taken = self._closed, list[Note]()
-        while closed and len(taken) < most:
-            kind, proxy, value, handle = note = closed[0]
+        while len(taken) < min(most, len(closed)):
+            kind, proxy, value, handle = note = closed[len(taken)]
             cost = _NODE if kind == RETRACT else weight(value) + _NODE
             if cost > size and taken:
                 break
             size -= cost
             taken.append(note)
-            closed.popleft()
             if kind == ASSERT:
                 if self._leaving.pop((proxy, handle), None) is None:
                     self._stale -= 1
             elif kind != RETRACT:
                 self._messages -= cost - _NODE + ENTRY
+        del closed[: len(taken)]
         self.entries -= len(taken)
         return taken
 

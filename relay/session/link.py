@@ -1,12 +1,13 @@
 """A link: one stream that carries one session.
 
-Two tasks, whatever the number of events: one reads, and hands what a read has brought to the session; one asks the
-session for packets, and writes them.  The reader does not read on before the session has done all of it, nor while the
-peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
+On a plain socket the one :mod:`~relay.transport.poller` of all links reads, and what a slice of turns has to say is sent
+when the slice is over, so that a link has no task as long as nothing has to wait.  Elsewhere it has two, whatever the
+number of events: one reads, and hands what a read has brought to the session; one asks the session for packets, and
+writes them.  Nothing is read before the session has done all of what was, nor while the peer owes more than it may
+(``limits.debt``), so that a peer cannot fill our queue.
 
 Times are kept as they come, and the one :mod:`~relay.session.deadlines` of all links looks at them, at most once in the
-shortest of
-their limits: no timer is set for a packet.
+shortest of their limits: no timer is set for a packet.
 
 A session that ends says so: what was noted before is still sent, for at most a second, then the end of the stream, and
 only when the peer has answered that with its own end is the stream closed.  Otherwise what the peer sent meanwhile
@@ -28,8 +29,9 @@ from relay.session.deadlines import NEVER, watch
 from relay.session.session import Session
 from relay.transport import CHUNK, Stream
 from relay.transport.poller import AVAILABLE, Poller, polling
+from syndicate.actors.actor import Task
 from syndicate.actors.turn import Entity, current
-from syndicate.actors.verbs import current_facet, trio_task
+from syndicate.actors.verbs import begin_task, current_facet
 from syndicate.index.event import ENTER
 from syndicate.values.value import Ref
 
@@ -47,28 +49,104 @@ _CHUNKS: Final = 4
 _LOST: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
+class Carrying(Task):
+    """The task of a link, which begins when something has to wait: until then the poller reads, and what a slice of turns
+    says is sent when it is over.
+    """
+
+    __slots__ = ("_begun", "_link")
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link.session.facet, link.run, ())
+        self._link = link
+        self._begun = False
+
+    def start(self) -> None:
+        """Carry the link, if its facet has not ended in the same turn."""
+        if not self.facet.alive:
+            return
+        self.facet.actor.system.expect(1)
+        if not self._link.begin(self.begin):
+            self.begin()
+
+    def begin(self) -> None:
+        """Something has to wait."""
+        if not self._begun:
+            self._begun = True
+            self.facet.actor.system.expect(-1)
+            self.facet.actor.system.start_task(self.run)
+
+    def abort(self) -> None:
+        """The last words may have to wait."""
+        if self._link.begun:
+            self.begin()
+        self.scope.cancel()
+
+
 class Link:
     """A stream and its session.  Made by :func:`open_link`."""
 
+    __slots__ = (
+        "_began",
+        "_begun",
+        "_burdened",
+        "_carry",
+        "_clock",
+        "_crowded",
+        "_finishing",
+        "_flushing",
+        "_frame",
+        "_heard",
+        "_idle",
+        "_left",
+        "_limits",
+        "_listening",
+        "_lost",
+        "_opening",
+        "_owing",
+        "_patience",
+        "_paused",
+        "_polled",
+        "_poller",
+        "_probed",
+        "_reading",
+        "_ready",
+        "_repaid",
+        "_said",
+        "_served",
+        "_step",
+        "_stream",
+        "_waiting",
+        "_watched",
+        "_writing",
+        "_written",
+        "begun",
+        "session",
+    )
+
     def __init__(self, stream: Stream, limits: Limits, accepted: bool) -> None:
         self.session: Session
+        self.begun = False
+        self._carry: Callable[[], None] = _nothing  # begins the task
         self._stream = stream
         self._limits = limits
-        self._ready = trio.Event()
-        self._idle = False  # whether the writer waits for that
+        self._idle = stream.direct  # whether nobody is sending
         self._flushing = False
         self._left: Sequence[bytes] = ()  # what was taken of the session, and could not be sent at once
         self._lost: Exception | None = None
         self._owing = False  # whether what was read is yet to be done
         self._waiting = False  # whether the session has yet to be given it
-        self._repaid = trio.Event()
-        self._serving = False  # whether the poller reads
+        self._poller: Poller | None = None  # which reads, if it does
         self._polled = -1  # the descriptor that it waits for, if it does
         self._crowded = False  # whether as one of many strangers
-        self._served = trio.Event()
-        self._poller: Poller
+        # What the tasks wait for: of an idle connection, nothing.
+        self._served: trio.Event | None = None
+        self._repaid: trio.Event | None = None
+        self._ready: trio.Event | None = None
+        self._reading: trio.CancelScope | None = None
+        self._writing: trio.CancelScope | None = None
+        self._written: trio.Event | None = None
         self._finishing = False
-        self._writing = trio.CancelScope(shield=True)
         self._clock = trio.lowlevel.current_clock().current_time
         now = self._began = self._clock()
         self._heard = now  # the last bytes of the peer
@@ -82,15 +160,22 @@ class Link:
         self._frame = NEVER  # until when more must come of the packet that has begun
         self._begun = -1, 0  # that packet's number, and the bytes of it that had come when this was last put off
 
+    def begin(self, carry: Callable[[], None]) -> bool:
+        """Read and write from now on; *carry* begins the task that runs :meth:`run`.  False: that is needed at once."""
+        self._carry, self.begun = carry, True
+        self._watch()
+        return self._serve()
+
     # ---------------------------------------------------------------------------------------------------- the session's
 
     def wake(self) -> None:
         """There is something to take.  All that a slice of turns has to say goes out when it is over."""
-        if not (self._idle and self._stream.direct):
+        if self._idle and self._stream.direct:
+            if not self._flushing:
+                self._flushing = True
+                self.session.facet.actor.system.after_slice(self._flush)
+        elif self._ready is not None:
             self._ready.set()
-        elif not self._flushing:
-            self._flushing = True
-            self.session.facet.actor.system.after_slice(self._flush)
         if self._burdened is None and self.session.burden > self._limits.backlog:
             self._burdened = self._clock()
 
@@ -112,10 +197,15 @@ class Link:
                     break
                 if session.sent():
                     return
-        except Exception as e:  # it is the writer's
-            self._lost = e
+        except Exception as e:
+            self._idle = False
+            self._lose(e)
+            return
         self._idle = False
-        self._ready.set()
+        if self._ready is not None:
+            self._ready.set()
+        else:
+            self._begin_to_write()
 
     def _relieved(self) -> None:
         if self._burdened is not None and self.session.burden <= self._limits.backlog:
@@ -139,39 +229,63 @@ class Link:
             self._begun = session.packets_in, partial
         else:  # while we do not listen it cannot come
             self._frame += self._heard - self._paused
-        self._repaid.set()
+        if self._repaid is not None:
+            self._repaid.set()
         self._poll()
 
     # ---------------------------------------------------------------------------------------------------- tasks
 
     async def run(self) -> None:
         """Carry the session to its end."""
-        self._watch()
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, nursery.cancel_scope)
-                try:
-                    await self._read()
-                finally:
-                    self._watched.end()
-                    self._finishing = True
-                    self._writing.deadline = self._clock() + CLOSING
-                    self._ready.set()
+            try:
+                if not self._stream.direct:
+                    self._begin_to_write()
+                if self._lost is None:
+                    with trio.CancelScope() as self._reading:
+                        await self._read()
+            finally:
+                self._unserve()
+                self._watched.end()
+                await self._finish()
+            if self._lost is not None and not isinstance(self._lost, _LOST):
+                raise self._lost
             gone = trio.Event()
             self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
             await gone.wait()
         finally:
-            self._watched.end()
+            self._carry = _nothing  # what holds us
             self.session.forget()
             await self._stream.close()
 
-    async def _write(self, whole: trio.CancelScope) -> None:
+    def _begin_to_write(self) -> None:
+        """From now on a task writes."""
+        self._writing = trio.CancelScope(shield=True)
+        self._written = trio.Event()
+        self.session.facet.actor.system.start_task(self._write)
+
+    async def _finish(self) -> None:
+        """Send what is there, and the end of the stream; and wait for the peer's own."""
+        self._idle, self._finishing = False, True
+        if self._lost is not None:
+            return
+        with trio.CancelScope(shield=True):
+            if self._writing is None:
+                self._writing = trio.CancelScope(shield=True)
+            self._writing.deadline = self._clock() + CLOSING
+            if self._ready is not None:
+                self._ready.set()
+            if self._written is None:
+                await self._write()
+            else:
+                await self._written.wait()
+
+    async def _write(self) -> None:
         stream, session = self._stream, self.session
+        assert self._writing is not None
         try:
             with self._writing:
-                while True:
-                    if self._lost is not None:
-                        raise self._lost
+                while self._lost is None:
                     packets, self._left = self._left or session.take(CHUNK), ()
                     self._relieved()
                     if packets:
@@ -181,27 +295,37 @@ class Link:
                         self._patience = NEVER
                         self._said = self._clock()
                     elif self._finishing:
+                        await stream.send_eof()
+                        while await stream.receive():
+                            pass
                         break
                     else:
                         self._ready = trio.Event()
                         self._idle = True
                         await self._ready.wait()
                         self._idle = False
-                await stream.send_eof()
-                while await stream.receive():
-                    pass
-        except _LOST:
-            whole.cancel()
+        except Exception as e:
+            self._lose(e)
+        finally:
+            self._idle = False
+            if self._written is not None:
+                self._written.set()
+
+    def _lose(self, error: Exception) -> None:
+        """The stream takes nothing any more."""
+        self._lost = self._lost or error
+        if self._reading is not None:
+            self._reading.cancel()
+        else:
+            self._carry()
 
     async def _read(self) -> None:
         session, stream = self.session, self._stream
         try:
             while True:
-                if AVAILABLE and stream.descriptor >= 0:
-                    try:
-                        await self._serve()
-                    except OSError:  # no descriptor is left for the poller
-                        await stream.arrival()
+                if self._poller is not None:
+                    self._served = trio.Event()
+                    await self._served.wait()
                 else:
                     await stream.arrival()
                 if self._owing:
@@ -211,6 +335,7 @@ class Link:
                 if not data:
                     return
                 self._feed(data)
+                self._serve()
         except _LOST:
             return
 
@@ -231,57 +356,75 @@ class Link:
         self._waiting = False
         self.session.feed(data)
 
-    async def _serve(self) -> None:
-        """Let the poller read, until something comes for which one has to wait."""
-        self._served = trio.Event()
-        with polling() as self._poller:
-            self._serving = True
-            try:
-                self._poll()
-                await self._served.wait()
-            finally:
-                self._serving = False
-                self._unpoll()
+    # ---------------------------------------------------------------------------------------------------- the poller
+
+    def _serve(self) -> bool:
+        """Let the poller read, until something comes for which one has to wait; False if it cannot."""
+        try:
+            if not AVAILABLE or self._stream.descriptor < 0:
+                return False
+            self._poller = polling()
+        except (OSError, trio.ClosedResourceError):  # no descriptor is left for it; or it was closed
+            return False
+        self._poll()
+        return self._poller is not None
+
+    def _unserve(self) -> None:
+        """It reads no more."""
+        if self._poller is not None:
+            self._unpoll()
+            self._poller.leave()
+            self._poller = None
 
     def _poll(self) -> None:
         """Be called when something has come, if that is wanted and not so yet."""
-        if self._serving and self._polled < 0:
+        if self._poller is not None and self._polled < 0:
             try:
                 descriptor, self._crowded = self._stream.descriptor, self.session.untrusted
                 system = self.session.facet.actor.system
                 self._poller.add(descriptor, system, self._arrived, self._closed, crowd=self._crowded)
             except (OSError, trio.ClosedResourceError):  # the task finds out, or waits itself
-                self._served.set()
+                self._go_on()
             else:
                 self._polled = descriptor
 
     def _unpoll(self) -> None:
-        if self._polled >= 0:
+        if self._polled >= 0 and self._poller is not None:
             self._poller.remove(self._polled)
             self._polled = -1
+
+    def _go_on(self) -> None:
+        """The task is to go on, as there is something that the poller cannot do."""
+        self._unserve()
+        if self._served is not None:
+            self._served.set()
+        else:
+            self._carry()
 
     def _closed(self) -> None:
         """It is about to be closed, and polled no more."""
         self._polled = -1
-        self._served.set()
+        self._go_on()
 
     def _arrived(self) -> None:
         """There is something to read, or the end."""
+        session = self.session
         if self._owing:
             self._unpoll()  # until all of it is done
             return
-        if self._crowded and not self.session.untrusted:
+        if self._crowded and not session.untrusted:
             self._unpoll()
             self._poll()
         try:
-            data = self._stream.receive_now(_LITTLE if self.session.untrusted else CHUNK)
+            data = self._stream.receive_now(_LITTLE if session.untrusted else CHUNK)
         except _LOST:
             data = None
-        if data:
+        if not data:  # the end, or what is shut: the task finds it, too
+            self._go_on()
+        elif session.pinged(data):
+            self._heard, self._probed = self._clock(), None
+        else:
             self._feed(data)
-        else:  # the end, or what is shut: the task finds it, too
-            self._unpoll()
-            self._served.set()
 
     # ---------------------------------------------------------------------------------------------------- time
 
@@ -313,7 +456,8 @@ class Link:
         unknown = self._began + limits.opening if limits.liveness and not session.lively else NEVER
         if now >= self._patience:
             session.cut("stall", f"the peer took nothing for {limits.stall:g} seconds, and something waited for it")
-            self._writing.cancel()
+            if self._writing is not None:
+                self._writing.cancel()
         elif now >= burden:
             session.cut(
                 "slow-consumer", f"more than {limits.backlog} bytes waited for the peer for {limits.grace:g} seconds"
@@ -347,6 +491,10 @@ class Link:
             self._probed = self._clock()
 
 
+def _nothing() -> None:
+    """There is no task to begin."""
+
+
 def open_link(
     stream: Stream,
     *,
@@ -375,5 +523,5 @@ def open_link(
         charge=charge,
     )
     link.session.connection = stream.connection
-    trio_task(link.run)
+    begin_task(Carrying(link))
     return link.session

@@ -55,6 +55,16 @@ class Membrane:
     which number that was, and None for all others; *inert* stands for what the peer only believes to have from us.
     """
 
+    __slots__ = (
+        "_crossings",
+        "_inert",
+        "_next",
+        "_number",
+        "_proxy",
+        "exports",
+        "imports",
+    )
+
     def __init__(self, proxy: Callable[[int], Ref], number: Callable[[Ref], int | None], inert: Ref) -> None:
         self.exports: dict[int, Crossing] = {}
         self.imports: dict[int, Crossing] = {}

@@ -18,7 +18,6 @@ Source: ``docs/design/relay.md``, "Slow peers" and "Encoding".
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -45,6 +44,20 @@ class Outbox:
     be notified of. ``packets``, ``events`` and ``bytes`` count what has left.
     """
 
+    __slots__ = (
+        "_complain",
+        "_flying",
+        "_limits",
+        "_queue",
+        "bytes",
+        "codec",
+        "events",
+        "packets",
+        "said",
+        "unsent",
+        "waiting",
+    )
+
     def __init__(self, limits: Limits, complain: Callable[[NotAValue], None], codec: Codec | None = None) -> None:
         self.codec = codec
         self.waiting = 0
@@ -53,7 +66,7 @@ class Outbox:
         self.packets = self.events = self.bytes = 0
         self._limits: Final = limits
         self._complain = complain
-        self._queue: deque[bytes | Sequence[Entry]] = deque()
+        self._queue: list[bytes | Sequence[Entry]] = []
         self._flying = 0
 
     @property
@@ -96,22 +109,22 @@ class Outbox:
         if not queue:
             return []
         packets: list[bytes] = []
-        size = 0
-        while queue and size < most:
-            packet = queue[0]
+        at = size = 0
+        while at < len(queue) and size < most:
+            packet = queue[at]
             if isinstance(packet, bytes):
                 if packets and size + len(packet) > most:
                     break
                 packets.append(packet)
                 size += len(packet)
-                queue.popleft()
+                at += 1
             else:
-                queue.popleft()
                 self.waiting -= sum(map(weight, packet))
                 self.said -= _said(packet)
                 unpacked = list(self._unpack(packet))
                 self.waiting += sum(map(len, unpacked))
-                queue.extendleft(reversed(unpacked))
+                queue[at : at + 1] = unpacked
+        del queue[:at]
         self._flying = size
         self.bytes += size
         self.packets += len(packets)

@@ -38,10 +38,17 @@ class Proxy(Entity):
     that holds in place, and the form.
     """
 
+    __slots__ = (
+        "oid",
+        "ref",
+        "sent",
+        "session",
+    )
+
     raw: ClassVar[bool] = True
-    ref: Ref
 
     def __init__(self, session: Teller, oid: int) -> None:
+        self.ref: Ref
         self.session = session
         self.oid = oid
         self.sent: dict[Assertion, tuple[int, list[Crossing], Frozen]] = {}

@@ -27,7 +27,6 @@ Source: Syndicate protocol; ``docs/design/protocol.md``, "Packets and events" an
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -106,7 +105,55 @@ class Session:
     it ended; ``pings`` whether the peer sends Nops, ``lively`` whether it said so at first, ``ping`` how often.
     """
 
-    connection = ""
+    __slots__ = (
+        "_acts",
+        "_admitted",
+        "_at",
+        "_charge",
+        "_debt",
+        "_entries",
+        "_events",
+        "_going_out",
+        "_gulp",
+        "_half",
+        "_intake",
+        "_left",
+        "_next",
+        "_noted",
+        "_over",
+        "_packets",
+        "_repaid",
+        "_silent",
+        "_trail",
+        "_turns",
+        "_wake",
+        "asked",
+        "assertions",
+        "backlog",
+        "busy",
+        "bytes_in",
+        "codec",
+        "connection",
+        "dials",
+        "ended",
+        "events_in",
+        "exceeded",
+        "facet",
+        "last_handle",
+        "leaving",
+        "limits",
+        "lively",
+        "membrane",
+        "most_notified",
+        "name",
+        "notified",
+        "outbox",
+        "packets_in",
+        "ping",
+        "pings",
+        "reason",
+        "untrusted",
+    )
 
     def __init__(
         self,
@@ -123,6 +170,7 @@ class Session:
     ) -> None:
         self.facet = facet
         self.name = name
+        self.connection = ""
         self.codec = codec
         self.limits = limits
         self.reason: str | None = None
@@ -150,7 +198,7 @@ class Session:
         self._admitted = admitted
         self._charge = charge
         self._noted: list[Note] = []
-        self._turns: deque[list[Note]] = deque()  # what has committed, and is yet to be encoded or to join the backlog
+        self._turns: list[list[Note]] = []  # what has committed, and is yet to be encoded or to join the backlog
         self._at = 0  # where the first of them goes on
         self._going_out = False
         self._half: list[Entry] = []  # of the packet that is made of it, of which so many notes are left
@@ -218,7 +266,7 @@ class Session:
                 self._encode(piece, len(packet) - len(piece))
         self._at = at + len(piece)
         if self._at == len(notes):
-            self._turns.popleft()
+            self._turns.pop(0)
             self._at = 0
         self._bound()
         return len(piece)
@@ -359,6 +407,19 @@ class Session:
             self.busy = True
             self._packets = self._decoded()
             self._go_on()
+
+    def pinged(self, data: bytes) -> bool:
+        """Whether *data*, the next bytes of the peer, are a ping and no more, and it has pinged before: then that is
+        done, without a turn.
+        """
+        codec, intake = self.codec, self._intake
+        if codec is None or data != codec.nop or not self.pings or self.untrusted:
+            return False
+        if codec.partial or intake.cut or intake.pieces or self._silent:
+            return False
+        self.bytes_in += len(data)
+        self.packets_in += 1
+        return True
 
     def _decoded(self) -> Iterator[Frozen]:
         """The packets in what was fed, one after the other."""

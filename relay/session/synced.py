@@ -21,6 +21,12 @@ class Asking(Protocol):
 class Echo(Entity):
     """Awaits the peer's answer to a sync of ours."""
 
+    __slots__ = (
+        "pins",
+        "session",
+        "waiting",
+    )
+
     raw: ClassVar[bool] = True
 
     def __init__(self, session: Asking, waiting: Ref, pins: list[Crossing]) -> None:
@@ -39,6 +45,12 @@ class Echo(Entity):
 
 class Answer(Entity):
     """Awaits our answer to a sync of the peer's."""
+
+    __slots__ = (
+        "peer",
+        "pins",
+        "session",
+    )
 
     raw: ClassVar[bool] = True
 

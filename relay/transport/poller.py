@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import functools
 import select
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Final
+from typing import Final, Self
 
 import trio
 
@@ -110,6 +109,12 @@ class Poller(trio.abc.Instrument):
                     self.close(descriptor)
                     logger().error("a connection is read no more", exc_info=error)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.leave()
+
     def leave(self) -> None:
         """One user less; the last of them ends it."""
         self.users -= 1
@@ -153,16 +158,14 @@ def closing(descriptor: int) -> None:
         poller.close(descriptor)
 
 
-@contextmanager
-def polling() -> Iterator[Poller]:
-    """That of the running trio program, while somebody uses it; raises :class:`OSError` where no descriptor is left."""
+def polling() -> Poller:
+    """That of the running trio program, with a user more, until that one leaves; raises :class:`OSError` where no
+    descriptor is left.
+    """
     poller = _poller.get()
     if poller is None:
         poller = Poller()
         _poller.set(poller)
         trio.lowlevel.spawn_system_task(poller.run, name="relay poller")
     poller.users += 1
-    try:
-        yield poller
-    finally:
-        poller.leave()
+    return poller

@@ -41,7 +41,7 @@ F = TypeVar("F", bound=Callable[..., object])
 class OnMessage(Entity):
     """Calls a function with what is captured of each message."""
 
-    __slots__ = ("fn",)
+    __slots__ = ("asked", "fn")
 
     def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
@@ -54,7 +54,7 @@ class OnMessage(Entity):
 class OnAsserted(Entity):
     """Calls a function with what is captured of each assertion."""
 
-    __slots__ = ("fn",)
+    __slots__ = ("asked", "fn")
 
     def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
@@ -65,7 +65,7 @@ class OnAsserted(Entity):
 
 
 class _OnRetracted(Entity):
-    __slots__ = ("captures", "fn")
+    __slots__ = ("asked", "captures", "fn")
 
     def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
@@ -79,7 +79,7 @@ class _OnRetracted(Entity):
 
 
 class _During(Entity):
-    __slots__ = ("fn", "instances", "turn")
+    __slots__ = ("asked", "fn", "instances", "turn")
 
     def __init__(self, turn: Turn, fn: Callable[..., Value]) -> None:
         self.turn = turn

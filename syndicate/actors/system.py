@@ -273,6 +273,10 @@ class System:
         else:
             self._nursery.start_soon(self._run_task, run)
 
+    def expect(self, count: int) -> None:
+        """There are so many things more that may yet wake the system and are no tasks of its nursery's."""
+        self._tasks += count
+
     async def _run_task(self, run: Callable[[], Awaitable[None]]) -> None:
         try:
             await run()

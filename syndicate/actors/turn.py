@@ -103,6 +103,8 @@ class Entity:
     >>> run(lambda: assert_(ref(Door()), "open").retract())
     """
 
+    __slots__ = ()
+
     raw: ClassVar[bool] = False
     asked: Skeleton | None = None
     """What a handler's entity has asked a dataspace for: the relay lets nothing else reach it."""

@@ -548,11 +548,16 @@ def _task(what: str, fn: Callable[..., Awaitable[object]], args: tuple[object, .
             f"linked_task() needs an async function, and not {fn!r}: name it without calling it, linked_task(f, x) and "
             "not linked_task(f(x))"
         )
-    facet: Facet = turn.facet
-    task = kind(facet, fn, args)
-    facet.tasks[task] = None
+    return begin_task(kind(turn.facet, fn, args))
+
+
+def begin_task(task: Task) -> Task:
+    """Let *task* belong to its facet, and start when the turn has committed."""
+    turn = current("begin_task")
+    tasks = task.facet.tasks
+    tasks[task] = None
     turn.afterwards.append(task.start)
     if turn.journal is not None:
         turn.journal.note(task.abort)
-        turn.journal.note(partial(facet.tasks.pop, task, None))
+        turn.journal.note(partial(tasks.pop, task, None))
     return task

@@ -1,11 +1,15 @@
 """The hostile programs, as one campaign against a server that runs: ``make hostile``.
 
 Each row is an attack of some seconds: what it spent, how much more memory the server had at most than when it was
-idle, and the 99th percentile of another pair's round trips, before and meanwhile.  The exit code is 1 if a bound is
-exceeded: 64 MiB (4 MiB for who has no capability), or twice the p99.
+idle, and the 99th percentile of another pair's round trips: before, meanwhile, and beside a *control*.  The exit code
+is 1 if a bound is exceeded: 64 MiB (4 MiB for who has no capability), or twice the p99 of before or of the control.
 
-The attackers are processes of their own, on as many processors as there are: on one that is shared with them, times
-say less.  ``python -m tests.relay.hostile --seconds 5 --row flood`` runs one.
+The attackers are processes of their own, and take processors that the server and the pair would have had: on few,
+others wait for that alone.  The control is what they would wait anyhow: a process that takes as much of a processor as
+the attacker did, in as many portions, and says nothing to the server.  What waits for the server itself is in the last
+columns, its processor time in such a round trip.
+
+``python -m tests.relay.hostile --seconds 5 --row flood`` runs one.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -172,6 +177,16 @@ def flood(path: str, until: float, spent: Callable[[int], None]) -> None:
         peer.spent = 0
 
 
+def spinning(share: float, until: float) -> None:
+    """The control: so much of a processor, a millisecond at a time, for nothing."""
+    portion = 0.001
+    while time.monotonic() < until:
+        began = time.process_time()
+        while time.process_time() - began < portion:
+            pass
+        time.sleep(portion / share - portion)
+
+
 ROWS: Final[dict[str, tuple[Attack, int]]] = {
     "strangers": (strangers, 4),
     "trickle": (trickle, 4),
@@ -220,6 +235,12 @@ def processor(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
 
 
+def burnt() -> float:
+    """Seconds of a processor that the processes have had which this one has started and waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def resident(pid: int) -> int:
     """Bytes of memory that a process has."""
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -256,17 +277,24 @@ def row(name: str, seconds: float) -> bool:
 
                 until = time.monotonic() + seconds
                 attacker = multiprocessing.get_context("fork").Process(target=attack, args=(path, until, spent))
+                worked = burnt()
                 attacker.start()
                 meanwhile = pair.p99(until, look, server.pid)
                 attacker.join(PATIENCE)
                 look()
+                share = min(1.0, max(0.01, (burnt() - worked) / seconds))
+                until = time.monotonic() + seconds
+                control = multiprocessing.get_context("fork").Process(target=spinning, args=(share, until))
+                control.start()
+                beside = pair.p99(until, lambda: None, server.pid)
+                control.join(PATIENCE)
             finally:
                 server.terminate()
     held = (highest - idle) / MIB
-    good = held <= most and meanwhile[0] <= 2 * before[0]
+    good = held <= most and meanwhile[0] <= 2 * max(before[0], beside[0])
     print(
-        f"{name:10} {count.value / MIB:9.1f} {held:9.1f} {most:5} {before[0]:9.2f} {meanwhile[0]:9.2f}"
-        f" {before[1]:9.2f} {meanwhile[1]:9.2f}   {'held' if good else 'EXCEEDED'}",
+        f"{name:10} {count.value / MIB:9.1f} {share:6.0%} {held:9.1f} {most:5} {before[0]:9.2f} {meanwhile[0]:9.2f}"
+        f" {beside[0]:9.2f} {before[1]:9.2f} {meanwhile[1]:9.2f}   {'held' if good else 'EXCEEDED'}",
         flush=True,
     )
     return good
@@ -279,8 +307,8 @@ def main() -> None:
     parser.add_argument("--row", choices=sorted(ROWS), action="append", help="only this; repeatable")
     options = parser.parse_args()
     print(
-        f"{'attack':10} {'spent MiB':>9} {'held MiB':>9} {'bound':>5} {'p99 ms':>9} {'p99 then':>9}"
-        f" {'cpu ms':>9} {'cpu then':>9}"
+        f"{'attack':10} {'spent MiB':>9} {'cpu':>6} {'held MiB':>9} {'bound':>5} {'p99 ms':>9} {'p99 then':>9}"
+        f" {'control':>9} {'cpu ms':>9} {'cpu then':>9}"
     )
     bounds = [row(name, options.seconds) for name in options.row or ROWS]
     sys.exit(0 if all(bounds) else 1)

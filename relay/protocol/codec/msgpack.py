@@ -125,7 +125,28 @@ def write_msgpack(
 class Msgpack:
     """One direction pair of one connection: it holds the bytes of a packet that has not fully arrived."""
 
+    __slots__ = (
+        "_collections",
+        "_forget",
+        "_fresh",
+        "_inside",
+        "_keyed",
+        "_measure",
+        "_nodes",
+        "_packer",
+        "_refs",
+        "_rest",
+        "_spare",
+        "_symbols",
+        "_weight",
+        "_written",
+        "limits",
+        "options",
+        "tables",
+    )
+
     name: Final = "msgpack"
+    nop: Final = b"\xc2"
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits
