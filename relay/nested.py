@@ -139,7 +139,7 @@ def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: object,
 
 def _observe(ds: Ref, pattern: Value, entity: Entity) -> None:
     form = interest(pattern, ref(entity))
-    entity.asked = form[1]
+    entity.asked = form[1]  # type: ignore[misc]  # it has a place for it
     current("nested").assert_form(current_facet(), ds, form)
 
 

@@ -55,8 +55,8 @@ INSIDE = {
         console service
     """,
     "relay.session": """
-        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach usual ending
-        synced trail session link
+        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach repetition usual
+        ending synced trail session link
     """,
     "relay.simulation": """
         network process view trail allowed faults sessions laws world scenario campaign tape_file difference shown

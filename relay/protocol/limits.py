@@ -66,7 +66,7 @@ class Limits:
     keyed: int = 1 << 14
     events: int = 4096
 
-    handles: int = 100_000
+    handles: int = 1 << 16
     asserted: int = 64 << 20
     oids: int = 1 << 15
     resolves: int = 256

@@ -7,6 +7,7 @@ Source: Prometheus; ``docs/design/commands.md``, "A broker that can be watched".
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Journal = Callable[[], Mapping[str, float]]
 """What a journal has done: commits, seconds, ..., by name."""
+
+_KINDS: Final = ("assert", "message", "retract", "sync")
 
 _HELP: Final = {
     "bytes-in": "Bytes that were read from peers",
@@ -64,7 +67,12 @@ class _Collector:
         yield Gauge("syndicate_peers", "Connected peers", len(census.peers))
         yield Counter("syndicate_sessions", "Sessions that have begun", census.accepted)
         yield from self._spaces()
-        for name, total in sorted(census.totals().items()):
+        totals = census.totals()
+        events = Counter("syndicate_events", "Events of peers, in, and for them, out", labels=["direction", "kind"])
+        for kind, direction in itertools.product(_KINDS, ("in", "out")):
+            events.add_metric([direction, kind], totals.pop(f"{kind}s-{direction}"))
+        yield events
+        for name, total in sorted(totals.items()):
             metric = "syndicate_" + name.replace("-", "_")
             help_ = _HELP.get(name, name.replace("-", " ").capitalize())
             yield Gauge(metric, help_, total) if name in WAITING else Counter(metric, help_, total)

@@ -1,8 +1,8 @@
 """A link: one stream that carries one session.
 
-On a plain socket the one :mod:`~relay.transport.poller` of all links reads, and what a slice of turns has to say is sent
-when the slice is over, so that a link has no task as long as nothing has to wait.  Elsewhere it has two, whatever the
-number of events: one reads, and hands what a read has brought to the session; one asks the session for packets, and
+On a plain socket the one :mod:`~relay.transport.poller` of all links reads, and what a slice of turns has to say is
+sent when the slice is over, so that a link has no task as long as nothing has to wait.  Elsewhere it has two, whatever
+the number of events: one reads, and hands what a read has brought to the session; one asks the session for packets, and
 writes them.  Nothing is read before the session has done all of what was, nor while the peer owes more than it may
 (``limits.debt``), so that a peer cannot fill our queue.
 
@@ -50,8 +50,8 @@ _LOST: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class Carrying(Task):
-    """The task of a link, which begins when something has to wait: until then the poller reads, and what a slice of turns
-    says is sent when it is over.
+    """The task of a link, which begins when something has to wait: until then the poller reads, and what a slice of
+    turns says is sent when it is over.
     """
 
     __slots__ = ("_begun", "_link")

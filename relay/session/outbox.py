@@ -74,6 +74,12 @@ class Outbox:
         """Whether there is nothing to take."""
         return not self._queue
 
+    @property
+    def last(self) -> bytes:
+        """The packet that was queued last; nothing if that is yet to be encoded."""
+        packet = self._queue[-1] if self._queue else b""
+        return packet if isinstance(packet, bytes) else b""
+
     def put(self, packet: bytes, events: int = 0) -> None:
         """Queue a packet of so many events."""
         self._queue.append(packet)

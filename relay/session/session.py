@@ -60,6 +60,7 @@ from relay.session.patch import Understood, patched, place
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach, stretch
+from relay.session.repetition import LARGE, said
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
@@ -129,6 +130,7 @@ class Session:
         "_wake",
         "asked",
         "assertions",
+        "asserts_in",
         "backlog",
         "busy",
         "bytes_in",
@@ -152,6 +154,10 @@ class Session:
         "ping",
         "pings",
         "reason",
+        "retracts_in",
+        "retracts_out",
+        "syncs_in",
+        "syncs_out",
         "untrusted",
     )
 
@@ -190,6 +196,7 @@ class Session:
         self.busy = False
         self._debt = Debt(facet, limits.debt, repaid)
         self.packets_in = self.events_in = self.bytes_in = 0
+        self.asserts_in = self.retracts_in = self.syncs_in = self.retracts_out = self.syncs_out = 0
         self.asked = Bag()
         """Who waits for the peer's answer to a sync."""
         self.ended = Ended("dataspace of a connection")
@@ -234,10 +241,14 @@ class Session:
             if not self._going_out:
                 self._go_out()
             return
-        if not self._say_usual(notes):
+        alone = notes[0] if len(notes) == 1 and notes[0][0] == MESSAGE else None
+        if (alone is None or not self._say_again(alone)) and not self._say_usual(notes):
+            before = self.outbox.waiting
             self._encode(notes)
             if self.outbox.said:
                 self._bound()
+            if alone is not None and self.codec is not None and self.outbox.waiting - before >= LARGE:
+                said.remember(alone, self.codec.name, self.limits, self.outbox.last)
         self._wake()
 
     def _go_out(self) -> None:
@@ -319,7 +330,20 @@ class Session:
         if usual is None:
             return False
         self.last_handle = usual[1]
+        if notes[-1][0] == RETRACT:  # these are the last ones
+            self.retracts_out += sum([note[0] == RETRACT for note in notes])
         self.outbox.put(usual[0], len(notes))
+        return True
+
+    def _say_again(self, note: Note) -> bool:
+        """Queue the packet of a message that was the last one, to somebody else, if it was."""
+        codec = self.codec
+        if codec is None or self.outbox.unsent or self._trail.agreed:
+            return False
+        packet = said.again(note, codec.name, self.limits)
+        if packet is None:
+            return False
+        self.outbox.put(packet, 1)
         return True
 
     def _encode(self, notes: Sequence[Note], left: int = 0) -> None:
@@ -342,6 +366,7 @@ class Session:
                 if sent is not None:  # else it was never notified of it
                     number, pins, _ = sent
                     membrane.release(pins)
+                    self.retracts_out += 1
                     entries.append((SEQ, proxy.oid, (R, number)))
             elif kind == ASSERT:
                 pins = []
@@ -362,6 +387,7 @@ class Session:
                     self.complain(e)
             else:
                 pins = []
+                self.syncs_out += 1
                 echo = Ref(self.facet, Echo(self, value, pins), True)
                 entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
         self._left = left
@@ -540,11 +566,14 @@ class Session:
             return None
         if self._silent or not self.facet.alive:
             return ()
-        data, at = intake.pieces[0], intake.place
+        data, at, standing = intake.pieces[0], intake.place, len(self.assertions)
         at, short, packets, events, total, asserted, only = do_usual(
             turn, self.facet, self.membrane, self.assertions, codec.tables, data, at, self._gulp, _SHARE, ENOUGH
         )
         self.packets_in, self.events_in, intake.place = self.packets_in + packets, self.events_in + events, at
+        asserts = asserted + (only is not None and only[0] == ASSERT)
+        self.asserts_in += asserts
+        self.retracts_in += standing + asserts - len(self.assertions)
         if at == len(data) or (short and intake.keeps(at)):
             self._debt.done(intake.done())
             if not intake.pieces:
@@ -612,6 +641,7 @@ class Session:
         if kind is M:
             return MESSAGE, membrane.target(oid), membrane.inward(event[1], None), None
         if kind is R:
+            self.retracts_in += 1
             # A handle that we do not know is no error: the peer may retract what we have refused.
             return RETRACT, None, None, self.assertions.remove(event[1])
         pins: list[Crossing] = []
@@ -619,11 +649,13 @@ class Session:
             target = membrane.target(oid, pins)
             value = membrane.inward(event[1], pins)
             assertion = self.assertions.add(event[2], value, pins, ENTRY + weight(event[1]))
+            self.asserts_in += 1
             if assertion is None:
                 full = len(self.assertions) >= self.limits.handles
                 limit, most = ("handles", self.limits.handles) if full else ("asserted", self.limits.asserted)
                 raise self._exceeded(limit, f"assertion {event[2]}", most)
         else:
+            self.syncs_in += 1
             peer = membrane.inward(event[1], pins)
             target, assertion = membrane.target(oid), None
             value = Ref(self.facet, Answer(self, peer, pins), True)
@@ -741,6 +773,8 @@ class Session:
             self.membrane,
             self.backlog,
             received=(self.packets_in, self.events_in, self.bytes_in),
+            kinds_in=(self.asserts_in, self.retracts_in, self.syncs_in),
+            kinds_out=(self.last_handle, self.retracts_out, self.syncs_out),
             handles=len(self.assertions),
             debt=self.debt,
             exceeded=self.exceeded,

@@ -31,6 +31,14 @@ class Statistics:
     waiting_entries: int
     waiting_bytes: int
     debt: int
+    asserts_in: int
+    retracts_in: int
+    messages_in: int
+    syncs_in: int
+    asserts_out: int
+    retracts_out: int
+    messages_out: int
+    syncs_out: int
     collapsed: int
     exceeded: str
 
@@ -42,11 +50,15 @@ class Statistics:
         backlog: Backlog,
         *,
         received: tuple[int, int, int],
+        kinds_in: tuple[int, int, int],
+        kinds_out: tuple[int, int, int],
         handles: int,
         debt: int,
         exceeded: str,
     ) -> Self:
-        """Those of a session of these parts, which has *received* so many packets, events and bytes."""
+        """Those of a session of these parts, which has *received* so many packets, events and bytes.  *kinds* are how
+        many of the events assert, retract and sync; the others are messages.
+        """
         packets, events, size = received
         return cls(
             packets_in=packets,
@@ -61,6 +73,14 @@ class Statistics:
             waiting_entries=backlog.entries,
             waiting_bytes=outbox.waiting + backlog.size,
             debt=debt,
+            asserts_in=kinds_in[0],
+            retracts_in=kinds_in[1],
+            messages_in=max(0, events - sum(kinds_in)),
+            syncs_in=kinds_in[2],
+            asserts_out=kinds_out[0],
+            retracts_out=kinds_out[1],
+            messages_out=max(0, outbox.events - sum(kinds_out)),
+            syncs_out=kinds_out[2],
             collapsed=backlog.collapsed,
             exceeded=exceeded,
         )

@@ -363,12 +363,22 @@ async def test_metrics() -> None:
         async with open_system(client):
             await until(lambda: len(heard) == 50)
             during = await figures()
+            families = text_string_to_metric_families((await get(made, "/metrics"))[1])
+            kinds = {
+                (sample.labels["direction"], sample.labels["kind"]): sample.value
+                for family in families
+                for sample in family.samples
+                if sample.name == "syndicate_events_total"
+            }
         await until(lambda: not broker.census.peers)
         after = await figures()
     assert (during["syndicate_peers"], after["syndicate_peers"]) == (1, 0)
     assert (during["syndicate_assertions"], after["syndicate_assertions"]) == (2, 0)
     assert (during["syndicate_observers"], after["syndicate_observers"]) == (1, 0)
     assert 54 <= during["syndicate_events_in_total"] < 60  # resolve, observe, assert, sync, and the messages
+    assert kinds["in", "message"] == 50
+    assert kinds["in", "assert"] >= 2
+    assert sum(count for (way, _), count in kinds.items() if way == "in") == during["syndicate_events_in_total"]
     assert after["syndicate_events_in_total"] >= during["syndicate_events_in_total"]
     assert after["syndicate_bytes_in_total"] >= during["syndicate_bytes_in_total"] > 500
     assert after["syndicate_events_out_total"] >= 50

@@ -38,6 +38,7 @@ from relay.protocol.packets import (
 )
 from relay.server.broker import Broker
 from relay.session.link import Link, open_link
+from relay.session.repetition import LARGE, said
 from relay.session.session import Session
 from relay.transport import Address, Stream, open_stream
 from relay.transport.stream import Indirect
@@ -837,3 +838,30 @@ async def test_a_stranger_that_has_gone_leaves_no_circle(monkeypatch: pytest.Mon
         finally:
             gc.enable()
         assert not found
+
+
+@pytest.mark.parametrize("size", [1000, 500_000])
+async def test_a_large_message_is_made_once_for_all_who_get_the_same_bytes(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """A small one is not worth it; who knows its observer by another number gets other bytes, and the same message."""
+    async with place(monkeypatch) as here:
+        peers = [await here.join() for _ in range(8)]
+        for peer in peers:
+            await peer.observe(["m", capture(), capture()])
+        await until(lambda: all(len(session.assertions) == 2 for session in here.sessions))
+        other = await here.join()
+        await other.observe(["none"])
+        pattern = freeze(encode(pattern_of(["m", capture(), capture()])))
+        await other.send(TurnPacket([(1, (A, (Symbol("Observe"), pattern, WireRef(MINE, 2)), 3))]))
+        await until(lambda: len(here.sessions[-1].assertions) == 3)
+        for number in range(3):
+            before = said.spared
+            await here.act(partial(send, here.ds, ["m", number, "x" * size]))
+            for peer in [*peers, other]:
+                await peer.read_until(lambda peer=peer: peer.messages)  # type: ignore[misc]  # mypy: no type of lambda
+                assert peer.messages.pop() == freeze([number, "x" * size])
+            spared = said.spared - before
+            assert spared == 0 if size < LARGE else 0 < spared < 8  # whoever is behind makes its own when it takes it
+        for peer in [*peers, other]:
+            await peer.stream.aclose()

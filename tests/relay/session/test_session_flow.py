@@ -493,8 +493,41 @@ def test_statistics(wire: Wire, probe: Probe) -> None:
     assert sent.bytes_out == got.bytes_in > 0
     assert (sent.exports, got.imports, got.handles) == (3, 3, 3)
     assert sent.waiting_bytes == sent.waiting_entries == got.debt == 0
+    assert (sent.asserts_out, sent.messages_out) == (got.asserts_in, got.messages_in) == (3, 1)
     assert wire.right.session.pings
     assert read(write(Nop())) == Nop()
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@given(st.lists(st.lists(st.sampled_from("+-!?"), min_size=1, max_size=5), max_size=12))
+def test_each_kind_of_event_is_counted(behind: bool, turns: list[list[str]]) -> None:
+    """At both ends as many as there were in the packets, whatever was collapsed on the way; by kernels and without."""
+    wire = Wire(lambda: ref(Entity()), AT_ONCE if behind else DEFAULT)
+    handles: list[Handle] = []
+
+    def act(kinds: list[str]) -> None:
+        for kind in kinds:
+            if kind == "+":
+                handles.append(assert_(wire.remote, ["n", len(handles)]))
+            elif kind == "-" and handles:
+                handles.pop().retract()
+            elif kind == "!":
+                send(wire.remote, "message")
+            elif kind == "?":
+                sync(wire.remote, lambda: None)
+
+    wire.left.blocked = behind
+    for kinds in turns:
+        wire.act(wire.left, partial(act, kinds))
+    wire.left.blocked = False
+    wire.left.wake()
+    wire.system.drain()
+    there = Counter(event[0] for event in wire.left.events)
+    sent, got = wire.left.session.statistics(), wire.right.session.statistics()
+    counts = [there[kind] for kind in (A, R, M, SYNCED)]
+    assert [sent.asserts_out, sent.retracts_out, sent.messages_out, sent.syncs_out] == counts
+    assert [got.asserts_in, got.retracts_in, got.messages_in, got.syncs_in] == counts
+    assert sent.events_out == got.events_in == sum(counts)
 
 
 def test_forget(wire: Wire, probe: Probe) -> None:

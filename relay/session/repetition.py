@@ -1,0 +1,74 @@
+"""Repetition: a large message goes to many peers as the same bytes, which are made and held once.
+
+What differs between two peers is the number of the reference that it is for, and it is the same where equal programs
+have asked for equal things.  So the last large packet is remembered, of a single message without references: whoever is
+told the same captures at the same number, in the same codec and within the same limits, gets the same object.
+
+Contract: one packet is remembered, and so no more than ``limits.frame`` bytes and the value in it.  A value is frozen:
+who has the same one has the same bytes.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import Final
+
+from attrs import define
+
+from relay.protocol.limits import Limits
+from relay.session.backlog import Note
+from syndicate.values.value import Frozen, Ref
+
+LARGE: Final = 1 << 12
+"""Bytes of a packet from which on that is worth it."""
+
+_FEW: Final = 64
+"""The most parts of a message that are looked at."""
+
+
+@define
+class Repetition:
+    """The last large packet.  ``spared`` counts how often it was said again."""
+
+    parts: tuple[Frozen, ...] = ()
+    oid: int = -1
+    codec: str = ""
+    limits: Limits | None = None
+    packet: bytes = b""
+    spared: int = 0
+
+    def again(self, note: Note, codec: str, limits: Limits) -> bytes | None:
+        """The packet for a message that was the last one, to somebody else; None if it was not."""
+        parts, value = self.parts, note[2]
+        if not parts or note[1].oid != self.oid or type(value) is not tuple or len(parts) != len(value):
+            return None
+        if not all(map(is_, parts, value)) or codec != self.codec or limits is not self.limits:
+            return None
+        self.spared += 1
+        return self.packet
+
+    def remember(self, note: Note, codec: str, limits: Limits, packet: bytes) -> None:
+        """This is the packet for a message."""
+        if len(packet) >= LARGE and type(note[2]) is tuple and _plain(note[2]):
+            self.parts, self.oid, self.codec, self.limits, self.packet = note[2], note[1].oid, codec, limits, packet
+
+
+def _plain(form: Frozen) -> bool:
+    """Whether it is of a few parts, and none of them is a reference, which each peer knows by another number.
+
+    >>> _plain(("a", 1, ("b", b"c"))), _plain((Ref.unbound("somebody"),))
+    (True, False)
+    """
+    pending, count = [form], 0
+    while pending:
+        each = pending.pop()
+        count += 1
+        if type(each) is Ref or count > _FEW:
+            return False
+        if type(each) is tuple:
+            pending += each
+    return True
+
+
+said: Final = Repetition()
+"""That of this process."""
