@@ -6,7 +6,9 @@ observes everything else:
 
 * ``<listener "tcp://127.0.0.1:8001">`` for each open door,
 * ``<peer "127.0.0.1:5123" "tcp://127.0.0.1:8001" "2026-01-01T00:00:00+00:00">`` for each connection: since when,
-* ``<session "127.0.0.1:5123" {..}>``, its counts, a second old at most, and only while somebody observes them,
+* ``<session "127.0.0.1:5123" {..}>``, its counts, a second old at most, and only while somebody observes them; with
+  them ``bytes-in-rate`` and the like, a second's, ``held``, the bytes that we hold for it, and ``capabilities``: what
+  each is of that it has shown, by the name that it is revoked by,
 * ``<overload "queued" 300000000 268435456>`` while there is too much of something: how much, and how much may be,
 * ``<draining>`` while the broker ends,
 * messages ``<limit-hit "127.0.0.1:5123" "why">`` when a peer loses its session by what it did.
@@ -44,7 +46,7 @@ from syndicate.index.interest import INTEREST
 from syndicate.outside import outside
 from syndicate.values.pattern import ANY, capture
 from syndicate.values.record import record
-from syndicate.values.value import Frozen, Record, Ref, Symbol, Value
+from syndicate.values.value import Frozen, Record, Ref, Symbol, Value, thaw
 
 REFRESH: Final = 1.0
 """Seconds between two looks at the sessions' counts, while somebody observes them."""
@@ -53,6 +55,9 @@ _COUNTS: Final = {each.name.replace("_", "-"): each.name for each in fields(Stat
 
 _SHOWN: Final = ("bytes-in", "bytes-out", "events-in", "events-out", "handles")
 """The counts that a table of sessions has."""
+
+_FLOWS: Final = ("bytes-in", "bytes-out", "events-in", "events-out")
+"""The counts that are shown as rates, too."""
 
 WAITING: Final = frozenset({"handles", "exports", "imports", "waiting-entries", "waiting-bytes", "debt"})
 """The counts that go down again; the others only grow."""
@@ -76,7 +81,7 @@ class PeerThere:
 
 @record("session")
 class SessionCounts:
-    """What has passed, and what waits: *counts* is a dictionary of symbols and numbers."""
+    """What has passed, what passes in a second and what waits, by symbols; and the capabilities that were shown."""
 
     name: str
     counts: Value
@@ -304,7 +309,7 @@ class _Counts:
     def __init__(self, census: Census, admin: Ref) -> None:
         self._census = census
         self._admin = admin
-        self._shown: dict[Tap, tuple[dict[str, int], Handle]] = {}
+        self._shown: dict[Tap, tuple[dict[str, int], dict[Value, Value], Handle]] = {}
 
     def start(self) -> None:
         """Now, and again each second."""
@@ -314,17 +319,28 @@ class _Counts:
     def _refresh(self) -> None:
         peers = self._census.peers
         for tap in [tap for tap in self._shown if tap not in peers]:
-            self._shown.pop(tap)[1].retract()
+            self._shown.pop(tap)[2].retract()
         for tap, peer in peers.items():
             counts = peer.counts()
             before = self._shown.get(tap)
-            if before is not None and before[0] == counts:
+            shown = _shown(peer, counts, counts if before is None else before[0])
+            if before is not None and before[1] == shown:
                 continue
-            value = SessionCounts(peer.name, {Symbol(name): count for name, count in counts.items()})
-            handle = assert_(self._admin, value)
+            handle = assert_(self._admin, SessionCounts(peer.name, shown))
             if before is not None:
-                before[1].retract()
-            self._shown[tap] = counts, handle
+                before[2].retract()
+            self._shown[tap] = counts, shown, handle
+
+
+def _shown(peer: Peer, counts: dict[str, int], before: dict[str, int]) -> dict[Value, Value]:
+    """What is said of a session whose counts were others a moment ago."""
+    shown: dict[Value, Value] = {Symbol(name): count for name, count in counts.items()}
+    shown |= {
+        Symbol(f"{name}-rate"): round((counts[name] - before[name]) / REFRESH) for name in _FLOWS if name in counts
+    }
+    shown[Symbol("held")] = peer.held
+    shown[Symbol("capabilities")] = {name: thaw(oid) for name, oid in peer.capabilities.items()}
+    return shown
 
 
 def _may_be_counts(pattern: Value) -> bool:

@@ -160,6 +160,9 @@ async def test_counts_only_while_observed() -> None:
     counts = [event[2] for event in seen[1] if event[0] == "+" and event[1] == seen[0][0][1]]
     names = {str(name) for name in counts[0]}
     assert {"bytes-in", "bytes-out", "events-in", "events-out", "waiting-bytes", "collapsed", "handles"} <= names
+    assert {"bytes-in-rate", "events-out-rate", "held"} <= names
+    assert counts and all(list(each[Symbol("capabilities")].values()) == ["admin"] for each in counts)
+    assert any(event[2][Symbol("events-out-rate")] > 0 for event in seen[1] if event[0] == "+")
     marks = [event[:2] for event in seen[1]]
     first = marks.index(("+", seen[1][0][1]))
     assert ("-", seen[1][0][1]) not in marks[: first + 2], "the new count comes before the old one goes"
