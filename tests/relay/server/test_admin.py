@@ -25,7 +25,7 @@ from relay.server.state import Census, SessionCounts
 from relay.transport import Stream
 from relay.transport.stream import Indirect
 from relay.web.assets import client
-from syndicate import ANY, Entity, Record, Ref, assert_, capture, on_message, open_system, ref, send, sync
+from syndicate import ANY, Entity, Record, Ref, Symbol, assert_, capture, on_message, open_system, ref, send, sync
 from syndicate.actors.system import System
 from syndicate.errors import ConnectError, ListenError, ServerMissing
 from syndicate.outside import outside
@@ -161,7 +161,8 @@ async def test_counts_only_while_observed() -> None:
     names = {str(name) for name in counts[0]}
     assert {"bytes-in", "bytes-out", "events-in", "events-out", "waiting-bytes", "collapsed", "handles"} <= names
     assert {"bytes-in-rate", "events-out-rate", "held"} <= names
-    assert counts and all(list(each[Symbol("capabilities")].values()) == ["admin"] for each in counts)
+    assert counts
+    assert all(list(each[Symbol("capabilities")].values()) == ["admin"] for each in counts)
     assert any(event[2][Symbol("events-out-rate")] > 0 for event in seen[1] if event[0] == "+")
     marks = [event[:2] for event in seen[1]]
     first = marks.index(("+", seen[1][0][1]))
