@@ -112,11 +112,9 @@ def a_session_does_not_stop_its_facet(patch: Patch) -> None:
     """What ends a session leaves its facet as it is."""
 
     async def run(self: Link) -> None:
-        self._watch()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._write, trio.CancelScope())
-            await self._read()
-            await trio.sleep_forever()
+        self._begin_to_write()
+        await self._read()
+        await trio.sleep_forever()
 
     patch.setattr(Link, "run", run)
 
