@@ -26,6 +26,7 @@ from syndicate import (
     on_message,
     on_stop,
     on_stop_or_crash,
+    open_system,
     prevent_inert_check,
     query_set,
     ref,
@@ -432,3 +433,15 @@ def test_long_work_in_pieces_lets_others_go_first(monkeypatch: pytest.MonkeyPatc
     for _ in range(4):
         system.drain(1.5)
     assert order.count("piece") == 2
+
+
+async def test_what_is_postponed_between_turns_is_something_to_do() -> None:
+    """Whoever waits until nothing is to be done waits for it, too, though nothing else is there."""
+    async with open_system() as system:
+        actor = system.spawn(prevent_inert_check)
+        await system.settle()
+        done: list[int] = []
+        for number in range(3):
+            system.postpone(actor, (ENTER, actor.root, partial(done.append, number), None))
+        await system.settle()
+        assert done == [0, 1, 2]
