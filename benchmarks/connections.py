@@ -128,18 +128,22 @@ def measured(connections: int, talking: int, seconds: float, settle: float = 0.0
 
 def _trips(pairs: list[tuple[Peer, Peer]], pings: Pings, seconds: float) -> list[float]:
     """Seconds of each round trip: the first of a pair says something to the second, which waits for it."""
-    times = []
-    packets = []
-    for number, (here, there) in enumerate(pairs):
+    times: list[float] = []
+    nop = Msgpack().encode(write(Nop()))
+    for here, there in pairs:
+        there.sock.sendall(nop)
+        here.sock.sendall(nop)
         there.sock.setblocking(True)
-        packets.append(here.packet((M, (Symbol("to"), 2 * number + 1, 1))))
     until = time.monotonic() + seconds if pairs else 0.0
     while time.monotonic() < until:
-        for (here, there), packet in zip(pairs, packets, strict=True):
+        for number, (here, there) in enumerate(pairs):
+            mark = f"{len(times):08}"
+            packet = here.packet((M, (Symbol("to"), 2 * number + 1, mark)))
             began = time.perf_counter()
             here.sock.sendall(packet)
-            while len(there.sock.recv(1 << 16)) < 5:  # a Nop is no answer
-                pass
+            heard = b""
+            while mark.encode() not in heard:  # the server may ask whether one is there, too
+                heard += there.sock.recv(1 << 16)
             times.append(time.perf_counter() - began)
             pings.turn(0)
     return sorted(times)
