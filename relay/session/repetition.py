@@ -10,6 +10,7 @@ who has the same one has the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import is_
 from typing import Final
 
@@ -17,6 +18,8 @@ from attrs import define
 
 from relay.protocol.limits import Limits
 from relay.session.backlog import Note
+from relay.session.outbox import Outbox
+from syndicate.index.event import MESSAGE
 from syndicate.values.value import Frozen, Ref
 
 LARGE: Final = 1 << 12
@@ -37,20 +40,28 @@ class Repetition:
     packet: bytes = b""
     spared: int = 0
 
-    def again(self, note: Note, codec: str, limits: Limits) -> bytes | None:
-        """The packet for a message that was the last one, to somebody else; None if it was not."""
-        parts, value = self.parts, note[2]
-        if not parts or note[1].oid != self.oid or type(value) is not tuple or len(parts) != len(value):
-            return None
-        if not all(map(is_, parts, value)) or codec != self.codec or limits is not self.limits:
-            return None
+    def say(self, notes: Sequence[Note], outbox: Outbox, limits: Limits) -> bool:
+        """Queue the last packet once more, if that is what *notes*, a turn's, say; whether it is."""
+        parts = self.parts
+        if not parts or len(notes) != 1 or outbox.unsent or outbox.codec is None:
+            return False
+        kind, proxy, value, _ = notes[0]
+        if kind != MESSAGE or proxy.oid != self.oid or type(value) is not tuple or len(parts) != len(value):
+            return False
+        if not all(map(is_, parts, value)) or outbox.codec.name != self.codec or limits is not self.limits:
+            return False
         self.spared += 1
-        return self.packet
+        outbox.put(self.packet, 1)
+        return True
 
-    def remember(self, note: Note, codec: str, limits: Limits, packet: bytes) -> None:
-        """This is the packet for a message."""
-        if len(packet) >= LARGE and type(note[2]) is tuple and _plain(note[2]):
-            self.parts, self.oid, self.codec, self.limits, self.packet = note[2], note[1].oid, codec, limits, packet
+    def remember(self, notes: Sequence[Note], outbox: Outbox, limits: Limits) -> None:
+        """What *notes*, a turn's, say is what the outbox has queued last."""
+        packet = outbox.last
+        if len(packet) >= LARGE and len(notes) == 1 and outbox.codec is not None:
+            kind, proxy, value, _ = notes[0]
+            if kind == MESSAGE and type(value) is tuple and _plain(value):
+                self.parts, self.oid, self.codec, self.limits = value, proxy.oid, outbox.codec.name, limits
+                self.packet = packet
 
 
 def _plain(form: Frozen) -> bool:

@@ -60,7 +60,7 @@ from relay.session.patch import Understood, patched, place
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach, stretch
-from relay.session.repetition import LARGE, said
+from relay.session.repetition import said
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
@@ -106,61 +106,6 @@ class Session:
     it ended; ``pings`` whether the peer sends Nops, ``lively`` whether it said so at first, ``ping`` how often.
     """
 
-    __slots__ = (
-        "_acts",
-        "_admitted",
-        "_at",
-        "_charge",
-        "_debt",
-        "_entries",
-        "_events",
-        "_going_out",
-        "_gulp",
-        "_half",
-        "_intake",
-        "_left",
-        "_next",
-        "_noted",
-        "_over",
-        "_packets",
-        "_repaid",
-        "_silent",
-        "_trail",
-        "_turns",
-        "_wake",
-        "asked",
-        "assertions",
-        "asserts_in",
-        "backlog",
-        "busy",
-        "bytes_in",
-        "codec",
-        "connection",
-        "dials",
-        "ended",
-        "events_in",
-        "exceeded",
-        "facet",
-        "last_handle",
-        "leaving",
-        "limits",
-        "lively",
-        "membrane",
-        "most_notified",
-        "name",
-        "notified",
-        "outbox",
-        "packets_in",
-        "ping",
-        "pings",
-        "reason",
-        "retracts_in",
-        "retracts_out",
-        "syncs_in",
-        "syncs_out",
-        "untrusted",
-    )
-
     def __init__(
         self,
         facet: Facet,
@@ -193,7 +138,7 @@ class Session:
         self.backlog = Backlog()
         self.last_handle = self.notified = 0
         self.most_notified: float = limits.handles if codec is None else math.inf
-        self.busy = False
+        self.busy = self._silent = self._going_out = False
         self._debt = Debt(facet, limits.debt, repaid)
         self.packets_in = self.events_in = self.bytes_in = 0
         self.asserts_in = self.retracts_in = self.syncs_in = self.retracts_out = self.syncs_out = 0
@@ -207,7 +152,6 @@ class Session:
         self._noted: list[Note] = []
         self._turns: list[list[Note]] = []  # what has committed, and is yet to be encoded or to join the backlog
         self._at = 0  # where the first of them goes on
-        self._going_out = False
         self._half: list[Entry] = []  # of the packet that is made of it, of which so many notes are left
         self._left, self._over = 0, False  # and whether it has come to its retractions
         self._intake = Intake()
@@ -216,7 +160,6 @@ class Session:
         self._acts: list[Understood] = []
         self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = []
-        self._silent = False
         self._gulp = min(_GULP, limits.events)
         self._trail = Trail(facet.actor.system, self.say)
         if codec is not None and (offer := self._trail.offer()) is not None:
@@ -241,14 +184,11 @@ class Session:
             if not self._going_out:
                 self._go_out()
             return
-        alone = notes[0] if len(notes) == 1 and notes[0][0] == MESSAGE else None
-        if (alone is None or not self._say_again(alone)) and not self._say_usual(notes):
-            before = self.outbox.waiting
+        if (self._trail.agreed or not said.say(notes, self.outbox, self.limits)) and not self._say_usual(notes):
             self._encode(notes)
             if self.outbox.said:
                 self._bound()
-            if alone is not None and self.codec is not None and self.outbox.waiting - before >= LARGE:
-                said.remember(alone, self.codec.name, self.limits, self.outbox.last)
+            said.remember(notes, self.outbox, self.limits)
         self._wake()
 
     def _go_out(self) -> None:
@@ -333,17 +273,6 @@ class Session:
         if notes[-1][0] == RETRACT:  # these are the last ones
             self.retracts_out += sum([note[0] == RETRACT for note in notes])
         self.outbox.put(usual[0], len(notes))
-        return True
-
-    def _say_again(self, note: Note) -> bool:
-        """Queue the packet of a message that was the last one, to somebody else, if it was."""
-        codec = self.codec
-        if codec is None or self.outbox.unsent or self._trail.agreed:
-            return False
-        packet = said.again(note, codec.name, self.limits)
-        if packet is None:
-            return False
-        self.outbox.put(packet, 1)
         return True
 
     def _encode(self, notes: Sequence[Note], left: int = 0) -> None:
@@ -433,19 +362,6 @@ class Session:
             self.busy = True
             self._packets = self._decoded()
             self._go_on()
-
-    def pinged(self, data: bytes) -> bool:
-        """Whether *data*, the next bytes of the peer, are a ping and no more, and it has pinged before: then that is
-        done, without a turn.
-        """
-        codec, intake = self.codec, self._intake
-        if codec is None or data != codec.nop or not self.pings or self.untrusted:
-            return False
-        if codec.partial or intake.cut or intake.pieces or self._silent:
-            return False
-        self.bytes_in += len(data)
-        self.packets_in += 1
-        return True
 
     def _decoded(self) -> Iterator[Frozen]:
         """The packets in what was fed, one after the other."""
@@ -571,8 +487,7 @@ class Session:
             turn, self.facet, self.membrane, self.assertions, codec.tables, data, at, self._gulp, _SHARE, ENOUGH
         )
         self.packets_in, self.events_in, intake.place = self.packets_in + packets, self.events_in + events, at
-        asserts = asserted + (only is not None and only[0] == ASSERT)
-        self.asserts_in += asserts
+        self.asserts_in += (asserts := asserted + (only is not None and only[0] == ASSERT))
         self.retracts_in += standing + asserts - len(self.assertions)
         if at == len(data) or (short and intake.keeps(at)):
             self._debt.done(intake.done())
@@ -768,17 +683,7 @@ class Session:
 
     def statistics(self) -> Statistics:
         """What has passed, and what is there."""
-        return Statistics.of(
-            self.outbox,
-            self.membrane,
-            self.backlog,
-            received=(self.packets_in, self.events_in, self.bytes_in),
-            kinds_in=(self.asserts_in, self.retracts_in, self.syncs_in),
-            kinds_out=(self.last_handle, self.retracts_out, self.syncs_out),
-            handles=len(self.assertions),
-            debt=self.debt,
-            exceeded=self.exceeded,
-        )
+        return Statistics.of(self)
 
     def __repr__(self) -> str:
         return f"<Session with {self.name}>"

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Protocol, Self
 
 from attrs import frozen
 
 from relay.session.backlog import Backlog
 from relay.session.membrane import Membrane
 from relay.session.outbox import Outbox
+from relay.session.peer_assertions import PeerAssertions
+
+
+class Counted(Protocol):
+    """What is needed of a session."""
+
+    outbox: Outbox
+    membrane: Membrane
+    backlog: Backlog
+    assertions: PeerAssertions
+    packets_in: int
+    events_in: int
+    bytes_in: int
+    asserts_in: int
+    retracts_in: int
+    syncs_in: int
+    last_handle: int
+    retracts_out: int
+    syncs_out: int
+    exceeded: str
+
+    @property
+    def debt(self) -> int:
+        """The bytes that were read of the peer and have yet to be handled."""
 
 
 @frozen
@@ -43,44 +67,32 @@ class Statistics:
     exceeded: str
 
     @classmethod
-    def of(
-        cls,
-        outbox: Outbox,
-        membrane: Membrane,
-        backlog: Backlog,
-        *,
-        received: tuple[int, int, int],
-        kinds_in: tuple[int, int, int],
-        kinds_out: tuple[int, int, int],
-        handles: int,
-        debt: int,
-        exceeded: str,
-    ) -> Self:
-        """Those of a session of these parts, which has *received* so many packets, events and bytes.  *kinds* are how
-        many of the events assert, retract and sync; the others are messages.
-        """
-        packets, events, size = received
+    def of(cls, session: Counted) -> Self:
+        """Those of a session.  What of its events neither asserts, retracts nor syncs are messages."""
+        outbox, membrane, backlog = session.outbox, session.membrane, session.backlog
+        kinds_in = session.asserts_in + session.retracts_in + session.syncs_in
+        kinds_out = session.last_handle + session.retracts_out + session.syncs_out
         return cls(
-            packets_in=packets,
+            packets_in=session.packets_in,
             packets_out=outbox.packets,
-            events_in=events,
+            events_in=session.events_in,
             events_out=outbox.events,
-            bytes_in=size,
+            bytes_in=session.bytes_in,
             bytes_out=outbox.bytes,
-            handles=handles,
+            handles=len(session.assertions),
             exports=len(membrane.exports),
             imports=len(membrane.imports),
             waiting_entries=backlog.entries,
             waiting_bytes=outbox.waiting + backlog.size,
-            debt=debt,
-            asserts_in=kinds_in[0],
-            retracts_in=kinds_in[1],
-            messages_in=max(0, events - sum(kinds_in)),
-            syncs_in=kinds_in[2],
-            asserts_out=kinds_out[0],
-            retracts_out=kinds_out[1],
-            messages_out=max(0, outbox.events - sum(kinds_out)),
-            syncs_out=kinds_out[2],
+            debt=session.debt,
+            asserts_in=session.asserts_in,
+            retracts_in=session.retracts_in,
+            messages_in=max(0, session.events_in - kinds_in),
+            syncs_in=session.syncs_in,
+            asserts_out=session.last_handle,
+            retracts_out=session.retracts_out,
+            messages_out=max(0, outbox.events - kinds_out),
+            syncs_out=session.syncs_out,
             collapsed=backlog.collapsed,
-            exceeded=exceeded,
+            exceeded=session.exceeded,
         )

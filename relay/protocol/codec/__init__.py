@@ -41,10 +41,6 @@ class Codec(Protocol):
         """What it is called in logs."""
 
     @property
-    def nop(self) -> bytes:
-        """The packet that says nothing but that one is there."""
-
-    @property
     def tables(self) -> Tables | None:
         """What kernels read and write usual packets by, if there are kernels for it."""
 

@@ -146,7 +146,6 @@ class Msgpack:
     )
 
     name: Final = "msgpack"
-    nop: Final = b"\xc2"
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits

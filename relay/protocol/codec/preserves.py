@@ -62,7 +62,6 @@ class Preserves:
     """One direction pair of one connection: it holds what it has read of a packet that has not fully arrived."""
 
     name: Final = "preserves"
-    nop: Final = b"\x80"
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits

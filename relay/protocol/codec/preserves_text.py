@@ -113,7 +113,6 @@ class PreservesText:
     """One direction pair of one connection: it holds what it has read of a packet that has not fully arrived."""
 
     name: Final = "preserves text"
-    nop: Final = b"#f\n"
     tables: Final = None
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
