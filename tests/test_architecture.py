@@ -55,7 +55,7 @@ INSIDE = {
         console service
     """,
     "relay.session": """
-        deadlines debt intake membrane backlog proxy outbox statistics peer_assertions patch reach repetition usual
+        deadlines debt intake membrane backlog proxy outbox peer_assertions statistics patch reach repetition usual
         ending synced trail session link
     """,
     "relay.simulation": """
