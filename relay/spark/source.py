@@ -421,9 +421,9 @@ class _Target:
 
     def put(self, messages: Sequence[WriterCommitMessage | None], name: str | None, number: int) -> None:
         """In the driver: let all of it take effect."""
-        keep: list[Frozen] = []
-        forget: list[Frozen] = []
-        keys = set[Frozen]()
+        sums: dict[Frozen, int] = {}  # a batch has no order: what comes and goes in one is what it adds up to
+        key_of: dict[Frozen, Frozen] = {}
+        sent: list[Frozen] = []
         value, key = self.question.template(), self.key
         for message in messages:
             if not isinstance(message, Written) or not message.data:
@@ -434,11 +434,15 @@ class _Target:
             if None in weights:
                 raise SinkError(f"the column {self.given.weight!r} is null in some rows")
             for row, weight in zip(rows, weights, strict=True):
-                (keep if weight > 0 else forget).append(value(row))
-                keys.add(key(row))
+                form = value(row)
+                sent.append(form)
+                sums[form] = sums.get(form, 0) + weight
+                key_of[form] = key(row)
         if self.given.events == "messages":
-            send(self.given.broker, keep)
+            send(self.given.broker, sent)
             return
+        keep = [form for form, weight in sums.items() if weight > 0]
+        forget = [form for form, weight in sums.items() if weight < 0]
         instead = self.question.pattern if self.overwrite or self.given.key else None
         commit(
             self.given.broker,
@@ -449,7 +453,7 @@ class _Target:
                 number,
                 instead=instead,
                 key=None if self.overwrite else key,
-                keys=frozenset(keys),
+                keys=frozenset([key_of[form] for form in [*keep, *forget]]),
                 value=value,
             ),
         )

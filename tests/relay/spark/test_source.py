@@ -244,6 +244,8 @@ def test_writing_once(broker: Broker) -> None:
     assert broker.there(Record("Sensor", [ANY, ANY])) == [Record("Sensor", ["b", 2.0])]
     write({**once, "txnVersion": "2"}, ("b", 2.0, -1), ("c", 3.0, 1))
     assert broker.there(Record("Sensor", [ANY, ANY])) == [Record("Sensor", ["c", 3.0])]
+    write(options(broker, label="Sensor"), ("x", 1.0, 1), ("c", 3.0, -1), ("x", 1.0, -1), ("c", 3.0, 1))
+    assert broker.there(Record("Sensor", [ANY, ANY])) == [Record("Sensor", ["c", 3.0])]
     write(options(broker, label="Sensor", key="name"), ("c", 4.0, 1), ("d", 5.0, 1))
     assert broker.there(Record("Sensor", [ANY, ANY])) == [Record("Sensor", ["c", 4.0]), Record("Sensor", ["d", 5.0])]
     write(options(broker, label="Sensor"), ("e", 6.0, 1), overwrite=True)
