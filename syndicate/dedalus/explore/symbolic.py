@@ -25,8 +25,8 @@ from syndicate.dedalus.ast import Row, Rule
 from syndicate.dedalus.explore.outcome import Decisions, Projection
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, certain, constant, fixed
-from syndicate.dedalus.solving.solver import Answer, Solver, row_of
+from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, fixed, sums
+from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
 
 Events: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
@@ -82,8 +82,14 @@ class Outcomes:
 
     def run(self) -> Iterator[tuple[Projection, Callable[[], Decisions]]]:
         """The outcomes as they come, each with decisions that lead to it; raises :class:`Unencodable`."""
-        apart = self.forward and certain([rule for rule in self.rules if not rule.fact])
-        self.solver.add_timesteps(self.table().parts, apart=apart, whole=not self.forward)
+        table, rules = self.table(), [rule for rule in self.rules if not rule.fact]
+        try:
+            self.solver.add_timesteps(table.parts, apart=self.forward and sums(rules), whole=not self.forward)
+        except Unencodable:
+            if not (self.forward and computes(rules)):
+                raise
+            self.solver = Solver(tick=self.tick)  # what it fails for may be there in no run
+            self.solver.add_timesteps(table.parts)
         for answer in self.solver.solve("models=0", "opt_mode=ignore", "project=auto"):
             yield self._seen(answer), partial(self._decisions, answer)
 

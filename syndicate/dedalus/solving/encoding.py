@@ -263,11 +263,14 @@ def fixed(rules: Sequence[Rule], start: int, last: int, given: Collection[str]) 
     return frozenset(names)
 
 
-def certain(rules: Iterable[Rule]) -> bool:
-    """Whether it matters that all that is certain is evaluated first: for totals, and for what computes."""
-    return any(
-        rule.aggregates or any(isinstance(term, Computed) for term in terms(rule.head, *rule.body)) for rule in rules
-    )
+def computes(rules: Iterable[Rule]) -> bool:
+    """Whether rules compute, so that values which are possible for the grounder alone may make that fail."""
+    return any(isinstance(term, Computed) for rule in rules for term in terms(rule.head, *rule.body)) or sums(rules)
+
+
+def sums(rules: Iterable[Rule]) -> bool:
+    """Whether rules add up, which has as many results as there are sets of rows that are not certain."""
+    return any(total.form == "sum" for rule in rules for total in rule.aggregates)
 
 
 def encodable(rule: Rule) -> None:

@@ -11,6 +11,7 @@ Contract: Ctrl-C and the end of the time come through while clingo works.
 from __future__ import annotations
 
 import importlib.util
+import re
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -57,6 +58,18 @@ class OutOfTime(Exception):
 def is_there() -> bool:
     """Whether clingo is installed."""
     return importlib.util.find_spec("clingo") is not None
+
+
+def at(text: str, time: int) -> str:
+    """A text for a time, with that in place of ``t``.
+
+    >>> at('r1_t("t, too",t-1)', 4)
+    'r1_t("t, too",4-1)'
+    """
+    return _TIME.sub(lambda found: str(time) if found[0] == "t" else found[0], text)
+
+
+_TIME: Final = re.compile(r'"(?:\\.|[^"\\])*"|\bt\b')
 
 
 @frozen
@@ -165,9 +178,14 @@ class Solver:
     ) -> None:
         """Add what is to be read for timesteps, where ``t`` stands for the time; *tell* is told how far it is.
 
-        One timestep after another, *apart*, evaluates all that is certain, and so knows more of what is not.  Many
-        together take less time.  The *whole* is read at once where a timestep may depend on a later one.
+        Each timestep as a text of its own, *apart*, evaluates all that is certain, and so knows more of what is not.
+        Many together take less time.  The *whole* is read at once where a timestep may depend on a later one.
         """
+        if apart:
+            for time in sorted({time for times in texts for time in times}):
+                tell(time)
+                self.add(at("\n".join(line for times, lines in texts.items() if time in times for line in lines), time))
+            return
         import clingo
 
         names: dict[int, list[str]] = {}
@@ -178,14 +196,13 @@ class Solver:
             for time in times:
                 names.setdefault(time, []).append(name)
         waiting = sorted(names)
-        many = len(waiting) if whole else 1 if apart else FIRST_FEW
+        many = len(waiting) if whole else FIRST_FEW
         while waiting:
             tell(waiting[0])
             there = len(self.control.symbolic_atoms)
             now, waiting = waiting[:many], waiting[many:]
             self._ground([(name, [clingo.Number(time)]) for time in now for name in names[time]])
-            if not apart:
-                many = max(1, TOGETHER * len(now) // (len(self.control.symbolic_atoms) - there + 1))
+            many = max(1, TOGETHER * len(now) // (len(self.control.symbolic_atoms) - there + 1))
 
     def _ground(self, parts: Sequence[tuple[str, Sequence[clingo.Symbol]]]) -> None:
         self.control.ground(parts, context=_Asked(self))

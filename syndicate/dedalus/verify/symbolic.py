@@ -19,8 +19,8 @@ from syndicate.dedalus.ast import Constant, Row, Rule, Variable
 from syndicate.dedalus.lower import arities, sender_of
 from syndicate.dedalus.net import Outage, Partition
 from syndicate.dedalus.schedule import Clock, Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, certain, constant, fixed
-from syndicate.dedalus.solving.solver import Answer, Solver, row_of
+from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, fixed, sums
+from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress, contested
@@ -49,8 +49,8 @@ class Symbolic:
     seed: int | None = None
     outages: tuple[str, str] | None = None
     deadline: float | None = None
-    progress: Callable[[Progress], object] = lambda progress: None
-    best: Counterexample | None = field(init=False, default=None)
+    progress: Callable[[Progress], object] | None = None
+    found: Answer | None = field(init=False, default=None)
     post_rows: list[Row] = field(init=False, factory=list)
     obliged: bool = field(init=False, default=False)
     solver: Solver = field(init=False)
@@ -131,18 +131,32 @@ class Symbolic:
         self.obliged = not rows["pre"].isdisjoint(rows["post"])
         yield from (f"{call('promised', list(map(str, row)))}." for row in rows["post"])
 
+    def _tell(self, time: int) -> None:
+        if self.progress is not None:
+            self.progress(Progress(0, time=time))
+
+    def _better(self, answer: Answer) -> None:
+        self.found = answer
+        if self.progress is not None:
+            self.progress(Progress(0, best=self.best))
+
+    @property
+    def best(self) -> Counterexample | None:
+        """The best counterexample so far."""
+        return None if self.found is None else self._read(self.found)
+
     def smallest(self) -> list[Counterexample]:
         """The counterexamples of least cost; raises :class:`OutOfTime`."""
         first = self.solver.some(assuming=[("breaks", True)])
         if first is None:
             return []
-        self.best = self._read(first)
-        self.progress(Progress(0, best=self.best))
+        self._better(first)
         self.solver.add(":- not breaks.")
-        for better in self.solver.improving() if self.best.faults else ():
-            self.best = self._read(better)
-            self.progress(Progress(0, best=self.best))
-        self.solver.bounded = lambda least: self.progress(Progress(least // UNIT, best=self.best))
+        if self.progress is not None or self.deadline is not None:  # else nobody hears of the best so far
+            for better in self.solver.improving():
+                self._better(better)
+        if (told := self.progress) is not None:
+            self.solver.bounded = lambda least: told(Progress(least // UNIT, best=self.best))
         return [self._read(answer) for answer in self.solver.smallest()]
 
     def _read(self, answer: Answer) -> Counterexample:
@@ -190,9 +204,13 @@ class Symbolic:
         self._faulty(table)
         table.at(self.times[-1:], self._after())
         needed = [rule for rule in self.rules if not rule.fact and self.cone.matter(rule)]
-        self.solver.add_timesteps(
-            table.parts, apart=certain(needed), tell=lambda time: self.progress(Progress(0, time=time))
-        )
+        try:
+            self.solver.add_timesteps(table.parts, apart=sums(needed), tell=self._tell)
+        except Unencodable:
+            if not computes(needed):
+                raise
+            self.solver = Solver(self.deadline, self._rank)  # what it fails for may be there in no run
+            self.solver.add_timesteps(table.parts, tell=self._tell)
         if self.invariant is None:
             lines = list(self._promise()) if len(self.worlds) == 1 else []
             self.solver.add("\n".join([*lines, *self._broken()]))

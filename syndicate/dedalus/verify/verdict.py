@@ -311,10 +311,18 @@ class _Question:
 
     def solve(self, deadline: float | None) -> _Decision:
         """Ask the solver."""
-        told = self.progress or _untold
         rules, outages = self.heeding
         asked = Symbolic(
-            rules, self.faults, self.pre, self.post, self.invariant, self.events, self.seed, outages, deadline, told
+            rules,
+            self.faults,
+            self.pre,
+            self.post,
+            self.invariant,
+            self.events,
+            self.seed,
+            outages,
+            deadline,
+            self.progress,
         )
         try:
             asked.begin()
@@ -365,10 +373,6 @@ class _Question:
         if not decision.ff_post and not decision.open:
             return f"{self.post} is empty in the run without faults, so that nothing is promised"
         return f"no row that {self.post} has without faults is ever in {self.pre}, so that nothing is promised"
-
-
-def _untold(progress: Progress) -> None:
-    """Nobody wants to know."""
 
 
 def specified(pre: str = "pre", post: str = "post", invariant: str | None = None, **_: object) -> list[str]:

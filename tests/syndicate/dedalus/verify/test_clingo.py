@@ -77,3 +77,18 @@ def test_an_invariant_as_clingo_decides_it(program: Program, bounds: tuple[int, 
 def _word(name: str, time: int, row: Row) -> str:
     one, other = row
     return dropping(one, other, time) if name == "lost" else delaying(one, other, time, 1)
+
+
+def test_what_no_run_computes_is_no_mistake() -> None:
+    """What is certain keeps a rule from computing with text; the grounder knows that of one timestep after another."""
+    program = Program.parse(
+        """
+        tick("a")@1; tick(L)@next :- tick(L), notin done(L); done(L) :- more(L, X), X > 100;
+        more(L, X + 1) :- word(L, X), idle(L); idle(L) :- word(L, _), notin tick(L); word("a", "x");
+        pre(L) :- tick(L); post(L) :- tick(L);
+        """
+    )
+    verdict = program.verify(eot=5, eff=0, nodes=["a", "b"], engine="clingo")
+    assert (verdict.engine, verdict.proven, verdict.ff_post) == ("clingo", True, (("a",),))
+    found = program.explore(1, 3, relations=["tick"], engine="clingo").to_json()
+    assert found == {"models": [{"tick": {"1": [["a"]], "2": [["a"]], "3": [["a"]]}}]}
