@@ -216,7 +216,7 @@ class _Frame(Protocol):
     def columns(self) -> Iterable[object]: ...
 
 
-class FrameRows:
+class Rows:
     """The facts of a frame; made by :func:`from_frame`.
 
     >>> from syndicate import dataspace, record, run
@@ -270,7 +270,7 @@ class FrameRows:
         self._handles.clear()
 
 
-def from_frame(ds: Ref, frame: _Frame | Mapping[str, Sequence[Value]], *, to: type) -> FrameRows:
+def from_frame(ds: Ref, frame: _Frame | Mapping[str, Sequence[Value]], *, to: type) -> Rows:
     """Assert a record of the class *to* for each row of a frame of pandas or Polars, a table of Arrow, or a mapping
     from columns to values, as long as the current facet lives.  Columns are found by the names of the fields, others
     are left out; what is missing is ``ABSENT``, but NaN in a column of floats is NaN.  Equal rows are one fact.
@@ -283,7 +283,7 @@ def from_frame(ds: Ref, frame: _Frame | Mapping[str, Sequence[Value]], *, to: ty
     expect_ref("from_frame", ds)
     if not is_record_class(to):
         raise ArgumentError(f"from_frame() needs a class of records, made with @record, and not {to!r}")
-    rows = FrameRows(ds, to)
+    rows = Rows(ds, to)
     rows.replace(frame)
     return rows
 
