@@ -41,6 +41,7 @@ from syndicate import (
     stop_actor,
 )
 from syndicate.actors.turn import Handle, current, note_assertion, note_retraction
+from syndicate.errors import KernelsMissing
 from syndicate.index.analysis import analyse
 from syndicate.index.compiled import factory
 from syndicate.index.path import class_of, project
@@ -436,8 +437,8 @@ def test_a_library_that_does_not_fit_is_left_alone(tmp_path: Path, content: str,
     assert "make native" in done.stderr
 
 
-def test_a_kernel_that_the_library_does_not_have() -> None:
-    """A name that only one side knows is an error at once, not a function that silently is slow."""
+def test_a_kernel_that_the_library_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that only one side knows is told, and an error where kernels are required: it is not slow in silence."""
 
     def unheard_of() -> None:
         pass
@@ -445,7 +446,10 @@ def test_a_kernel_that_the_library_does_not_have() -> None:
     if native.library is None:
         assert kernel(unheard_of) is unheard_of
     else:
-        with pytest.raises(LookupError, match="no native kernel is called unheard_of"):
+        with pytest.warns(RuntimeWarning, match="an older one, has no kernel"):
+            assert kernel(unheard_of) is unheard_of
+        monkeypatch.setenv("SYNDICATE_NATIVE", "require")
+        with pytest.raises(KernelsMissing, match="an older one, has no kernel"):
             kernel(unheard_of)
     del specifications["unheard_of"]
 
