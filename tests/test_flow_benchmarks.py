@@ -30,8 +30,11 @@ def test_a_wrong_answer_has_no_figures() -> None:
     """An engine that forgets a delta is found out."""
 
     class Forgetful(Ours):
+        steps = 0
+
         def step(self, changes: dict[str, dict[object, int]]) -> None:
-            if len(self.given) < 2:
+            self.steps += 1
+            if self.steps != 3:
                 super().step(changes)
 
     with pytest.raises(SystemExit, match="wrong"):
