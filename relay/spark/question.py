@@ -1,17 +1,17 @@
 """A question to a dataspace as a table: a pattern whose captures are columns, with a name and a type each.
 
->>> question = Question.of("<Sensor $name <at $room _>>")
+>>> question = Question.of("<Gauge $name <at $room _>>")
 >>> question.names
 ('name', 'room')
 >>> from syndicate.values.text import unparse_pattern
 >>> unparse_pattern(question.narrowed({"name": "roof"}).pattern)
-'<Sensor <$ "roof"> <at $ _>>'
+'<Gauge <$ "roof"> <at $ _>>'
 
 The same pattern says how rows become values, if it leaves nothing open.
 
->>> template = Question.of('<Sensor $name ["C" $value]>').template()
+>>> template = Question.of('<Gauge $name ["C" $value]>').template()
 >>> thaw(template(("roof", 21)))
-Record(Symbol('Sensor'), ['roof', ('C', 21)])
+Record(Symbol('Gauge'), ['roof', ('C', 21)])
 
 Contract: a narrowed question is answered by those answers of the question that have the constants, and no others.
 
