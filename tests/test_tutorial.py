@@ -194,10 +194,10 @@ def test_a_shop_that_fails(tmp_path: Path) -> None:
         "tutorial/11-questions.md",
     ],
 )
-def test_how_to(page: str) -> None:
+def test_how_to(page: str, tmp_path: Path) -> None:
     """Each program prints what stands below it."""
     programs, printed = blocks(page, "python"), blocks(page, "text")
-    assert [run_to_end(source)[0] for source in programs] == printed
+    assert [run_to_end(source, cwd=tmp_path)[0] for source in programs] == printed
 
 
 def test_how_to_break_a_system(tmp_path: Path) -> None:
