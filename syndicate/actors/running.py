@@ -97,17 +97,31 @@ async def serving(
 ) -> AsyncIterator[None]:
     """The same for a *system* that is there and was not run yet, and without a look at signals."""
     system.embedded = True
+    async with _begun(system, boot, args, name, console) as nursery:
+        nursery.start_soon(_serve, system, nursery)
+        yield
+
+
+@asynccontextmanager
+@trio.lowlevel.enable_ki_protection
+async def _begun(
+    system: System,
+    boot: Callable[..., object] | None,
+    args: tuple[object, ...],
+    name: str | None,
+    console: Console | None,
+) -> AsyncIterator[trio.Nursery]:
+    """Begin a system; with the block it ends, and what it ends by is raised."""
     error: BaseException | None = None
     with seldom(YOUNG), _bare_interrupts():
         async with trio.open_nursery() as nursery:
             system.attach(nursery)
-            nursery.start_soon(_serve, system, nursery)
             try:
                 if console is not None:
                     system.show(console)
                 if boot is not None:
                     system.first = system.spawn(boot, *args, name=name)
-                yield
+                yield nursery
             except BaseException as e:
                 error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
             finally:
@@ -165,22 +179,5 @@ def run(
 async def _main(
     system: System, boot: Callable[..., object], args: tuple[object, ...], name: str | None, console: Console | None
 ) -> None:
-    error: BaseException | None = None
-    with seldom(YOUNG), _bare_interrupts():
-        async with trio.open_nursery() as nursery:
-            system.attach(nursery)
-            try:
-                if console is not None:
-                    system.show(console)
-                system.first = system.spawn(boot, *args, name=name)
-                await system.pump(until_idle=True)
-            except BaseException as e:
-                error = e
-            finally:
-                system.stop()
-                nursery.cancel_scope.cancel()
-                if console is not None:
-                    console.close()
-    error = system.ending(error)
-    if error is not None:
-        raise error
+    async with _begun(system, boot, args, name, console):
+        await system.pump(until_idle=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.lineage import SYSTEMS
 from relay import connect
 from relay.simulation import World, scenario
 from relay.simulation.campaign import find_scenario
@@ -18,16 +19,6 @@ from syndicate.errors import ScenarioMisuse
 from syndicate.introspect import Story, Why
 from syndicate.simulation.tape import Tape
 from tests.relay.simulation.systems import stormy
-
-WORKED = {
-    "job_queue": "hasty",
-    "leader_election": "sure",
-    "cache": "told",
-    "counter": "overwriting",
-    "exactly_once": "nameless",
-    "saga": "noting",
-    "rolling_restart": "timed",
-}
 
 
 @record
@@ -115,10 +106,10 @@ def test_pairs_are_found_where_no_single_fault_does_it(again: bool) -> None:
     assert (double.broken is not None) >= (single.broken is not None)
 
 
-@pytest.mark.parametrize("name", WORKED)
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_it_finds_the_bugs_of_the_worked_systems_in_few_runs(name: str) -> None:
     """It finds the bugs of the worked systems in few runs, and what it has found replays."""
-    system = find_scenario(f"examples/simulated/{name}.py:{WORKED[name]}")
+    system = find_scenario(f"examples/simulated/{name}.py:{SYSTEMS[name]}")
     verdict = search(system, runs=20, tapes=5)
     assert verdict.broken is not None
     faults, violation = verdict.broken
@@ -158,10 +149,10 @@ def test_faults_have_names_that_say_what_they_do() -> None:
     assert str(KillCommit("b", 2)) == "b loses its power at step 2 of its commits"
 
 
-@pytest.mark.parametrize("name", WORKED)
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_what_it_finds_is_a_tape_like_any_other(name: str, tmp_path: Path) -> None:
     """It replays from its file, byte for byte, and is shrunk to no more faults."""
-    where = f"examples/simulated/{name}.py:{WORKED[name]}"
+    where = f"examples/simulated/{name}.py:{SYSTEMS[name]}"
     system = find_scenario(where)
     verdict = search(system, runs=20, tapes=5)
     taped = found(system, where, verdict)
