@@ -189,7 +189,7 @@ def _show(scenario: str, campaign: Campaign, seconds: float, policy: Policy, *, 
     strays = f", {len(campaign.strays)} not the same run twice" if campaign.strays else ""
     click.echo(f"{scenario}: {campaign.runs} runs, {broken}{strays} ({rate:.0f} runs a second)")
     if campaign.fired:
-        click.echo(f"faults struck in: {', '.join(f'{name} {n}' for name, n in sorted(campaign.fired.items()))}")
+        click.echo(f"faults: {', '.join(f'{name} {times:,}' for name, times in sorted(campaign.fired.items()))}")
     for name in campaign.never_seen:
         click.echo(f"never seen: {name}: without that these runs say little; allow more faults, or run more seeds")
     for stray in campaign.strays[:1]:

@@ -37,7 +37,7 @@ class Report:
     seed: int
     violation: Violation | None
     hoped: dict[str, bool]
-    fired: frozenset[str]
+    fired: Counter[str]
     turns: int
     differs: tuple[str, str] | None
 
@@ -52,6 +52,7 @@ class Campaign:
     strays: list[Report] = field(factory=list)
     """Those that are not the same run twice."""
     fired: Counter[str] = field(factory=Counter)
+    """How often each kind of fault had an effect."""
     hoped: Counter[str] = field(factory=Counter)
 
     def add(self, report: Report) -> None:
@@ -137,7 +138,7 @@ def examine(
     differs = None
     if elsewhere is not None or not outcome.held:
         differs = scenario.differs(seed, policy=policy, elsewhere=elsewhere)
-    return Report(seed, outcome.violation, outcome.hoped, frozenset(outcome.fired), outcome.turns, differs)
+    return Report(seed, outcome.violation, outcome.hoped, outcome.fired, outcome.turns, differs)
 
 
 def examined(

@@ -279,7 +279,7 @@ class Part(Fault):
     def _part(self, world: Stage) -> None:
         way = "" if self.both else " one way"
         world.history.note(world.now, "world", "parts", f"{self.source} from {self.target}{way}")
-        world.fired.add("partition")
+        world.fired["partition"] += 1
         heal = world.network.partition(self.source, self.target, one_way=not self.both)
         world.agenda.put(world.now + self.seconds, heal)
 
@@ -660,7 +660,7 @@ class Faults:
         elif fault.how == "pause":
             process.pause(max(0.0, self.until - world.now))
         elif fault.how == "part":
-            world.fired.add("partition")
+            world.fired["partition"] += 1
             self._heals.append(world.network.partition(fault.source, fault.target))
         elif process.kill():
             raise Severed(fault.source)

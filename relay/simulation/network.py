@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -51,7 +52,7 @@ class SimulatedNetwork:
         self.tail = 2.0
         self.connections: list[Pair] = []
         self.in_flight = 0
-        self.fired: set[str] = set()
+        self.fired: Counter[str] = Counter()
         self.watches: list[Callable[[Pipe, int], None]] = []
         """Called before each piece is sent, with its number for that pair of processes, from 1; what they do to the
         connection, or to the process, comes first.
@@ -183,13 +184,13 @@ class SimulatedNetwork:
     def slow(self, a: str, b: str, seconds: float) -> None:
         """Let everything from *a* to *b* take so much longer; 0 ends that."""
         if seconds:
-            self.fired.add("delay")
+            self.fired["delay"] += 1
         self._slow[a, b] = seconds
 
     def read_slowly(self, name: str, seconds: float) -> None:
         """Let a process take so many seconds for each piece that it reads; 0 ends that."""
         if seconds:
-            self.fired.add("slow reader")
+            self.fired["slow reader"] += 1
             self.reading[name] = seconds
         else:
             self.reading.pop(name, None)
@@ -200,7 +201,7 @@ class SimulatedNetwork:
         """
         hit = [each for each in self.connections if each.whole and each.between(name, "")]
         for each in hit:
-            self.fired.add("silence")
+            self.fired["silence"] += 1
             each.silent = True
             self.agenda.put(each.ours.life.clock.now + seconds, each.cut)
         return len(hit)
@@ -310,7 +311,7 @@ class Pair:
         """Lose it, in both directions, at once."""
         if self.whole:
             self.whole = False
-            self.network.fired.add("cut")
+            self.network.fired["cut"] += 1
             self.ours.life.note("loses", f"#{self.number} with {self.theirs.life.name}")
             for stream in (self.ours, self.theirs):
                 stream.out.lost()
@@ -383,7 +384,7 @@ class Pipe:
         if not self.pair.whole or self.broken or self.pair.silent:
             return
         if self._held or network.apart(self.source.name, self.target.name):
-            network.fired.add("held")
+            network.fired["held"] += 1
             self._held.append(data)
             if not over:
                 return

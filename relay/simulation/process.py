@@ -58,7 +58,7 @@ class Stage(ABC):
         self.processes: dict[str, Process] = {}
         self.violation: Violation | None = None
         self.over = False
-        self.fired: set[str] = self.network.fired
+        self.fired = self.network.fired
         """The kinds of faults that had somebody to strike."""
         self.fatal_steps: set[tuple[str, int]] = set()
         """Which process dies at which step of its tasks."""
@@ -182,7 +182,7 @@ class Process:
         life = self.life
         if life is None:
             return False
-        self.world.fired.add("power" if power else "kill")
+        self.world.fired["power" if power else "kill"] += 1
         life.sever(power)
         self._come_back()
         return True
@@ -196,7 +196,7 @@ class Process:
         """Let it stand still, as by SIGSTOP; its connections stay."""
         life = self.life
         if life is not None and not life.paused:
-            self.world.fired.add("pause")
+            self.world.fired["pause"] += 1
             life.note("stands still", f"{seconds:g} s")
             life.pause()
             self.paused_at = self.world.now + seconds
@@ -368,7 +368,7 @@ class BrokerProcess(Process):
             raise Severed(self.name)
         life.note("disk", point)
         if self.full and point == "before the write":
-            self.world.fired.add("disk full")
+            self.world.fired["disk full"] += 1
             raise OSError(_FULL, "No space left on device")
         self.steps += 1
         if self.steps in self.fatal_steps:
@@ -390,13 +390,13 @@ class BrokerProcess(Process):
             parts = draw(f"torn {self.name}", 1 << min(_PARTS, len(half.added) + len(half.removed)))
         disk.crash(survivors, parts)
         if disk.torn is not None:
-            self.world.fired.add("torn")
+            self.world.fired["torn"] += 1
             self.world.history.note(self.world.now, self.name, "disk", "a commit is torn")
 
     def rot(self) -> None:
         """Let a bit of its disk change, and the process die, so that it has to find that out."""
         if self.disk is not None and self.disk.rot(self.steps):
-            self.world.fired.add("rot")
+            self.world.fired["rot"] += 1
             self.world.history.note(self.world.now, self.name, "disk", "a bit rots")
             self.kill()
 

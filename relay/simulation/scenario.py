@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from inspect import iscoroutinefunction
@@ -39,7 +40,8 @@ class Outcome:
     seed: int
     violation: Violation | None
     hoped: dict[str, bool]
-    fired: set[str]
+    fired: Counter[str]
+    """How often each kind of fault had an effect."""
     faults: list[Fault] = field(repr=False)
     """Those that were drawn, whether or not the run came to them."""
     struck: list[Fault] = field(repr=False)

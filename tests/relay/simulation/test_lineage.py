@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,7 @@ def test_a_fault_at_a_place_lasts_until_faults_are_to_end() -> None:
     assert parted.struck == [Strike("part", "asker", "b", 4)]
     assert "partition" in parted.fired
     never = system.play(Tape(0), faults=[Strike("kill", "asker", "b", 4_000)])
-    assert (never.held, never.struck, never.fired) == (True, [], set())
+    assert (never.held, never.struck, never.fired) == (True, [], Counter())
     with pytest.raises(ScenarioMisuse, match="no such process"):
         system.play(Tape(0), faults=[Strike("kill", "nobody", "b", 1)])
 

@@ -281,7 +281,7 @@ def test_rules_and_nested_dataspaces_hold_through_faults(system: Scenario) -> No
         for seed in range(SEEDS):
             outcome = system.run(seed)
             assert outcome.held, f"seed {seed}: {outcome.violation}"
-            fired |= outcome.fired
+            fired.update(outcome.fired)
             hoped = {name: seen or hoped.get(name, False) for name, seen in outcome.hoped.items()}
     assert fired >= {"cut", "kill", "partition"} | ({"pause"} if system is not gossip else set())
     assert all(hoped.values())

@@ -171,7 +171,7 @@ def test_each_batch_takes_effect_once_through_faults() -> None:
         for seed in range(SEEDS):
             outcome = rows.run(seed, closely=not seed)
             assert outcome.held, f"seed {seed}: {outcome.violation}"
-            fired |= outcome.fired
+            fired.update(outcome.fired)
     assert fired >= {"kill", "cut", "partition", "pause"}
 
 

@@ -170,7 +170,7 @@ def test_the_laws_hold_through_every_kind_of_fault() -> None:
     for seed in range(12):
         outcome = everything.run(seed)
         assert outcome.held, (seed, outcome.violation)
-        fired |= outcome.fired
+        fired.update(outcome.fired)
     assert fired >= {"kill", "cut", "partition", "silence", "delay", "slow reader", "rot"}
 
 
