@@ -18,6 +18,7 @@ from benchmarks.cases import Case, cases, select
 from benchmarks.figure import Broken
 from benchmarks.load import Changes, Marks, Messages, Peer, Receiver, Source, codec
 from benchmarks.measure import PEER, ROOT, Result
+from benchmarks.overview import RESULTS, NoSuchRow, page
 from benchmarks.profile import profile
 from benchmarks.relay_report import relay_section
 from benchmarks.report import Surroundings, exponent, section, write
@@ -41,7 +42,7 @@ def tiny(case: Case) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "module", ["cases", "load", "measure", "relay_report", "report", "server", "stopwatch", "websocket"]
+    "module", ["cases", "load", "measure", "overview", "relay_report", "report", "server", "stopwatch", "websocket"]
 )
 def test_examples(module: str) -> None:
     """The examples in the docstrings hold."""
@@ -252,3 +253,11 @@ def test_verdicts_on_the_stopped_consumer() -> None:
     assert text.count("| reach |") == 3
     failed = Result(case, failure="relay-stopped, ours: the stopped consumer: 5 values stand")
     assert "- relay-stopped, ours: the stopped consumer" in relay_section([failed], AROUND, {})
+
+
+def test_the_first_page_says_what_the_tables_say() -> None:
+    """It is made of them, and was made again when they were; a work that is not measured is told."""
+    results = RESULTS.read_text()
+    assert page(results) in results
+    with pytest.raises(NoSuchRow, match="measure that section first"):
+        page("## Brokers\n")
