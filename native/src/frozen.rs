@@ -133,7 +133,7 @@ pub fn frozen<'py>(names: &Names, value: &Bound<'py, PyAny>, depth: usize) -> Py
         return Ok(value.clone());
     }
     if value.is_exact_instance_of::<PyInt>() {
-        return integer(py, value);
+        return integer(names, value);
     }
     if is_exactly(value, &names.reference) || value.is_exact_instance_of::<PyBytes>() {
         return Ok(value.clone());
@@ -169,12 +169,16 @@ pub fn frozen<'py>(names: &Names, value: &Bound<'py, PyAny>, depth: usize) -> Py
 }
 
 #[inline]
-fn integer<'py>(py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn integer<'py>(names: &Names, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
     let mut overflow = 0;
     // SAFETY: it is an int, for which this raises nothing.
     let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
     if overflow == 0 && (-1..SMALL).contains(&number) || overflow == 0 && -SMALL < number && number < -2 {
         return Ok(value.clone());
+    }
+    if overflow == 0 && number == -2 {
+        return Ok(names.minus_two.bind(py).clone());
     }
     specified(py, &FREEZE).call1((value, 0))
 }

@@ -86,7 +86,8 @@ TRUE: Final = (BOOL, "t")
 FALSE: Final = (BOOL, "f")
 SMALL = 2**61 - 1
 MINUS_TWO: Final = (BIG, b"\xfe")
-"""The form of -2: CPython gives it the hash of -1, so that 4,096 lists of twelve such would have one hash."""
+"""The form of -2, of which there is one: CPython gives it the hash of -1, so that 4,096 lists of twelve such would have
+one hash."""
 _PACK = struct.Struct(">d")
 
 
@@ -450,6 +451,8 @@ def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
 def _freeze_int(value: int, depth: int) -> Frozen:
     if -2 < value < SMALL or -SMALL < value < -2:
         return value
+    if value == -2:
+        return MINUS_TWO
     return (BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 

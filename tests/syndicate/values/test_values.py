@@ -24,7 +24,7 @@ from syndicate import Dictionary, Observe, Record, Ref, Symbol, ValueSet, captur
 from syndicate.errors import NotAValue
 from syndicate.values.pattern import match
 from syndicate.values.text import unparse
-from syndicate.values.value import MAX_DEPTH, fields_of, freeze, identical, is_record, label_of, order, thaw
+from syndicate.values.value import MAX_DEPTH, MINUS_TWO, fields_of, freeze, identical, is_record, label_of, order, thaw
 from tests.strategies import ATOMS, MERSENNE, PP, REFS, P, Q, values
 
 # The library holds sets and dictionaries in Python's own, in which 1 and True collide: no look-alikes in there.
@@ -222,6 +222,7 @@ def test_minus_two_is_an_integer_like_others() -> None:
     assert not identical(-2, -2.0)
     assert match([capture(int)], [-2]) == (-2,)
     assert match([-2], [-2]) == ()
+    assert freeze([-2])[1] is freeze(-2) is MINUS_TWO  # one form, so that lists of it cost what others do
     assert unparse([-2, {-2: {-2}}]) == "[-2 {-2: #{-2}}]"
 
 
