@@ -390,6 +390,8 @@ class Gatekeeper(Entity):
     raw: ClassVar[bool] = True
     guards: ClassVar[bool] = True
     """Who finds it under number 0 is an untrusted peer until it has given something."""
+    price: ClassVar[int] = 512
+    """What a question costs, in events told: signatures are computed for it."""
 
     def __init__(
         self,

@@ -254,7 +254,7 @@ class Link:
             self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
             await gone.wait()
         finally:
-            self._carry = _nothing  # what holds us
+            self._carry, self._lost, self._reading, self._writing = _nothing, None, None, None  # what holds us
             self.session.forget()
             await self._stream.close()
 

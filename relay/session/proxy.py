@@ -5,11 +5,14 @@ Source: ``docs/design/protocol.md``, "References and membranes".
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from relay.session.backlog import Note
 from relay.session.membrane import Crossing
 from syndicate.actors.dataspace import Ended
+from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity
 from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC
@@ -38,20 +41,25 @@ class Proxy(Entity):
     that holds in place, and the form.
     """
 
-    __slots__ = (
-        "oid",
-        "ref",
-        "sent",
-        "session",
-    )
+    __slots__ = ("_facet", "_ref", "oid", "sent", "session")
 
     raw: ClassVar[bool] = True
 
-    def __init__(self, session: Teller, oid: int) -> None:
-        self.ref: Ref
+    def __init__(self, session: Teller, oid: int, facet: Facet) -> None:
+        self._facet = facet
+        self._ref: Callable[[], Ref | None] = _nobody
         self.session = session
         self.oid = oid
         self.sent: dict[Assertion, tuple[int, list[Crossing], Frozen]] = {}
+
+    @property
+    def ref(self) -> Ref:
+        """The reference to it, the same one for as long as somebody has it: both together would be a circle."""
+        ref = self._ref()
+        if ref is None:
+            ref = Ref(self._facet, self, True)
+            self._ref = weakref.ref(ref)
+        return ref
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Assert it there."""
@@ -78,3 +86,7 @@ class Proxy(Entity):
     def unheard(self, form: Frozen, handle: Assertion) -> None:
         """Say that it was asserted when the connection was lost."""
         self.session.ended.note(form, handle)
+
+
+def _nobody() -> None:
+    """Nobody has the reference yet."""

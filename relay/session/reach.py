@@ -104,8 +104,9 @@ class Reach:
         index = self._index
         head = form[0] if type(form) is tuple else None
         if index is None:
-            self._audiences[head] = 0
-            return 0
+            price: int = getattr(innermost(target).entity, "price", 0)
+            self._audiences[head] = price
+            return price
         cost: int = index.reach(head)
         self._audiences[head] = cost
         if cost > left:

@@ -93,7 +93,7 @@ _GULP: Final = 1024
 """The events of a packet that are understood at once, by a kernel or here."""
 
 _SHARE: Final = 64
-"""The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
+"""The events, or packets, after which a peer lets others have their turns, before its next packet: a millisecond."""
 
 
 class Session:
@@ -341,9 +341,7 @@ class Session:
         logger(peer=self.name).error("not told to the peer", reason=str(error))
 
     def _proxy(self, oid: int) -> Ref:
-        proxy = Proxy(self, oid)
-        proxy.ref = Ref(self.facet, proxy, True)
-        return proxy.ref
+        return Proxy(self, oid, self.facet).ref
 
     def _number(self, ref: Ref) -> int | None:
         proxy = ref.entity
@@ -417,8 +415,7 @@ class Session:
         turn = current("feed")
         reach: Reach | None = None
         first: Sequence[Understood] | None = None
-        began = self.events_in
-        enough = began + _SHARE
+        began, packets = self.events_in, self.packets_in
         if (usual := self._do_usual(turn)) is not None:
             if not usual:
                 return
@@ -436,9 +433,10 @@ class Session:
                 elif not self._acts:
                     if turn.late:
                         turn.hand_over()
-                    if self.events_in >= enough:
+                    done = max(self.events_in - began, self.packets_in - packets)
+                    if done >= _SHARE:
                         self._next = form
-                        self.soon(self._go_on, self.events_in - began + (0 if reach is None else reach.total))
+                        self.soon(self._go_on, done + (0 if reach is None else reach.total))
                         return
                     self._next = None
                     packet = read(form)

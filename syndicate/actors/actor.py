@@ -410,10 +410,14 @@ class Task:
 
     async def run(self) -> None:
         """Run to the end, and notify the facet in a turn of its actor."""
-        with self.scope:
-            outcome = await self.work()
-        if not self.scope.cancelled_caught:
-            self.report(*outcome)
+        try:
+            with self.scope:
+                outcome = await self.work()
+            if not self.scope.cancelled_caught:
+                self.report(*outcome)
+        finally:
+            if not self.facet.alive:  # it has no more turns in which to forget us
+                self.facet.tasks.pop(self, None)
 
     async def work(self) -> tuple[object, Exception | None]:
         """Call the function; what it returned, or its error."""

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relay.capabilities.gatekeeper import Gatekeeper
+from relay.capabilities.sturdy import DEFAULT as PUBLIC
+from relay.capabilities.sturdy import parse_ref
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import MINE, A, M, R, TurnPacket, WireRef
+from relay.protocol.packets import MINE, A, M, Nop, Packet, R, TurnPacket, WireRef, write
 from relay.protocol.packets import S as SYNCED
 from relay.session.reach import ENOUGH, Reach
 from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, on_asserted, on_retracted, ref
@@ -253,6 +256,26 @@ def test_a_neighbour_does_not_wait_for_it(turns: list[tuple[int, int]]) -> None:
     wire.system.drain()
     before = [max(each) for each in turns[: seen[0]]]
     assert sum(before) < sum(max(each) for each in turns) / 2
+
+
+PINGS = [Nop()] * 2000
+EMPTY = [TurnPacket([])] * 2000
+GUESS = Symbol("resolve"), freeze(parse_ref(PUBLIC.replace("syndicate", "other"))), WireRef(MINE, 0)
+GUESSES = [turn(*[(A, GUESS, number) for number in range(50)])]
+
+
+@pytest.mark.parametrize("packets", [PINGS, EMPTY, GUESSES], ids=["pings", "empty turns", "guesses"])
+def test_what_tells_nobody_is_done_in_pieces_as_well(packets: list[Packet], turns: list[tuple[int, int]]) -> None:
+    """A packet costs something though it has no event, and so does a signature: between them others have turns."""
+    wire = Wire(lambda: ref(Gatekeeper({"syndicate": (b"", dataspace())})), Limits(resolves=100))
+    codec = Msgpack()
+    wire.right.blocked = True
+    turns.clear()
+    wire.right.hear(b"".join(codec.encode(write(packet)) for packet in packets))
+    wire.system.drain()
+    assert goes_on(wire.right.session)
+    assert wire.right.session.packets_in == len(packets)
+    assert len(turns) >= 25
 
 
 def LocalTurnSync(target: Ref | None, peer: Ref) -> None:  # noqa: N802 - stands for a verb

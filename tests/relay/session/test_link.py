@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import itertools
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, MutableMapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -37,6 +37,7 @@ from relay.protocol.packets import (
     write,
 )
 from relay.server.broker import Broker
+from relay.server.flow_gate import Tap
 from relay.session.link import Link, open_link
 from relay.session.repetition import LARGE, said
 from relay.session.session import Session
@@ -814,14 +815,51 @@ async def test_no_read_overtakes_a_large_one(monkeypatch: pytest.MonkeyPatch) ->
         await peer.stream.aclose()
 
 
-async def test_a_stranger_that_has_gone_leaves_no_circle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a connection took is free when it has ended, and not when the collector comes by."""
+async def hangs_up(here: Place, stream: trio.SocketStream) -> None:
+    """After a ping."""
+    await stream.send_all(Msgpack().encode(write(Nop())))
+    await until(lambda: here.sessions[-1].packets_in == 1)
+
+
+async def is_too_much(here: Place, stream: trio.SocketStream) -> None:
+    """A packet without an end, of more than is held of an untrusted peer."""
+    with suppress(trio.BrokenResourceError):
+        await stream.send_all(Msgpack().encode(write(TurnPacket([(0, (M, "x" * 500_000))])))[:400_000])
+    await until(lambda: here.sessions[-1].reason)
+
+
+async def breaks_the_protocol(here: Place, stream: trio.SocketStream) -> None:
+    """With bytes that are no packet."""
+    await stream.send_all(b"\x92\xc0\xc1")
+    await until(lambda: here.sessions[-1].reason)
+
+
+async def guesses(here: Place, stream: trio.SocketStream) -> None:
+    """With a reference that does not hold."""
+    wrong = freeze(parse_ref(PUBLIC.replace("syndicate", "other")))
+    await stream.send_all(
+        Msgpack().encode(write(TurnPacket([(0, (A, (Symbol("resolve"), wrong, WireRef(MINE, 0)), 1))])))
+    )
+    await until(lambda: here.sessions[-1].outbox.packets)
+
+
+async def loses_its_place(here: Place, stream: trio.SocketStream) -> None:
+    """To another one that comes."""
+    await stream.send_all(Msgpack().encode(write(Nop())))
+    await until(lambda: here.sessions[-1].packets_in == 1)
+    here.broker.lobby.evict()
+
+
+@pytest.mark.parametrize("ends", [hangs_up, is_too_much, breaks_the_protocol, guesses, loses_its_place])
+async def test_a_stranger_that_has_gone_leaves_no_circle(
+    monkeypatch: pytest.MonkeyPatch, ends: Callable[[Place, trio.SocketStream], Awaitable[None]]
+) -> None:
+    """However it goes, what its connection took is free when it has ended, and not when the collector comes by."""
     async with place(monkeypatch) as here:
 
         async def visit() -> None:
             peer = await here.join()
-            await peer.send(Nop())
-            await until(lambda: here.sessions[-1].packets_in == 1)
+            await ends(here, peer.stream)
             await peer.stream.aclose()
             await until(lambda: not here.sessions[-1].facet.alive and not here.broker.census.peers)
             here.sessions.clear()
@@ -834,7 +872,7 @@ async def test_a_stranger_that_has_gone_leaves_no_circle(monkeypatch: pytest.Mon
             for _ in range(5):
                 await visit()
             await trio.sleep(0.05)
-            found = [each for each in gc.get_objects() if isinstance(each, Session)]
+            found = [each for each in gc.get_objects() if isinstance(each, Session | Link | Tap)]
         finally:
             gc.enable()
         assert not found
