@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use crate::slot::{set_default, Slot};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static TABLE_NAMES: PyOnceLock<TableNames> = PyOnceLock::new();
 
@@ -42,6 +43,15 @@ pub struct Gate {
 
     index: Py<PyAny>,
     classes: Py<PyDict>,
+    added: AtomicU64,
+    removed: AtomicU64,
+    sent: AtomicU64,
+}
+
+/// One more; the interpreter lets nobody else count meanwhile.
+#[inline]
+fn one_more(count: &AtomicU64) {
+    count.store(count.load(Relaxed) + 1, Relaxed);
 }
 
 #[inline]
@@ -69,11 +79,25 @@ impl Gate {
 impl Gate {
     #[new]
     fn new(py: Python<'_>, index: Py<PyAny>, classes: Py<PyDict>) -> Gate {
-        Gate { bags: PyDict::new(py).unbind(), tables: PyDict::new(py).unbind(), index, classes }
+        Gate {
+            bags: PyDict::new(py).unbind(),
+            tables: PyDict::new(py).unbind(),
+            index,
+            classes,
+            added: AtomicU64::new(0),
+            removed: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+        }
+    }
+
+    #[getter]
+    fn counts(&self) -> (u64, u64, u64) {
+        (self.added.load(Relaxed), self.removed.load(Relaxed), self.sent.load(Relaxed))
     }
 
     pub fn send(&self, form: Bound<'_, PyAny>) -> PyResult<()> {
         let py = form.py();
+        one_more(&self.sent);
         let head = head_of(&form)?;
         let Some(tables) = self.tables_of(&head)? else {
             return self.index.bind(py).call_method1(intern!(py, "send_beyond"), (form, head)).map(|_| ());
@@ -91,6 +115,7 @@ impl Gate {
 
     pub fn add(&self, form: Bound<'_, PyAny>) -> PyResult<bool> {
         let py = form.py();
+        one_more(&self.added);
         let names = TableNames::of(py)?;
         let head = head_of(&form)?;
         let bags = self.bags.bind(py);
@@ -137,6 +162,7 @@ impl Gate {
             return Err(PyKeyError::new_err((form.unbind(),)));
         };
         let count: i64 = count.extract()?;
+        one_more(&self.removed);
         if count > 1 {
             bag.set_item(&form, count - 1)?;
             return Ok(false);

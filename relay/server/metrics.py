@@ -101,6 +101,9 @@ class _Collector:
         label = ["dataspace"]
         assertions = Gauge("syndicate_assertions", "Distinct assertions, interests included", labels=label)
         observers = Gauge("syndicate_observers", "Distinct interests", labels=label)
+        events = Counter(
+            "syndicate_dataspace_events", "Events that have come to a dataspace", labels=["dataspace", "kind"]
+        )
         held = Gauge("syndicate_quota_bytes", "Bytes that count against the quota of a dataspace", labels=label)
         messages = Counter("syndicate_quota_messages", "Messages that counted against a quota", labels=label)
         refused = Counter("syndicate_quota_refused", "What a quota has refused", labels=["dataspace", "quota"])
@@ -108,9 +111,11 @@ class _Collector:
             there, interests = space.values()
             assertions.add_metric([name], there)
             observers.add_metric([name], interests)
+            for kind, count in space.events().items():
+                events.add_metric([name, kind], count)
             account = space.account
             held.add_metric([name], account.bytes)
             messages.add_metric([name], account.messages)
             for quota, count in sorted(account.refused.items()):
                 refused.add_metric([name, quota], count)
-        yield from (assertions, observers, held, messages, refused)
+        yield from (assertions, observers, events, held, messages, refused)

@@ -123,6 +123,11 @@ class SpaceThere:
             return 0, 0
         return index.values(), len(index.bags.get(INTEREST, ()))
 
+    def events(self) -> dict[str, int]:
+        """How many assertions, retractions and messages have come to it so far, whoever they were of."""
+        index = getattr(self.ref.entity, "index", None)
+        return {} if index is None else dict(zip(("assert", "retract", "message"), index.gate.counts, strict=True))
+
 
 @define(eq=False)
 class Peer:

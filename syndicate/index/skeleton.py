@@ -57,19 +57,26 @@ class Gate:
     """The way of a value into an index: counted in the bag of its constructor, and shown to the tables of it.
 
     That is all there is to do for nearly all values.  Those whose further shape matters, and interest, go *beyond*: to
-    methods of the index.
+    methods of the index.  ``counts`` are how many values were added, removed and sent so far.
     """
 
-    __slots__ = ("bags", "classes", "index", "tables")
+    __slots__ = ("_added", "_removed", "_sent", "bags", "classes", "index", "tables")
 
     def __init__(self, index: Index, classes: dict[Frozen, Node]) -> None:
         self.index = index
         self.classes = classes
         self.bags: dict[Frozen, Bag] = {}
         self.tables: dict[Frozen, tuple[Table, ...] | None] = {}
+        self._added = self._removed = self._sent = 0
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many values were added, removed and sent; each copy counts."""
+        return self._added, self._removed, self._sent
 
     def add(self, form: Frozen) -> bool:
         """Add one copy of a value; True if it is the first."""
+        self._added += 1
         head = form[0] if type(form) is tuple else None
         bag = self.bags.get(head)
         if bag is None:
@@ -92,6 +99,7 @@ class Gate:
         head = form[0] if type(form) is tuple else None
         bag = self.bags[head]
         count = bag[form]
+        self._removed += 1
         if count > 1:
             bag[form] = count - 1
             return False
@@ -108,6 +116,7 @@ class Gate:
 
     def send(self, form: Frozen) -> None:
         """Deliver a message; nothing is kept."""
+        self._sent += 1
         head = form[0] if type(form) is tuple else None
         tables = self.tables.get(head, self.index.otherwise)
         if tables is None:

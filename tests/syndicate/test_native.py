@@ -189,7 +189,7 @@ def test_gates_do_alike(steps: list[tuple[str, Any]], data: st.DataObject) -> No
         for number, pattern in enumerate(patterns):
             index.observe(*analyse(pattern), REFS[number])
         done = [repr(outcome(getattr(index, what), freeze(value))) for what, value in steps]
-        sides.append((events, done, {head: dict(bag) for head, bag in index.bags.items()}))
+        sides.append((events, done, index.gate.counts, {head: dict(bag) for head, bag in index.bags.items()}))
     assert sides[0] == sides[1]
 
 

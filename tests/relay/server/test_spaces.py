@@ -119,6 +119,47 @@ async def test_dataspaces_are_apart_and_each_has_its_keys(tmp_path: Path) -> Non
             assert len(clients["orders", "orders"].seen) == before
 
 
+async def test_events_are_counted_by_kind_and_by_dataspace(tmp_path: Path) -> None:
+    """What comes to one is no event of another's; each kind is counted, and goes on to be when its peer has gone."""
+
+    def orders(ds: Ref) -> None:
+        for number in range(5):
+            assert_(ds, ["seen", number])
+        for number in range(7):
+            send(ds, ["said", number])
+
+    async with open_system() as system:
+        server = await begin(system, settings(tmp_path))
+
+        def counts() -> dict[tuple[str, str], float]:
+            return {
+                (sample.labels["dataspace"], sample.labels["kind"]): sample.value
+                for family in registry(server.broker.census).collect()
+                for sample in family.samples
+                if sample.name == "syndicate_dataspace_events_total"
+            }
+
+        before = counts()
+        async with open_system() as theirs:
+            client = Client(server.address, "orders", "orders", orders)
+            other = Client(server.address, "other", "other", lambda ds: send(ds, ["said", "alone"]))
+            theirs.spawn(client)
+            theirs.spawn(other)
+            await until(lambda: len(client.seen) == 12)
+            await until(lambda: other.seen)
+        await until(lambda: not server.broker.census.peers)
+        more = {key: count - before[key] for key, count in counts().items()}
+    assert {key: count for key, count in more.items() if key[0] != "syndicate"} == {
+        ("orders", "assert"): 7,  # the two interests as well
+        ("orders", "retract"): 7,
+        ("orders", "message"): 7,
+        ("other", "assert"): 2,
+        ("other", "retract"): 2,
+        ("other", "message"): 1,
+    }
+    assert not any(count for key, count in more.items() if key[0] == "syndicate")
+
+
 async def test_whoever_may_ask_may_ask_about_each(tmp_path: Path) -> None:
     """The console lists the dataspaces, and what is in the one that it asks about."""
     answers: list[str] = []
