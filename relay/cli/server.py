@@ -44,7 +44,7 @@ Examples:
     multiple=True,
     help=f"tcp://HOST:PORT, tls://, ws://, wss://, unix:///PATH or stdio:; repeatable.  Default: {DEFAULT_ADDRESS}",
 )
-@click.option("--config", metavar="FILE", help="Configuration in TOML; the other options come first.")
+@click.option("--config", metavar="FILE", help="Configuration in TOML; what options say counts more.")
 @click.option("--state", metavar="DIR", help="Keep what is asserted in the durable dataspace here.")
 @click.option("--salvage", is_flag=True, default=None, help="Start although the state is damaged; say what is lost.")
 @click.option("--admin", metavar="HOST:PORT", help="Serve /livez, /readyz, /metrics and the console there.")
@@ -93,6 +93,11 @@ def server_main(
 
     Without a key, everybody who can reach it may read and write in it: then it listens only where other machines
     cannot.  SIGHUP reads the configuration again.
+
+    Only a configuration says: several dataspaces with keys and quotas of their own, older keys, revoked capabilities,
+    clients known by a certificate, who may come to the admin port from other machines, and all limits.
+    `syndicate-server print config` shows each.  To look at a server that runs, and to use it from a shell:
+    syndicate-console, and syndicate assert, send, query, get, watch.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return

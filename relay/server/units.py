@@ -11,6 +11,7 @@ Source: systemd, on service, exec and notify; ``docs/design/commands.md``, "An e
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -110,7 +111,7 @@ CMD ["--listen", "tcp://0.0.0.0:8001", "--admin", "127.0.0.1:8002", "--key-file"
 
 def example() -> str:
     """A configuration file that says what goes without saying, and in comments what else can be said."""
-    limits = "\n".join(f"# {name} = {value}" for name, value in asdict(LIMITS).items())
+    limits = "\n".join(f"# {name} = {json.dumps(value)}" for name, value in asdict(LIMITS).items())
     overload, connections = Overload(), Connections()
     return f"""# The configuration of syndicate-server.  What is commented out shows the default, or an example.
 # Check it with:  syndicate-server config check FILE      Read again on SIGHUP.

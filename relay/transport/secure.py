@@ -155,7 +155,10 @@ def _why(error: ssl.SSLError) -> str:
         return "it was cut off, without the end that TLS demands"
     what = error.reason or str(error)
     if what in _NO_CERTIFICATE:
-        return "the server wants a client certificate: give one, as in tls=Tls(certificate='me.pem', key='me.key')"
+        return (
+            "the server wants a client certificate: give one, by --cert and --cert-key, or "
+            "tls=Tls(certificate='me.pem', key='me.key')"
+        )
     if what.startswith(("TLSV1_ALERT", "SSLV3_ALERT", "TLSV13_ALERT")):
         said = what.partition("_ALERT_")[2].replace("_", " ").lower()
         return f"the other side refuses the certificate that it was shown, or the handshake ({said})"

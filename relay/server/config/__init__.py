@@ -488,14 +488,14 @@ def _one_of(*choices: str) -> _Kind[str]:
     return check
 
 
-def _positive(default: float, what: str = "") -> _Kind[float]:
+def _positive(default: float, what: str = "", otherwise: str = "the default is {}") -> _Kind[float]:
     whole = isinstance(default, int)
     noun = "a whole number" if whole else "a number"
 
     def check(value: object) -> float:
         kinds = (int,) if whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
-            raise ValueError(f"must be {noun}{what} above 0, not {_shown(value)}; the default is {default}")
+            raise ValueError(f"must be {noun}{what} above 0, not {_shown(value)}; {otherwise.format(default)}")
         return value
 
     return check
@@ -611,7 +611,9 @@ _OVERLOAD: Final[Mapping[str, _Kind[object]]] = {
 _CONNECTIONS: Final[Mapping[str, _Kind[object]]] = {
     name: _positive(default) for name, default in asdict(Connections()).items()
 }
-_QUOTA: Final[Mapping[str, _Kind[object]]] = {name: _positive(1000) for name in asdict(Quota())}
+_QUOTA: Final[Mapping[str, _Kind[object]]] = {
+    name: _positive(1, otherwise="without a line there is no bound") for name in asdict(Quota())
+}
 _SPACE: Final[Mapping[str, _Kind[object]]] = {
     "name": _text,
     "key_file": _text,

@@ -526,3 +526,23 @@ async def test_questions_over_the_relay_are_answered_with_data() -> None:
             await until(lambda: any("hall" in str(answer) for answer in answers))
         page = re.sub(r"127.0.0.1:\d+", "ADDRESS", unparse(answers[-1]))
         assert page == r'<page 1 1 [["<Lit \"hall\">" 1 [[0 "session ADDRESS" 1]] 1]]>'
+
+
+async def test_what_is_counted_is_documented() -> None:
+    """Each metric, and each label of it, is in the table for operators; and nothing else is."""
+    page = (Path(__file__).parents[3] / "docs/howto/operators.md").read_text(encoding="utf-8")
+    table = page.split("## What is counted")[1].split("## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| `") and "syndicate_.." not in line]
+    written = {name: row[1] if len(row) > 2 else "" for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])}
+    async with serving() as (_, broker):
+        broker.census.lost["idle"] += 1
+        broker.census.spaces["syndicate"].account.refused["bytes"] += 1
+        families = list(registry(broker.census, lambda: {"commits": 1, "commit_seconds": 1}).collect())
+    counted = {each.name.removeprefix("syndicate_"): each for each in families if each.name.startswith("syndicate_")}
+    assert written.keys() == counted.keys()
+    for name, family in counted.items():
+        assert family.samples, name
+        for label in family.samples[0].labels:
+            assert f"`{label}`" in written[name], (name, label)
+    for family in families:
+        assert family.name in page or family.name.removeprefix("syndicate_") in written

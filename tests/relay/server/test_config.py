@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,18 @@ def test_the_example(tmp_path: Path) -> None:
     assert {entry["replies"] for entry in tomllib.loads(table)["listen"] if "replies" in entry} == {"ok"}
 
 
+def test_what_the_example_has_in_comments_can_be_said(tmp_path: Path) -> None:
+    """Each commented line of a setting is TOML as it is, and those of the limits say the defaults."""
+    lines = example().splitlines()
+    settings = [line.removeprefix("# ") for line in lines if re.match(r"# [a-z_]+ = [^\[{]", line)]
+    assert len(settings) > 30
+    for setting in settings:
+        tomllib.loads(setting)
+    limits = [line.removeprefix("# ") for line in lines[lines.index("[limits]") :]]
+    (tmp_path / "server.toml").write_text("\n".join(limits))
+    assert read_config(str(tmp_path / "server.toml")) == Config()
+
+
 # ---------------------------------------------------------------------------------------------------- what is wrong
 
 
@@ -155,6 +168,7 @@ def test_the_example(tmp_path: Path) -> None:
         ('listenn = ["x"]', "1: listenn: there is no such key: did you mean listen?"),
         ("[log]\n\nlevl = 1", "3: log.levl: there is no such key: did you mean level?"),
         ("zzz = 1", "1: zzz: there is no such key: there are listen, cert,"),
+        ("[quota]\nbytes = -5", "2: quota.bytes: must be a whole number above 0, not -5; without a line there is no"),
         ("\n[limits]\nframe = 0", "3: limits.frame: must be a whole number above 0, not 0; the default is 1048576"),
         ("limits.grace = -1.5", "1: limits.grace: must be a number above 0, not -1.5; the default is 10.0"),
         ("limits.grace = inf", "1: limits.grace: must be a number above 0, not inf"),
