@@ -62,7 +62,7 @@ native: .venv/stamps/dev ## build the native kernels anew, after a change of the
 pure: .venv/stamps/dev .peers/syndicate-py/stamp ## the tests of what has native kernels, as pure Python
 	@SYNDICATE_PURE=1 $(PYTHON_BIN) -m pytest --numprocesses $(WORKERS) --dist loadgroup \
 	    syndicate/values syndicate/index syndicate/actors tests/syndicate/values tests/syndicate/index tests/syndicate/actors \
-	    tests/relay/session tests/test_model.py
+	    tests/relay/session tests/test_model.py syndicate/flow syndicate/plan tests/syndicate/flow tests/syndicate/plan tests/syndicate/bloom
 
 .PHONY: bench
 bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) $(COMPILED:%=.peers/%/stamp) java ## the benchmarks, side by side with peers

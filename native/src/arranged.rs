@@ -4,8 +4,10 @@
 //! was there at that version, however often it is called.
 
 use crate::slots::{hash, prefetch, same, Set, Slots, Word, NONE};
-use crate::words::{fits, number, small, too_large, Data, Table, LARGE};
+use crate::words::{fits, number, small, too_large, Data, Table, Words, LARGE};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyFloat;
 use std::collections::HashMap;
 
 /// What took a step in, and how it is taken back.
@@ -24,7 +26,7 @@ const AHEAD: usize = 8;
 /// The rows of a stream by key, less those of the running step, and those.
 #[pyclass(module = "syndicate._native")]
 pub struct Arranged {
-    width: usize,       // of a value
+    pub width: usize,   // of a value
     keys: Set,          // beside a key: the number of its first entry, and how many it has
     entries: Vec<Word>, // a value, and in one word its weight and the number of the next
     free: u32,
@@ -100,7 +102,18 @@ impl Arranged {
         }
     }
 
-    fn find(&self, key: u32, value: &[Word]) -> Option<u32> {
+    /// The number of a key, if it is there.
+    pub fn number(&self, key: &[Word]) -> Option<u32> {
+        self.keys.find(hash(key), key)
+    }
+
+    /// How many entries a key has.
+    pub fn count(&self, key: u32) -> usize {
+        halves(self.keys.beside(key)[0]).1 as usize
+    }
+
+    /// The entry of a value of a key.
+    pub fn find(&self, key: u32, value: &[Word]) -> Option<u32> {
         let (mut entry, count) = halves(self.keys.beside(key)[0]);
         if count > MANY {
             if let Some(slots) = self.large.get(&key) {
@@ -271,6 +284,18 @@ impl Arranged {
         true
     }
 
+    /// Rows arrive; the weight that each has had, and the one that it will have.  None where one would be too large.
+    pub fn receive(&mut self, data: Data) -> Option<Vec<(i64, i64)>> {
+        let found = self.located(&data, 1)?;
+        let weights = found.entries.iter().zip(&data.weights).map(|(&entry, &weight)| {
+            let old = if entry == NONE { 0 } else { self.weight(entry) };
+            (old, old + weight)
+        });
+        let weights = weights.collect();
+        self.arriving = Some(Arriving { data, found });
+        Some(weights)
+    }
+
     pub fn arriving_rows(&self) -> Option<&Data> {
         self.arriving.as_ref().map(|arriving| &arriving.data)
     }
@@ -399,7 +424,7 @@ impl Arranged {
     }
 
     /// What has arrived is of the past now.  To be taken back: what is noted to be called with this version first.
-    fn commit(&mut self) {
+    pub fn commit(&mut self) {
         if let Some(arriving) = self.arriving.take() {
             self.version += 1;
             let was_empty = self.keys.len() == 0;
@@ -411,17 +436,17 @@ impl Arranged {
         }
     }
 
-    fn discard(&mut self) {
+    pub fn discard(&mut self) {
         self.arriving = None;
     }
 
     #[getter]
-    fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.version
     }
 
     /// Be as at a version, the last or the one before.
-    fn take_back(&mut self, version: u64) {
+    pub fn take_back(&mut self, version: u64) {
         if self.version != version {
             match std::mem::replace(&mut self.journal, Journal::Nothing) {
                 Journal::Nothing => (),
@@ -447,10 +472,9 @@ impl Arranged {
     }
 
     /// All rows as a table, less those that arrive; keys first.
-    fn rows(&self, shape: Py<PyAny>) -> Table {
+    pub fn rows(&self, shape: Py<PyAny>) -> Table {
         Table::of(self.all(), shape, true)
     }
-
 }
 
 struct Product<'a> {
@@ -789,11 +813,39 @@ impl Weighed {
     }
 }
 
+/// What is given out of a key.
+#[derive(Clone, Copy)]
+enum Form {
+    Count,
+    Sum,
+    Mean,
+}
+
+/// Integers of less are floats exactly.
+const EXACT: u64 = 1 << 53;
+
+impl Form {
+    /// The word of what is given out for a sum of weights, which is not 0, and one of values; None if words are not
+    /// enough.
+    fn word(self, number: i64, whole: i64, words: &Bound<'_, Words>) -> PyResult<Option<Word>> {
+        match self {
+            Form::Count => Ok(small(number)),
+            Form::Sum => Ok(small(whole)),
+            Form::Mean if number.unsigned_abs() >= EXACT || whole.unsigned_abs() >= EXACT => Ok(None),
+            Form::Mean => {
+                let sign = number.signum(); // of the mean of nothing, none
+                let mean = (whole * sign) as f64 / (number * sign) as f64;
+                words.get().word(PyFloat::new(words.py(), mean).as_any()).map(Some)
+            }
+        }
+    }
+}
+
 /// By key, the sum of the weights and, where it is asked for, of the values.
 #[pyclass(module = "syndicate._native")]
 pub struct Summed {
     keys: Set, // beside a key: the sum of its weights, that of its values
-    counts: bool,
+    form: Form,
     version: u64,
     journal: Set, // what was added
     was_empty: bool,
@@ -842,16 +894,23 @@ impl Summed {
 
 #[pymethods]
 impl Summed {
-    /// Of keys of so many words; *counts*: the sum of the weights is what is given out.
+    /// Of keys of so many words; *form*: whether the sum of the weights, that of the values, or their mean is given out.
     #[new]
-    pub fn new(width: usize, counts: bool) -> Summed {
-        Summed { keys: Set::new(width, 2, 0), counts, version: 0, journal: Set::new(width, 2, 0), was_empty: true }
+    pub fn new(width: usize, form: &str) -> PyResult<Summed> {
+        let form = match form {
+            "count" => Form::Count,
+            "sum" => Form::Sum,
+            "avg" => Form::Mean,
+            other => return Err(PyTypeError::new_err(format!("no sums for {other}"))),
+        };
+        Ok(Summed { keys: Set::new(width, 2, 0), form, version: 0, journal: Set::new(width, 2, 0), was_empty: true })
     }
 
     /// Add a table; the old rows of key and sum out, the new ones in.  None, and nothing is changed, where integers of
     /// 64 bits are not enough.
     fn step(
         &mut self,
+        words: Bound<'_, Words>,
         table: &Table,
         keys: Vec<usize>,
         value: Option<usize>,
@@ -859,7 +918,6 @@ impl Summed {
     ) -> PyResult<Option<Table>> {
         let Some(added) = self.added(&table.data, &keys, value) else { return Ok(None) };
         let mut out = Data::new(keys.len() + 1, 2 * added.len());
-        let counts = self.counts;
         let mut numbers = Vec::with_capacity(added.len());
         self.keys.find_all(added.len(), |at| added.row(at as u32), |_, number| numbers.push(number));
         for at in 0..added.len() as u32 {
@@ -876,11 +934,14 @@ impl Summed {
             else {
                 return Ok(None);
             };
-            let [before, after] = if counts { [old[0], number] } else { [old[1], whole] };
-            if before == after && (old[0] != 0) == (number != 0) {
+            let result = |number, whole| match number {
+                0 => Ok(Some(0)), // no row
+                _ => self.form.word(number, whole, &words),
+            };
+            let (Some(gone), Some(come)) = (result(old[0], old[1])?, result(number, whole)?) else { return Ok(None) };
+            if gone == come && (old[0] != 0) == (number != 0) {
                 continue;
             }
-            let (Some(gone), Some(come)) = (small(before), small(after)) else { return Ok(None) };
             for (there, word, weight) in [(old[0], gone, -1), (number, come, 1)] {
                 if there != 0 {
                     out.rows.extend_from_slice(key);

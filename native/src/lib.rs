@@ -12,6 +12,7 @@ mod gate;
 mod here;
 mod msgpack;
 mod preserves;
+mod ranked;
 mod session;
 mod slot;
 mod slots;
@@ -23,7 +24,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 8;
+const INTERFACE: u32 = 9;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]

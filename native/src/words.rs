@@ -4,6 +4,7 @@
 
 use crate::arranged::{join, Arranged, Summed, Weighed};
 use crate::fixpoint::Fixpoint;
+use crate::ranked::Ranked;
 use crate::slots::{hash, Set, Word};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
@@ -12,6 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The integer that a word is, if it is one.
@@ -192,6 +194,14 @@ fn read_maker(written: &Bound<'_, PyAny>, columns: &mut Vec<usize>) -> PyResult<
     Ok(Maker::Column(column))
 }
 
+/// What is ordered by itself, each apart from the others.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    Number,
+    Text,
+    Bytes,
+}
+
 #[derive(Default)]
 struct Things {
     things: Vec<Option<Py<PyAny>>>,
@@ -304,6 +314,50 @@ impl Words {
         }
     }
 
+    /// What a word is, as far as the order of values goes; None for what Python orders.
+    pub fn kind(&self, py: Python<'_>, word: Word) -> Option<Kind> {
+        if word & 1 == 1 {
+            return Some(Kind::Number);
+        }
+        let things = self.things();
+        let thing = things.things.get((word >> 1) as usize)?.as_ref()?.bind(py);
+        if thing.is_exact_instance_of::<PyString>() {
+            Some(Kind::Text)
+        } else if thing.is_exact_instance_of::<PyBytes>() {
+            Some(Kind::Bytes)
+        } else {
+            let is_number = thing.is_exact_instance_of::<PyFloat>() || thing.is_exact_instance_of::<PyInt>();
+            is_number.then_some(Kind::Number)
+        }
+    }
+
+    /// The order of two words of one kind: `natural_order` in `syndicate/flow/comparison.py`.
+    #[inline]
+    pub fn order(&self, py: Python<'_>, one: Word, other: Word) -> PyResult<Ordering> {
+        if one & other & 1 == 1 { Ok((one as i64).cmp(&(other as i64))) } else { self.order_of_things(py, one, other) }
+    }
+
+    fn order_of_things(&self, py: Python<'_>, one: Word, other: Word) -> PyResult<Ordering> {
+        if one == other {
+            return Ok(Ordering::Equal);
+        }
+        let (one, other) = {
+            let things = self.things();
+            let thing = |word: Word| made(py, &Maker::Column(0), &[word], &things.things);
+            (thing(one)?.into_bound(py), thing(other)?.into_bound(py))
+        };
+        let place = |thing: &Bound<'_, PyAny>| match thing.cast_exact::<PyFloat>() {
+            Ok(float) if float.value().is_nan() => (1, 0), // above all numbers
+            Ok(float) => (0, 1 + i32::from(float.value().is_sign_positive())),
+            Err(_) => (0, 3),
+        };
+        let (place, others) = (place(&one), place(&other));
+        if place.0 + others.0 > 0 {
+            return Ok(place.cmp(&others));
+        }
+        Ok(one.compare(&other)?.then(place.1.cmp(&others.1)))
+    }
+
     fn natural<'py>(&self, key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
         if key.get_type().is(&self.typed) { key.getattr(intern!(py, "value")) } else { Ok(key) }
@@ -382,8 +436,13 @@ impl Words {
     }
 
     /// Sums by key.
-    fn summed(&self, width: usize, counts: bool) -> Summed {
-        Summed::new(width, counts)
+    fn summed(&self, width: usize, form: &str) -> PyResult<Summed> {
+        Summed::new(width, form)
+    }
+
+    /// The least or the greatest by key.
+    fn ranked(&self, key_width: usize, width: usize, measure: usize, least: bool) -> Ranked {
+        Ranked::new(key_width, width, measure, least)
     }
 
     /// A monotone loop.
@@ -429,6 +488,8 @@ impl Words {
                 arranged.try_borrow()?.mark(&mut mark);
             } else if let Ok(weighed) = keeper.cast::<Weighed>() {
                 weighed.try_borrow()?.mark(&mut mark);
+            } else if let Ok(ranked) = keeper.cast::<Ranked>() {
+                ranked.try_borrow()?.mark(&mut mark);
             } else if let Ok(fixpoint) = keeper.cast::<Fixpoint>() {
                 fixpoint.try_borrow()?.mark(&mut mark);
             } else {

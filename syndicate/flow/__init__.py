@@ -32,7 +32,8 @@ Four ideas carry the engine.
 * **Monotone loops are free to choose.** A set closed under joins and unions may derive each element at any iteration,
   so the engine keeps the one it has (``operators.distinct``).
 
-State is in dictionaries of Python objects, until a change comes as :class:`Columns`: then joins, ``distinct``,
+State is in tables of words where native kernels run (``docs/design/native.md``), elsewhere in dictionaries of Python
+objects, and in either case, when a change comes as :class:`Columns`, in arrays: then joins, ``distinct``,
 ``count sum avg min max`` keep runs of sorted arrays beside their dictionary (``columnar/``).  That is for
 functions that are known (``itemgetter``, :func:`rearranges`, :class:`where`): what a user's lambda costs a row, no
 layout of the state can save.

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from syndicate.flow.element import Element, Key, MixedRows, Rows, key_of, natural
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, add_rows
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, normal, signature, traced
-from syndicate.flow.tables import Arranged, Kept, Summed, Table, Texts, Weighed
+from syndicate.flow.tables import Arranged, Kept, Ranked, Summed, Table, Texts, Weighed
 from syndicate.flow.undo import Log, note_attribute, note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
-    from syndicate.flow.operators.context import Step
+    from syndicate.flow.operators.context import Cell, Step
 
 
 class KeptRows:
@@ -280,8 +280,83 @@ class WeighedRows(StateRows):
         kept.step(table, list(range(table.width)), self.shape)
 
 
+def _measured(aggregate: Aggregate, value: Shape) -> int:
+    """The column of what an aggregate takes of values; raises :class:`ByRows` if it is none."""
+    if aggregate.by is not None:
+        value = traced(aggregate.by, value)
+    if type(value) is not Leaf:
+        raise ByRows
+    at: int = value.at
+    return at
+
+
+class RankedRows(StateRows):
+    """The groups of a ``min`` or a ``max``, and the best of each."""
+
+    __slots__ = ("_measure", "aggregate", "results", "typed")
+
+    kept: Ranked | None
+
+    def __init__(self, texts: Texts, undo: Log, states: list[Element], aggregate: Aggregate) -> None:
+        super().__init__(texts, undo, states[0])
+        self.results: dict[Key, Element] = states[1]
+        self.typed: Cell = states[2]
+        self.aggregate = aggregate
+        self._measure = 0
+
+    def columns(self, shape: Shape) -> list[int]:
+        """The columns of key and value; raises :class:`ByRows` if the table looks otherwise, or no column is ranked."""
+        if shape is not self._seen:
+            measure = _measured(self.aggregate, shape[1])
+            columns = super().columns(shape)
+            self._measure = columns.index(measure)
+        return self._columns
+
+    def begun(self) -> Ranked:
+        """Begin with nothing."""
+        key, _ = self.shape
+        width = len(set(leaves(key)))
+        others = len(set(leaves(self.shape))) - width
+        return self.texts.words.ranked(width, others, self._measure, self.aggregate.form == "min")
+
+    def change(self, batch: Table, columns: list[int]) -> Table:
+        """Old results out, new ones in."""
+        assert self.kept is not None
+        return self.kept.step(self.texts.words, batch, columns, self._result())
+
+    def _result(self) -> Shape:
+        key, _ = self.shape
+        return (key, leaf(len(set(leaves(key)))))
+
+    def load(self, kept: Ranked) -> None:
+        """Begin with what the dictionaries hold; raises :class:`ByRows`."""
+        rows = [
+            ((natural(key), natural(value)), weight)
+            for key, group in self.state.items()
+            for value, weight in group.items()
+        ]
+        table = self.texts.words.table(rows, self.texts.shape(self.shape), self.shape)
+        if table is None:
+            raise ByRows
+        kept.step(self.texts.words, table, list(range(table.width)), self._result())
+        note_whole(self.undo, self.results)
+        self.results.clear()
+
+    def fill(self, table: Table) -> None:
+        """Put all that is kept into the dictionaries, with a note of it."""
+        assert self.kept is not None
+        bests = self.kept.bests(self._result())
+        rows = self.texts.rows(table, indexed=True)
+        self.undo.append((self.typed.restore, self.typed.value))
+        self.typed.value = self.typed.value or type(rows) is MixedRows
+        self.undo += [(dict.clear, self.state), (dict.clear, self.results)]
+        add_rows(self.state, rows)
+        for key, best in self.texts.elements(bests, bests.shape):
+            self.results[key_of(key)] = best
+
+
 class SummedRows(StateRows):
-    """The sums of a ``count`` or a ``sum``."""
+    """The sums of a ``count``, a ``sum`` or an ``avg``."""
 
     __slots__ = ("_value", "_width", "aggregate")
 
@@ -297,12 +372,8 @@ class SummedRows(StateRows):
         """The columns of the key; raises :class:`ByRows` if the table looks otherwise, or the value is no column."""
         if shape is not self._seen:
             key, value = shape
-            if self.aggregate.form == "sum":
-                if self.aggregate.by is not None:
-                    value = traced(self.aggregate.by, value)
-                if type(value) is not Leaf:
-                    raise ByRows
-                self._value = value.at
+            if self.aggregate.form != "count":
+                self._value = _measured(self.aggregate, value)
             columns, normalised = normal(key)
             self._width = len(columns)
             result = (normalised, leaf(self._width))
@@ -315,12 +386,12 @@ class SummedRows(StateRows):
 
     def begun(self) -> Summed:
         """Begin with nothing."""
-        return self.texts.words.summed(self._width, self.aggregate.form == "count")
+        return self.texts.words.summed(self._width, self.aggregate.form)
 
     def change(self, batch: Table, columns: list[int]) -> Table:
         """Old results out, new ones in."""
         assert self.kept is not None
-        table = self.kept.step(batch, columns, self._value, self.shape)
+        table = self.kept.step(self.texts.words, batch, columns, self._value, self.shape)
         if table is None:
             raise OverflowError
         return table

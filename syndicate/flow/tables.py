@@ -3,8 +3,8 @@
 A **word** is 64 bits: a small integer is its own word, any other part of an element has a number, so that two parts are
 the same (:func:`~syndicate.flow.element.key_of`) if and only if their words are equal.  A table holds rows of words,
 and a :mod:`~syndicate.flow.shape` that says how its elements are made of them.  Functions that only rearrange give it
-another shape; joins, ``distinct``, ``count`` and ``sum`` work on the words, and keep them; elements become Python's
-tuples again where a sink, a function of the user, or a node that knows no tables reads them.
+another shape; joins, ``distinct``, ``count``, ``sum``, ``avg``, ``min`` and ``max`` work on the words, and keep them;
+elements become Python's tuples again where a sink, a function of the user, or a node that knows no tables reads them.
 
 What a node keeps is in words or in the dictionaries of its Python form, never in both.  It begins in words if tables
 can come to it, and goes over to dictionaries for good when something comes that is no table, or when integers of 64
@@ -109,8 +109,24 @@ class Summed(Kept, Protocol):
     def load(self, table: Table) -> bool:
         """Begin with rows of key, sum of weights and sum of values; whether they are all small integers."""
 
-    def step(self, table: Table, keys: list[int], value: int | None, shape: Shape) -> Table | None:
+    def step(  # a kernel takes no names
+        self, words: Words, table: Table, keys: list[int], value: int | None, shape: Shape
+    ) -> Table | None:
         """Add a table; old rows out, new ones in.  None, and nothing is changed, where words are not enough."""
+
+
+class Ranked(Kept, Protocol):
+    """By key, all values, and the least or greatest of what one column has."""
+
+    def step(self, words: Words, table: Table, columns: list[int], shape: Shape) -> Table:
+        """Add a table, whose keys and values these columns are; old rows out, new ones in.
+
+        Raises :class:`OverflowError`, and changes nothing, where a weight is too large, or where what is compared is
+        not all numbers, all texts, or all bytes.
+        """
+
+    def bests(self, shape: Shape) -> Table:
+        """The least or greatest of each key, of those values whose weight is above 0."""
 
 
 class Fixpoint(Kept, Protocol):
@@ -183,8 +199,11 @@ class Words(Protocol):
     def weighed(self, width: int) -> Weighed:
         """For elements of so many words."""
 
-    def summed(self, width: int, counts: bool) -> Summed:  # a kernel takes no names
-        """For keys of so many words; *counts*: the sum of the weights is what is given out."""
+    def summed(self, width: int, form: str) -> Summed:
+        """For keys of so many words; *form*: ``count``, ``sum`` or ``avg``."""
+
+    def ranked(self, key_width: int, width: int, measure: int, least: bool) -> Ranked:  # a kernel takes no names
+        """For keys and values of so many words, ranked by a column of both."""
 
     def fixpoint(self) -> Fixpoint:
         """A monotone loop."""

@@ -1,9 +1,9 @@
 """A circuit whose nodes take tables where they can: see :mod:`syndicate.flow.tables`.
 
 Tables come from sources, and go as far as functions only rearrange: through ``map``, ``filter``, ``index_with`` and the
-like to joins, ``distinct``, ``count``, ``sum`` and loops that can be in words (:mod:`syndicate.flow.fixpoint`), and
-from these on.  Where none of these can be reached so, rows stay rows.  Each other node gets its input as rows, as do
-other loops, and the functions of the user.
+like to joins, ``distinct``, ``count sum avg min max`` and loops that can be in words (:mod:`syndicate.flow.fixpoint`),
+and from these on.  Where none of these can be reached so, rows stay rows.  Each other node gets its input as rows, as
+do other loops, and the functions of the user.
 
 Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.flow.element import ATOMS, Element, Key, Typed, is_rearranging, key_of, natural
 from syndicate.flow.fixpoint import LoopRows, is_in_words
-from syndicate.flow.keeping import ArrangedRows, KeptRows, SummedRows, WeighedRows
+from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
 from syndicate.flow.loop import Loop
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement
@@ -33,6 +33,8 @@ Change: TypeAlias = Callable[..., Element]
 """A node's step on the batches of its inputs, at least one of which is a table."""
 
 PASSING: Final = frozenset({"pairs", "keys", "values", "forward", "negate", "plus", "minus"})
+SUMMED: Final = frozenset({"count", "sum", "avg"})
+RANKED: Final = frozenset({"min", "max"})
 KEEPING: Final = frozenset({"join", "distinct", "aggregate"})
 
 
@@ -114,7 +116,7 @@ def _can(node: Node) -> bool:
             return node.carries[0] is Carries.ZSET
         case "aggregate":
             aggregate: Aggregate = params["aggregate"]
-            return aggregate.form in ("count", "sum") and (aggregate.by is None or is_rearranging(aggregate.by))
+            return aggregate.form in SUMMED | RANKED and (aggregate.by is None or is_rearranging(aggregate.by))
     return node.op in PASSING
 
 
@@ -207,11 +209,7 @@ class Tabular:
                 self.keepers.append((node, weighed))
                 return weighed.stepping(cells, slots[0], rest)
             case "aggregate":
-                summed = SummedRows(
-                    self.texts, scope.undo, scope.engine.states[node.global_id][0], node.params["aggregate"]
-                )
-                self.keepers.append((node, summed))
-                return summed.stepping(cells, slots[0], rest)
+                return self._aggregate(scope, node).stepping(cells, slots[0], rest)
         change = self._change(node)
 
         def step() -> object:
@@ -221,6 +219,15 @@ class Tabular:
                 return rest()
 
         return step
+
+    def _aggregate(self, scope: Scope, node: Node) -> SummedRows | RankedRows:
+        states, aggregate = scope.engine.states[node.global_id], node.params["aggregate"]
+        rows = (
+            RankedRows(self.texts, scope.undo, states, aggregate) if aggregate.form in RANKED
+            else SummedRows(self.texts, scope.undo, states[0], aggregate)
+        )  # fmt: skip
+        self.keepers.append((node, rows))
+        return rows
 
     def _by_rows(self, cells: list[Element], slots: list[int], old: Step) -> Step:
         """A step that takes rows; after a failure its cells hold rows, for the blame."""
