@@ -34,7 +34,8 @@ class Pause:
     With *ageing*, what the work made is old at its end where it is much: it is not walked before all else is.  With
     *sweeping*, what is left of it is walked at once, while the processor has it at hand: for work that leaves cycles,
     and is done again and again.  To walk what ten runs of a simulated world leave takes ten times what one takes, and
-    to walk it later five times that (measured).
+    to walk it later five times that (measured).  What was still in use then is older afterwards, and its turn comes as
+    the collector itself would have it.
 
     Whatever instruction a signal strikes at, :meth:`end` puts things right: it may be called again, and too often.
     """
@@ -64,7 +65,7 @@ class Pause:
             if not _pauses:  # of two that end at once, in two threads, at least one sees that
                 gc.enable()
                 if self._sweeping:
-                    gc.collect(0)
+                    gc.collect(_due())
             self._works = False
 
     def __enter__(self) -> None:
@@ -72,6 +73,18 @@ class Pause:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+
+def _due() -> int:
+    """The oldest generation whose time has come: the collector itself asks that only where objects are made, and while
+    it rests, none are that it sees.
+    """
+    generation = 0
+    for count, threshold in zip(gc.get_count()[1:], gc.get_threshold()[1:], strict=True):
+        if count <= threshold:
+            break
+        generation += 1
+    return generation
 
 
 _pauses: Final[set[Pause]] = set()

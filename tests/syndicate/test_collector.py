@@ -119,6 +119,30 @@ def test_what_is_left_is_swept(sweeping: bool) -> None:
     assert all(each() is not None for each in left)
 
 
+class Cycle:
+    """An object that only the collector frees."""
+
+    def __init__(self) -> None:
+        self.myself = self
+
+
+def test_what_outlasts_its_sweep_is_swept_later() -> None:
+    """Work that is done again and again, and of which each time the last is still in use when it is swept: what is left
+    of all of it has a bound.
+    """
+    last: list[Cycle] = []
+
+    def left() -> int:
+        return sum(isinstance(one, Cycle) for one in gc.get_objects())
+
+    most = 0
+    for _ in range(500):
+        with Pause(sweeping=True):
+            last[:] = [Cycle()]
+        most = max(most, left())
+    assert most < 200
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_the_most_that_is_asked_for_counts(first: bool) -> None:
     """Systems and batches overlap in any order."""
