@@ -38,8 +38,9 @@ from relay.protocol.limits import Limits
 from relay.session.link import open_link
 from relay.session.session import Session
 from relay.transport import Address, Connection, Tls, open_stream, silent
+from syndicate.actors.arguments import expect_function
 from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Entity, Handle, current, decorator, expect_function
+from syndicate.actors.turn import Entity, Handle, current, decorator
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, ref, send, spawn, trio_task
 from syndicate.errors import AddressError, ConnectError
 from syndicate.log import logger

@@ -76,7 +76,8 @@ from syndicate import (
     sync,
 )
 from syndicate.actors.actor import actor_of
-from syndicate.actors.turn import Handle, current, expect_ref
+from syndicate.actors.arguments import expect_ref
+from syndicate.actors.turn import Handle, current
 from syndicate.actors.verbs import Lifeline
 from syndicate.errors import PatternError
 from syndicate.index.analysis import analyse

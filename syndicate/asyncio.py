@@ -36,19 +36,20 @@ import trio
 from outcome import Outcome
 
 from syndicate.actors import system as actors
-from syndicate.actors.actor import Actor, Task
+from syndicate.actors.actor import Task
+from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import open_console
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import Feed, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.signals import interrupt_in
 from syndicate.actors.system import SLICE
-from syndicate.actors.turn import expect_function, here
+from syndicate.actors.turn import here
 from syndicate.actors.verbs import assert_, current_facet, stop
 from syndicate.errors import AlreadyRunning, ConnectError, InTurn, SystemStopped
 from syndicate.index.event import Event
 from syndicate.log import logger
 from syndicate.tables import Kind, expect_kind, table_once
-from syndicate.values.value import Ref, Value
+from syndicate.values.value import HomeActor, Ref, Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +123,7 @@ class System(actors.System):
     def _mine(self) -> bool:
         return threading.get_ident() == self._thread
 
-    def schedule_from_thread(self, actor: Actor, event: Event) -> bool:
+    def schedule_from_thread(self, actor: HomeActor, event: Event) -> bool:
         """Queue an event from any thread; False, and no effect, once the system has ended."""
         if self.stopped:
             return False

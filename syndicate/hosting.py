@@ -59,9 +59,10 @@ from typing import ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, runti
 
 import attrs
 
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Entity, Handle, Turn, current, expect_ref, here
+from syndicate.actors.turn import Entity, Handle, Turn, current, here
 from syndicate.actors.verbs import on_stop
 from syndicate.drawing import Drawing, Load, Reason
 from syndicate.errors import ArgumentError, NotAValue, SyndicateError, WrongActor

@@ -50,10 +50,11 @@ from typing import Final, TypeVar, cast
 
 import trio
 
+from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.during import during, on_asserted, on_retracted
 from syndicate.actors.facet import Facet
 from syndicate.actors.timer import after
-from syndicate.actors.turn import Entity, current, decorator, expect_function, expect_ref
+from syndicate.actors.turn import Entity, current, decorator
 from syndicate.actors.verbs import assert_, current_facet, linked_task, react, ref, sync
 from syndicate.errors import AnswererCrashed, AnswerLate, AskFailed, NobodyAnswers, Refused, ServiceCycle
 from syndicate.log import logger

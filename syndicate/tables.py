@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, cast, get_args, over
 
 import attrs
 
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.during import on_asserted, on_retracted
 from syndicate.actors.facet import Facet
 from syndicate.actors.portal import Answer, once
-from syndicate.actors.turn import Handle, current, expect_ref
+from syndicate.actors.turn import Handle, current
 from syndicate.actors.verbs import current_facet, react
 from syndicate.errors import ArgumentError, NotAValue
 from syndicate.values.absent import ABSENT, inward

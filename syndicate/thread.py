@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 import trio
 
 from syndicate.actors import system as actors
+from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import Console, open_console
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import ENDED, Feed, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.query import query_set
 from syndicate.actors.running import serving
-from syndicate.actors.turn import expect_function
 from syndicate.actors.verbs import assert_, current_facet, stop
 from syndicate.errors import AlreadyRunning, ArgumentError, CallTimeout, ConnectError, InTurn, SystemStopped
 from syndicate.tables import Kind, expect_kind, table_once

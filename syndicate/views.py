@@ -63,7 +63,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from syndicate.actors.turn import expect_ref
+from syndicate.actors.arguments import expect_ref
 from syndicate.errors import CircuitError
 from syndicate.flow.circuit import Circuit
 from syndicate.hosting import Start, host

@@ -66,8 +66,8 @@ INSIDE = {
         address lobby poller tls stream origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        loop signals edge trace meter block facet lane turn actor follower system running chronicle field verbs during
-        timer query bulk dataspace supervise attempt portal keep
+        loop signals edge trace meter arguments facet settling turn actor lane follower system running chronicle field
+        verbs during timer query bulk dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection
@@ -125,11 +125,6 @@ INSIDE = {
         inputs trace context linear output joins traces groups scope engine
     """,
 }
-
-# Circles that are still there where imports for type checking count.  A line may get shorter or go, and none may come.
-CIRCLES = """
-    actors.actor actors.block actors.facet actors.follower actors.lane actors.system actors.turn
-"""
 
 # How often a module reads a name with a leading underscore of something that is not its own.  It only goes down.
 PRIVATE = 17
@@ -219,10 +214,7 @@ def test_core_knows_no_relay() -> None:
 def test_no_import_cycle() -> None:
     """Within a layer, too, the imports have an order, those for type checking included."""
     graph = {name: {target for target, _ in imports(name, path)} - {name} for name, path in MODULES.items()}
-    known = [sorted(f"syndicate.{one}" for one in circle.split()) for circle in CIRCLES.split(";")]
-    circles = [sorted(circle) for circle in components(graph, graph.__getitem__) if len(circle) > 1]
-    assert [circle for circle in circles if circle not in known] == []
-    assert [circle for circle in known if circle not in circles] == [], "CIRCLES has what is no circle any more"
+    assert [sorted(circle) for circle in components(graph, graph.__getitem__) if len(circle) > 1] == []
 
 
 def inside(package: str) -> dict[str, set[str]]:
@@ -237,20 +229,11 @@ def inside(package: str) -> dict[str, set[str]]:
     return graph
 
 
-def in_one_circle(name: str, other: str) -> bool:
-    """Whether two parts are of a circle that is not mended yet."""
-    return any(
-        all(any(f"syndicate.{one}.".startswith(f"{part}.") for one in circle.split()) for part in (name, other))
-        for circle in CIRCLES.split(";")
-    )
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_have_an_order(package: str) -> None:
     """Within a package, the packages in it and its modules have an order, too: none is entered and left in a circle."""
-    graph = {part: {one for one in used if not in_one_circle(part, one)} for part, used in inside(package).items()}
     try:
-        graphlib.TopologicalSorter(graph).prepare()
+        graphlib.TopologicalSorter(inside(package)).prepare()
     except graphlib.CycleError as error:
         pytest.fail("packages in a circle: " + " <- ".join(error.args[1]))
 
@@ -264,10 +247,7 @@ def test_each_package_keeps_its_plan(package: str) -> None:
     place = {f"{package}.{part}": at for at, part in enumerate(INSIDE.get(package, "").split())}
     assert sorted(place) == sorted(graph), f"the plan of {package}: INSIDE in {Path(__file__).name} has each part once"
     wrong = [
-        f"{part} imports {one}, below it"
-        for part, used in graph.items()
-        for one in used
-        if place[one] > place[part] and not in_one_circle(part, one)
+        f"{part} imports {one}, below it" for part, used in graph.items() for one in used if place[one] > place[part]
     ]
     assert wrong == []
 

@@ -37,6 +37,7 @@ from syndicate import (
     spawn,
     sync,
 )
+from syndicate.actors.system import system_of
 from syndicate.bloom import Bloom, bloom, channel, durable, scratch, table
 from syndicate.bloom.tick.runtime import Sending
 from syndicate.dedalus import Program
@@ -154,7 +155,7 @@ def test_an_assertion_to_anothers_during() -> None:
             @during(ds, Present(capture(str)))
             def here(who: str) -> None:
                 heard.append(who)
-                current_facet().actor.system.stop()
+                system_of(current_facet().actor).stop()
 
     def chat(address: str) -> None:
         @connect(address)
@@ -175,7 +176,7 @@ def test_an_assertion_to_anothers_during() -> None:
     # dataspace does with a value, is the loop's where that is native.
     native = (
         *("actors.actor.take_turns", "actors.actor.Actor.take", "actors.turn.Turn.commit"),
-        *("actors.facet.settle_facets", "actors.dataspace.Dataspace.assert_"),
+        *("actors.turn.settle_facets", "actors.dataspace.Dataspace.assert_"),
     )
     check("First", watch, "values.value.freeze", "relay.protocol.codec.codec_for", *native)
 
@@ -195,7 +196,7 @@ def test_a_row_of_spark_to_a_plus(spark: SparkSession, monkeypatch: pytest.Monke
         spawn(spark_source(ds, table, to=Sensor, key=["name"], session=spark, progress=False))
 
     def shown(address: str) -> None:
-        on_stop_or_crash(current_facet().actor.system.stop)
+        on_stop_or_crash(system_of(current_facet().actor).stop)
         console(address, mint("syndicate", b""), printer, patterns=[pattern_of(Sensor(ANY, ANY))])
 
     with watch.watching():
@@ -224,7 +225,7 @@ def test_a_bloom_rule_to_a_channel() -> None:
                 send(ds, Line("bob", "bad"))
                 send(ds, Line("bob", "bye"))
             else:
-                current_facet().actor.system.stop()
+                system_of(current_facet().actor).stop()
 
         @after(0)
         def say() -> None:

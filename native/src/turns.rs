@@ -40,7 +40,7 @@ impl TurnNames {
             let facets = py.import("syndicate.actors.facet")?;
             let facet = facets.getattr("Facet")?.cast_into::<PyType>()?;
             Ok(TurnNames {
-                settle_facets: facets.getattr("settle_facets")?.unbind(),
+                settle_facets: module.getattr("settle_facets")?.unbind(),
                 actor: Slot::of(&turn, "actor")?,
                 damaged: Slot::of(&turn, "damaged")?,
                 suspects: Slot::of(&turn, "suspects")?,

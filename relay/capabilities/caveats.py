@@ -41,7 +41,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from relay.capabilities.passage import Passage, compacted, innermost
 from relay.protocol.limits import DEFAULT
-from syndicate.actors.turn import expect_ref
+from syndicate.actors.arguments import expect_ref
 from syndicate.errors import CaveatError, NotAValue
 from syndicate.index.analysis import is_of_class
 from syndicate.index.interest import INTEREST, expand

@@ -47,6 +47,7 @@ from relay.transport.lobby import Lobby
 from relay.transport.tls import Identity
 from syndicate.actors.dataspace import Dataspace, dataspace
 from syndicate.actors.facet import Facet
+from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import assert_, current_facet, on_stop_or_crash, react, ref, spawn, trio_task
 from syndicate.errors import AddressError, CertificateError, ListenError
@@ -503,7 +504,7 @@ class Broker:
         for tap in self.census.peers:
             tap.shut()
         with trio.move_on_at(max(deadline - CLOSING, deadline - seconds / 2)):
-            await self._facet.actor.system.settle()
+            await system_of(self._facet.actor).settle()
             await flush()
             await self._quiet()
         peers = list(self.census.peers.values())
@@ -519,7 +520,7 @@ class Broker:
 
     async def _quiet(self) -> None:
         """Wait until nothing is left to do, nor to be sent."""
-        system = self._facet.actor.system
+        system = system_of(self._facet.actor)
         while True:
             await system.settle()
             if not self.census.queued():

@@ -38,7 +38,7 @@ from relay.session.statistics import Statistics
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.during import during
 from syndicate.actors.facet import Facet
-from syndicate.actors.system import System
+from syndicate.actors.system import System, system_of
 from syndicate.actors.timer import every
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import assert_, current_facet, react, send, spawn, stop
@@ -198,7 +198,7 @@ class Census:
 
     def open(self) -> Ref:
         """Begin, in a turn; returns the admin dataspace."""
-        self.system = current_facet().actor.system
+        self.system = system_of(current_facet().actor)
         self.admin = dataspace("admin")
         spawn(self._refresher, self.admin, name="census", daemon=True)
         return self.admin

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from syndicate.actors.facet import Facet
+from syndicate.actors.system import system_of
 from syndicate.actors.turn import current
 from syndicate.index.event import ENTER
 
@@ -51,7 +52,7 @@ class Debt:
         current("feed").enqueue(self._facet.actor, (ENTER, self._facet, self._hop, None))
 
     def _hop(self) -> None:
-        system = self._facet.actor.system
+        system = system_of(self._facet.actor)
         if system.lanes:
             system.when_handled(partial(self._facet.enter, self._hopped))
         else:

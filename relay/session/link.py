@@ -30,6 +30,7 @@ from relay.session.session import Session
 from relay.transport import CHUNK, Stream
 from relay.transport.poller import AVAILABLE, Poller, polling
 from syndicate.actors.actor import Task
+from syndicate.actors.system import system_of
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import begin_task, current_facet
 from syndicate.index.event import ENTER
@@ -381,7 +382,7 @@ class Link:
         if self._poller is not None and self._polled < 0:
             try:
                 descriptor, self._crowded = self._stream.descriptor, self.session.untrusted
-                system = self.session.facet.actor.system
+                system = system_of(self.session.facet.actor)
                 self._poller.add(descriptor, system, self._arrived, self._closed, crowd=self._crowded)
             except (OSError, trio.ClosedResourceError):  # the task finds out, or waits itself
                 self._go_on()

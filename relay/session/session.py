@@ -161,7 +161,7 @@ class Session:
         self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = []
         self._gulp = min(_GULP, limits.events)
-        self._trail = Trail(facet.actor.system, self.say)
+        self._trail = Trail(facet, self.say)
         if codec is not None and (offer := self._trail.offer()) is not None:
             self.outbox.put(codec.encode(write(offer)))
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from relay.protocol.packets import FOLLOWED, Extension, Hop, cause, hops_of, trace_of, traced
-from syndicate.actors.system import System
+from syndicate.actors.facet import Facet
+from syndicate.actors.system import system_of
 
 
 def _unsaid(packet: Extension) -> None:
@@ -21,13 +22,13 @@ def _unsaid(packet: Extension) -> None:
 
 
 class Trail:
-    """That of a session of *system*; *say* sends a packet.  ``agreed``: both sides follow."""
+    """That of a session in *facet*; *say* sends a packet.  ``agreed``: both sides follow."""
 
     __slots__ = ("_hops", "_say", "_system", "_trace", "agreed")
 
-    def __init__(self, system: System, say: Callable[[Extension], object]) -> None:
+    def __init__(self, facet: Facet, say: Callable[[Extension], object]) -> None:
         self.agreed = False
-        self._system = system
+        self._system = system_of(facet.actor)
         self._say = say
         self._hops: tuple[Hop, ...] = ()
         self._trace: tuple[str, int] | None = None

@@ -19,8 +19,8 @@ from relay.server.durable import durable
 from relay.server.journal import Journal
 from relay.simulation.network import SimulatedNetwork
 from relay.transport.network import connected_by
-from syndicate.actors.actor import Actor
 from syndicate.actors.dataspace import dataspace
+from syndicate.actors.facet import AbstractActor
 from syndicate.actors.trace import Trace, Turned
 from syndicate.actors.turn import Turn
 from syndicate.actors.verbs import linked_task, sync
@@ -247,7 +247,7 @@ class Process:
         if life is None:
             raise Severed(self.name)
 
-    def _crashed(self, actor: Actor) -> None:
+    def _crashed(self, actor: AbstractActor) -> None:
         if actor.error is not None and not self.may_crash and not self.expects(actor.error):
             error = actor.error
             self.world.broken("crash", f"{self.name}: {actor.name}", f"{type(error).__name__}: {error}")

@@ -21,13 +21,13 @@ from relay.session.proxy import Proxy
 from relay.session.session import Session, session_of
 from relay.simulation.process import Process, Stage
 from relay.transport import CHUNK
-from syndicate.actors.actor import Actor, Task
+from syndicate.actors.actor import Task
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Turn
 from syndicate.index.event import MESSAGE
 from syndicate.index.interest import INTEREST
 from syndicate.values.text import unparse_form
-from syndicate.values.value import TRUE, Frozen, Ref, freeze
+from syndicate.values.value import TRUE, Frozen, HomeActor, Ref, freeze
 
 ATTEMPTS = 24
 STORM = 5.0
@@ -79,7 +79,7 @@ class Sessions:
         self._broken = broken
         self._connections: dict[str, dict[bool, End]] = {}
         self._lines: dict[tuple[str, bool], Line] = {}
-        self._of: dict[Actor, list[End]] = {}
+        self._of: dict[HomeActor, list[End]] = {}
         self._facets: set[Facet] = set()
         self._waiting: dict[int, list[Line]] = {}
 

@@ -25,6 +25,7 @@ from relay.client import ConnectOptions, connect
 from relay.session.proxy import Proxy
 from relay.tools.printer import Printer
 from relay.tools.recording import Mark
+from syndicate.actors.system import system_of
 from syndicate.actors.timer import after
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import assert_, current_facet, on_stop, ref, stop_actor
@@ -156,7 +157,7 @@ def console(
 
 def causes_here() -> list[str]:
     """What led to the turn that runs, the last cause first, if that is followed: handlers of programs elsewhere."""
-    chronicle = current("show").actor.system.chronicle
+    chronicle = system_of(current("show").actor).chronicle
     if chronicle is None:
         return []
     hops = chronicle.path(chronicle.here())[1:]  # the first is that something is shown

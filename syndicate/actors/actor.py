@@ -13,21 +13,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Container, Iterator
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING
 
 import trio
 
-from syndicate.actors.facet import Facet, settle_facets
+from syndicate.actors.facet import AbstractSystem, AbstractTurn, Facet
 from syndicate.actors.trace import Action, Started, Stopped
-from syndicate.actors.turn import HandleOfMany, Turn, current, here
+from syndicate.actors.turn import HandleOfMany, Turn, current, here, settle_facets
 from syndicate.errors import NotCallable, WrongActor, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
 from syndicate.native import kernel
 from syndicate.values.value import Assertion, HomeActor, Ref, Value, thaw
-
-if TYPE_CHECKING:
-    from syndicate.actors.system import System
 
 
 @kernel
@@ -92,7 +88,7 @@ def take_turns(turn: Turn, most: int, left: int, unless: Container[int] | None =
         if len(events) > most or (unless is not None and id(events) in unless):
             break
         queue.popleft()
-        actor.take(turn, events)
+        actor.take(turn, events)  # type: ignore[attr-defined]  # it is of this system, whose actors all are Actors
         left -= len(events)
     return left
 
@@ -113,7 +109,7 @@ class Actor:
 
     __slots__ = ("_root", "born", "daemon", "error", "failure", "looks_on", "name", "running", "system", "watchers")
 
-    def __init__(self, system: System, name: str, daemon: bool = False) -> None:
+    def __init__(self, system: AbstractSystem, name: str, daemon: bool = False) -> None:
         self.system = system
         self.name = name
         self.daemon = daemon
@@ -147,7 +143,7 @@ class Actor:
     def _begin(self) -> None:
         """The turn that spawned it has committed."""
         self.born = True
-        self.system.actors[self] = None
+        self.system.born(self)
         self.system.trace(self, Started(self.name))
 
     # ------------------------------------------------------------------------------------------------ turns
@@ -178,7 +174,7 @@ class Actor:
             elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
                 if turn.late:
                     turn.seal()
-                turn.queue.extend(turn.pending.items())  # type: ignore[arg-type]  # as in Turn.commit
+                turn.queue.extend(turn.pending.items())
                 turn.pending = {}
         finally:
             turn.facet = turn.actor = None  # type: ignore[assignment]  # as in Turn
@@ -223,7 +219,7 @@ class Actor:
             if not isinstance(worse, Exception):
                 raise
 
-    def ended(self, turn: Turn) -> None:
+    def ended(self, turn: AbstractTurn) -> None:
         """Its root facet has stopped."""
         self.running = False
         if turn.journal is not None:
@@ -252,7 +248,9 @@ class Actor:
         for actor, event in noted:
             if event[0] == RETRACT and event[3] not in unseen:
                 turn.defer(actor, event)
-        unborn = [actor.root for pending in undone for actor in pending if not actor.born]  # who was to take some over
+        unborn = [
+            actor.root for pending in undone for actor in pending if isinstance(actor, Actor) and not actor.born
+        ]  # who was to take some over
         for facet in [*self.root.below(), *unborn]:
             for own in facet.handles:
                 if own not in unseen:
@@ -276,7 +274,7 @@ class Actor:
         turn.commit()
         self.system.crashed(self, error)
 
-    def _clean_up(self, turn: Turn) -> list[dict[Actor, list[Event]]]:
+    def _clean_up(self, turn: Turn) -> list[dict[HomeActor, list[Event]]]:
         """Run the handlers of ``on_stop_or_crash``; return what those had noted that raised."""
         facets = self.root.below()
         for facet in facets:

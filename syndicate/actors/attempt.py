@@ -40,8 +40,9 @@ from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Generic, TypeVar
 
-from syndicate.actors.facet import Facet, settle_facets, unmake
-from syndicate.actors.turn import Handle, Journal, Turn, current, expect_function
+from syndicate.actors.arguments import expect_function
+from syndicate.actors.facet import Facet, Journal, unmake
+from syndicate.actors.turn import Handle, Turn, current, settle_facets
 from syndicate.errors import NotCallable
 from syndicate.index.event import ASSERT, ENTER, RETRACT
 from syndicate.log import logger

@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, field
 
 from syndicate.actors.actor import Actor, Timer, deliver
+from syndicate.actors.facet import AbstractTimer
 from syndicate.actors.follower import Hop
 from syndicate.actors.system import System
 from syndicate.actors.turn import Entity, Handle, Turn, current
@@ -148,7 +149,7 @@ class Chronicle:
         self._time = 0.0
         self.batches: dict[int, BatchCauses] = {}
         """What waits in the run queue and is to be followed, by the identities of batches."""
-        self._timers: dict[Timer, tuple[int, ...]] = {}
+        self._timers: dict[AbstractTimer, tuple[int, ...]] = {}
         self._origins: dict[Facet, int] = {}
         self._here: list[EventStep] = []  # the steps of the turn that runs
         self._now: EventStep | None = None
@@ -199,7 +200,7 @@ class Chronicle:
         self._since = now
         return self._credit > 0
 
-    def set_timer(self, timer: Timer) -> None:
+    def set_timer(self, timer: AbstractTimer) -> None:
         """A timer was set."""
         causes = self.causes()
         if causes:
@@ -208,7 +209,7 @@ class Chronicle:
             for old in list(islice(self._timers, self._most // 2)):
                 del self._timers[old]
 
-    def fires(self, timer: Timer, events: list[Event]) -> None:
+    def fires(self, timer: AbstractTimer, events: list[Event]) -> None:
         """A timer fires."""
         self.comes(events, self._timers.pop(timer, ()))
 

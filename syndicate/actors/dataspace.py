@@ -34,6 +34,7 @@ from collections.abc import Iterable
 from syndicate.actors.actor import Actor
 from syndicate.actors.bulk import BulkHandle
 from syndicate.actors.facet import Facet
+from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle, Turn, current, foreign
 from syndicate.index.bulk import Bulks
 from syndicate.index.event import ASSERT, RETRACT
@@ -171,7 +172,7 @@ def bulks_of(target: Ref) -> Bulks | None:
     entity, facet = target.entity, target.facet
     if type(entity) is not Dataspace or not facet.alive:
         return None
-    system = entity.turn.system
+    system = system_of(facet.actor)
     return None if system.turn.tracing is not None or system.chronicle is not None else entity.index.bulks
 
 

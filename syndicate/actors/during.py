@@ -28,8 +28,9 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from syndicate.actors.actor import Actor
+from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Entity, Turn, current, decorator, expect_function, expect_ref
+from syndicate.actors.turn import Entity, Turn, current, decorator
 from syndicate.actors.verbs import Lifeline
 from syndicate.errors import ArgumentError
 from syndicate.index.interest import interest

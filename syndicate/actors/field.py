@@ -2,11 +2,11 @@
 
 A *dataflow block* runs once at once, and notes which fields it reads.  When a turn has changed some of these, the
 block runs again at the end of that turn, once however many changed, and after the blocks that set what it reads (see
-:mod:`syndicate.actors.block`); this goes on until nothing is damaged.
+:mod:`syndicate.actors.facet`); this goes on until nothing is damaged.
 
 Contract: at a turn's end every block of a live facet has seen the latest value of each field it read, or the turn has
 failed: with the block's own error, or with :class:`~syndicate.errors.DataflowLoop` when one block ran more than
-``block.LIMIT`` times without settling.
+``settling.LIMIT`` times without settling.
 
 >>> from syndicate import after, run
 >>> def boot():
@@ -26,8 +26,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from syndicate.actors.block import Block
-from syndicate.actors.turn import Turn, current, expect_function, here
+from syndicate.actors.arguments import expect_function
+from syndicate.actors.facet import Block
+from syndicate.actors.turn import Turn, current, here
 from syndicate.errors import NotAValue, NotInTurn, WrongActor
 from syndicate.values.value import Frozen, Ref, Symbol, Value, freeze_as, identical, immutable
 

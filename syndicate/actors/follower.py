@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import Protocol, TypeAlias
 
-from syndicate.actors.actor import Actor, Timer
+from syndicate.actors.actor import Actor
+from syndicate.actors.facet import AbstractTimer
 from syndicate.actors.turn import Turn
 from syndicate.index.event import Event
 
@@ -31,10 +32,10 @@ class TurnFollower(Protocol):
     def comes(self, events: list[Event]) -> None:
         """Something was queued that is not of a turn's commit."""
 
-    def set_timer(self, timer: Timer) -> None:
+    def set_timer(self, timer: AbstractTimer) -> None:
         """A timer was set."""
 
-    def fires(self, timer: Timer, events: list[Event]) -> None:
+    def fires(self, timer: AbstractTimer, events: list[Event]) -> None:
         """It fires."""
 
     def starting(self, start: Callable[[], None]) -> None:

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from syndicate.actors.actor import Actor
+from syndicate.actors.turn import Turn
 from syndicate.index.event import Event
 from syndicate.values.value import Value
-
-if TYPE_CHECKING:
-    from syndicate.actors.actor import Actor
-    from syndicate.actors.turn import Turn
 
 LARGE: Final = 128
 """The most events of a turn that is handled at a stretch."""

@@ -21,11 +21,12 @@ from typing import Final
 
 import trio
 
+from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import Console, open_console
 from syndicate.actors.loop import asyncio_runs
 from syndicate.actors.signals import interrupt_in
 from syndicate.actors.system import System
-from syndicate.actors.turn import expect_function, here
+from syndicate.actors.turn import here
 from syndicate.collector import seldom
 from syndicate.errors import AlreadyRunning
 

@@ -29,9 +29,11 @@ from typing import Final, Literal, TypeAlias
 from attrs import frozen
 
 from syndicate.actors.actor import Actor
-from syndicate.actors.facet import Facet
+from syndicate.actors.arguments import expect_function
+from syndicate.actors.facet import AbstractActor, Facet
+from syndicate.actors.system import system_of
 from syndicate.actors.timer import after, now
-from syndicate.actors.turn import current, expect_function
+from syndicate.actors.turn import current
 from syndicate.actors.verbs import Lifeline, link_to_failure, react, spawn, stop
 from syndicate.errors import ActorCrashed, ArgumentError
 from syndicate.index.event import ENTER
@@ -151,7 +153,7 @@ class _Supervisor:
 
     def __init__(
         self,
-        asking: Actor,
+        asking: AbstractActor,
         children: list[tuple[str, Callable[[], object]]],
         together: Callable[[int, int], range],
         policy: _Policy,
@@ -235,13 +237,13 @@ class _Supervisor:
         logger(actor=name).warning("restarting", restarts=len(self.restarts), reason=reason)
 
 
-def _escalate(asking: Actor, error: ActorCrashed) -> None:
+def _escalate(asking: AbstractActor, error: ActorCrashed) -> None:
     """Let the supervisor of the actor that *asked* handle *error*, or the program if there is none."""
 
     def crash() -> None:
         raise error
 
-    if asking.running and asking.watchers:
+    if isinstance(asking, Actor) and asking.running and asking.watchers:
         asking.system.schedule(asking, (ENTER, asking.root, crash, None))
     else:
-        asking.system.fail(error)
+        system_of(asking).fail(error)

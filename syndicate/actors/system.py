@@ -22,18 +22,21 @@ from typing import Final
 
 import trio
 
-from syndicate.actors.actor import Actor, Task, Timer, actions, take_turns
+from syndicate.actors.actor import Actor, Task, actions, take_turns
+from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import Console
+from syndicate.actors.facet import AbstractActor, AbstractTimer
 from syndicate.actors.follower import TurnFollower
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.loop import token
 from syndicate.actors.meter import Meter
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
-from syndicate.actors.turn import Batch, Turn, expect_function, here
+from syndicate.actors.turn import Batch, Turn, here
 from syndicate.errors import SystemStopped
 from syndicate.index.event import ENTER, Event
 from syndicate.log import logger
+from syndicate.values.value import HomeActor
 
 SLICE: Final = 0.002
 """Seconds of turns before other trio tasks get their chance."""
@@ -88,7 +91,7 @@ class System:
         """Whether it ends, and its daemons are to stay until all others have ended."""
         self.interrupt: BaseException | None = None
         self.signals = Signals(self._look, lambda: here.turn is not None)
-        self._timers: list[tuple[float, int, Timer]] = []
+        self._timers: list[tuple[float, int, AbstractTimer]] = []
         self._many = 100
         self._numbers = itertools.count()
         self._tasks = 0
@@ -105,14 +108,24 @@ class System:
 
     # ------------------------------------------------------------------------------------------------ what comes in
 
-    def schedule(self, actor: Actor, event: Event) -> None:
+    def enter(self, actor: HomeActor, event: Event) -> None:
+        """Note an event in the running turn, like any other action, so that it does not happen if that fails; outside
+        the turns of this system, queue it.
+        """
+        turn = here.turn
+        if turn is self.turn and turn.actor is not None:
+            turn.enqueue(actor, event)
+        else:
+            self.schedule(actor, event)
+
+    def schedule(self, actor: HomeActor, event: Event) -> None:
         """Queue an event from outside any turn; from the system's own thread."""
         if not self._mine():
             self.schedule_from_thread(actor, event)
             return
         self.schedule_here(actor, event)
 
-    def schedule_here(self, actor: Actor, event: Event) -> None:
+    def schedule_here(self, actor: HomeActor, event: Event) -> None:
         """The same, for those who know that this is its thread, and no turn."""
         events = [event]
         self.queue.append((actor, events))
@@ -120,7 +133,7 @@ class System:
             self.chronicle.comes(events)
         self._awaken()
 
-    def schedule_from_thread(self, actor: Actor, event: Event) -> bool:
+    def schedule_from_thread(self, actor: HomeActor, event: Event) -> bool:
         """Queue an event from any thread; False, and no effect, once the system has ended."""
         if self._token is None:
             return False
@@ -134,7 +147,7 @@ class System:
         """Whether this is the thread in which it runs."""
         return self._token is None or self._token is token()
 
-    def postpone(self, actor: Actor, event: Event, cost: float = 1) -> None:
+    def postpone(self, actor: HomeActor, event: Event, cost: float = 1) -> None:
         """Queue an event behind all that is queued and what that causes; at least one goes in each slice.
 
         For long work that is done in pieces: neither the turns of others nor trio's other tasks wait for two of them.
@@ -252,7 +265,7 @@ class System:
         self.console = console.address
         self.spawn(console.boot, name="console", daemon=True).looks_on = True
 
-    def set_timer(self, deadline: float, timer: Timer) -> None:
+    def set_timer(self, deadline: float, timer: AbstractTimer) -> None:
         """Let *timer* fire at *deadline*, seconds of the system's clock."""
         if self.chronicle is not None:
             self.chronicle.set_timer(timer)
@@ -312,7 +325,7 @@ class System:
 
         return unlisten
 
-    def trace(self, actor: Actor, item: Started | Turned | Stopped) -> None:
+    def trace(self, actor: AbstractActor, item: Started | Turned | Stopped) -> None:
         """Call the tracers, if there are any."""
         if self._tracers:
             entry = Trace(self.now(), actor.name, item)
@@ -326,13 +339,19 @@ class System:
         acts = tuple([act for actor, caused in turn.pending.items() for act in actions(actor, caused)])
         self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), acts))
 
-    def crashed(self, actor: Actor, error: BaseException) -> None:
+    def crashed(self, actor: AbstractActor, error: BaseException) -> None:
         """An actor ended by an error: say so, unless :func:`run` is about to raise it."""
         if isinstance(error, Exception) and (actor is not self.first or self.embedded):
             logger(actor=actor.name).error("an actor crashed", exc_info=error)
 
-    def left(self, actor: Actor) -> None:
+    def born(self, actor: AbstractActor) -> None:
+        """An actor has begun."""
+        assert isinstance(actor, Actor)
+        self.actors[actor] = None
+
+    def left(self, actor: AbstractActor) -> None:
         """An actor has ended."""
+        assert isinstance(actor, Actor)
         self.actors.pop(actor, None)
         if actor is self.first and actor.failure is not None:
             self.fail(actor.failure)
@@ -394,10 +413,11 @@ class System:
         only = None if self.chronicle is None else self.chronicle.only
         return (-1 if self.chronicle is not None and only is None else LARGE), only
 
-    def _take_aside(self, actor: Actor, events: list[Event]) -> int:
+    def _take_aside(self, actor: HomeActor, events: list[Event]) -> int:
         """Handle a batch while there are lanes or a chronicle, or one that needs a lane; returns how many events, or 1
         for none.
         """
+        assert isinstance(actor, Actor)
         if id(events) in self._outdated:
             self._outdated.remove(id(events))
             self.taken -= 1
@@ -557,3 +577,9 @@ class System:
         if error is not failure and isinstance(failure, Exception) and not self.embedded:
             logger().error("a program that was told to end has failed", exc_info=failure)
         return error
+
+
+def system_of(actor: HomeActor) -> System:
+    """The system whose turns an actor takes."""
+    assert isinstance(actor.system, System), f"{actor!r} is not of an actor system"
+    return actor.system

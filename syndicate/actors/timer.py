@@ -23,8 +23,9 @@ from collections.abc import Callable
 from typing import Final, TypeVar, overload
 
 from syndicate.actors.actor import Timer
+from syndicate.actors.arguments import expect_function
 from syndicate.actors.during import during
-from syndicate.actors.turn import current, decorator, expect_function
+from syndicate.actors.turn import current, decorator
 from syndicate.actors.verbs import assert_
 from syndicate.errors import ArgumentError
 from syndicate.index.interest import Observe

@@ -18,73 +18,38 @@ other.
 Contract: FIFO for each pair of actors, turn by turn; a batch is one turn; a turn never starts inside another.
 
 Source: Garnock-Jones 2018 (added assertions of a patch are processed before removed ones); ``docs/design/turns.md``.
-
-A journal: how what a turn did to its own actor is taken back.
-
-What a turn says to others is only noted until it commits, so that a turn which is undone has said nothing.  What it
-does to its own actor happens at once: fields are set, facets start and stop.  A turn that may be undone while its actor
-lives on (:mod:`~syndicate.actors.attempt`) has a journal; whatever changes the actor notes there how it is taken back.
-All other turns have none, since the crash of their actor takes everything back.
-
-Source: ``docs/design/hosts.md``, "A call is an attempt".
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
-from types import FrameType, FunctionType, MethodType
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
+from types import FrameType
+from typing import ClassVar, Final, TypeAlias, TypeVar, cast
 
-from syndicate.actors.block import Settling
-from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
+from syndicate.actors.facet import (
+    ROUNDS,
+    AbstractActor,
+    AbstractSystem,
+    AbstractTurn,
+    Block,
+    Facet,
+    Journal,
+    Owned,
+    Suspect,
+)
+from syndicate.actors.settling import Settling
+from syndicate.errors import EndlessStop, NotCallable, NotInTurn, WrongActor, WrongSystem
+from syndicate.index.analysis import Skeleton
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
 from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Value, freeze, thaw
 
-if TYPE_CHECKING:
-    from syndicate.actors.actor import Actor
-    from syndicate.actors.block import Block
-    from syndicate.actors.facet import Facet
-    from syndicate.actors.system import System
-    from syndicate.index.analysis import Skeleton
-
-
-# ------------------------------------------------------------------------------------------------------------ a journal
-
-
-class Journal(ABC):
-    """What the running turn did to its actor, each thing as a function that takes it back."""
-
-    __slots__ = ("notes",)
-
-    def __init__(self) -> None:
-        self.notes: list[Callable[[], Value]] = []
-
-    def note(self, back: Callable[[], Value]) -> None:
-        """Something was done which *back* takes back, once all that was done later has been."""
-        self.notes.append(back)
-
-    @abstractmethod
-    def commit(self) -> None:
-        """The turn has committed."""
-
-    @abstractmethod
-    def undo(self, error: Exception) -> None:
-        """The turn has raised *error*: let it never have been.  Raises what the actor is to crash by."""
-
-
-# --------------------------------------------------------------------------------------------------------------- a turn
-
-
 F = TypeVar("F", bound=Callable[..., object])
 
-Batch: TypeAlias = "tuple[Actor, list[Event]]"
+Batch: TypeAlias = tuple[HomeActor, list[Event]]
 """A target actor and its events."""
 
 
@@ -239,7 +204,7 @@ class Turn:
         "writer",
     )
 
-    def __init__(self, queue: deque[Batch], system: System) -> None:
+    def __init__(self, queue: deque[Batch], system: AbstractSystem) -> None:
         self.queue = queue
         self.system = system
         self.tracing: Callable[[Turn, list[Event]], None] | None = None
@@ -247,7 +212,7 @@ class Turn:
         self._begin()
 
     def _begin(self) -> None:
-        self.actor: Actor = None  # type: ignore[assignment]  # none between turns, as with the facet
+        self.actor: AbstractActor = None  # type: ignore[assignment]  # none between turns, as with the facet
         self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
         self.pending: dict[HomeActor, list[Event]] = {}
         self.late: dict[HomeActor, list[Event]] = {}
@@ -291,7 +256,7 @@ class Turn:
         """Assert a frozen form in a facet.  In a dead facet nothing happens, and the handle is not live."""
         return note_assertion(self, facet, target, form)
 
-    def retract(self, handle: Handle) -> None:
+    def retract(self, handle: Owned) -> None:
         """Retract an assertion of a facet of this actor, if it is still asserted."""
         if isinstance(handle, HandleOfMany):
             handle.go(self)
@@ -339,7 +304,7 @@ class Turn:
         if self.late:
             self.seal()
         if self.pending:
-            self.queue.extend(self.pending.items())  # type: ignore[arg-type]  # values know actors by a protocol only
+            self.queue.extend(self.pending.items())
             self.pending = {}
 
     def hand_over(self) -> None:
@@ -350,7 +315,7 @@ class Turn:
             self.tracing(self, [])
         self.commit()
 
-    def discard(self) -> dict[Actor, list[Event]]:
+    def discard(self) -> dict[HomeActor, list[Event]]:
         """Forget what was noted; return the events by actor, so that a crash can see what had not happened yet."""
         if self.late:
             self.seal()
@@ -359,7 +324,7 @@ class Turn:
         self.suspects.clear()
         self.block = self.writer = self.journal = None
         self.settling = Settling(self)
-        return pending  # type: ignore[return-value]  # as in commit
+        return pending
 
 
 @kernel
@@ -380,7 +345,7 @@ def note_assertion(turn: Turn, facet: Facet, target: Ref, form: Frozen) -> Handl
 
 
 @kernel
-def note_retraction(turn: Turn, handle: Handle) -> None:
+def note_retraction(turn: Turn, handle: Owned) -> None:
     """Note that what *handle* is known by goes, if its facet still asserts it."""
     handles = handle.facet.handles
     if handle in handles:
@@ -393,6 +358,30 @@ def note_retraction(turn: Turn, handle: Handle) -> None:
             turn.late[actor] = [(RETRACT, target, None, handle)]
             if actor not in turn.pending:
                 turn.pending[actor] = []
+
+
+def settle_facets(turn: Turn) -> None:
+    """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do."""
+    settling = turn.settling
+    ran = rounds = limit = 0
+    settling.total = 0
+    while turn.damaged or turn.suspects:
+        if turn.damaged:
+            settling.settle()
+        if turn.suspects:
+            suspects, turn.suspects = turn.suspects, {}
+            for suspect in suspects:
+                suspect.look(turn)
+        if settling.total > ran:  # those with blocks are bounded by these
+            ran = settling.total
+            continue
+        rounds += 1
+        if rounds > ROUNDS:  # each facet that is there may need a round, in a chain of facets that become inert
+            limit = limit or rounds + len(turn.actor.root.below())
+            if rounds > limit:
+                raise EndlessStop(f"stop handlers in {turn.actor!r} make facets without end in one turn")
+    if settling.runs:
+        turn.settling = Settling(turn)
 
 
 _NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "settling", "system", "tracing")])
@@ -409,9 +398,6 @@ class Here(threading.local):
 
 
 here: Final = Here()
-
-_LATER: Final = CO_COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR
-"""The flags of functions that do nothing when they are called."""
 
 
 def current(what: str) -> Turn:
@@ -430,22 +416,6 @@ def foreign(actor: HomeActor) -> WrongSystem:
     )
 
 
-def expect_ref(what: str, target: object) -> Ref:
-    """*target* if it is a reference; raises :class:`NotAValue` with the remedy if not."""
-    if isinstance(target, Ref):
-        return target
-    raise NotAValue(
-        f"{what}() needs a reference as its target, such as dataspace() makes: {what}(ds, ...), and not {target!r}"
-    )
-
-
-class Suspect(Protocol):
-    """What must be looked at before a turn ends."""
-
-    def look(self, turn: Turn) -> None:
-        """Act on it, or raise."""
-
-
 class _Unapplied:
     """A decorator that has not got its function yet, and where it was written."""
 
@@ -456,7 +426,7 @@ class _Unapplied:
         self.file = caller.f_code.co_filename
         self.line = caller.f_lineno
 
-    def look(self, turn: Turn) -> None:
+    def look(self, turn: AbstractTurn) -> None:
         """Refuse it."""
         raise NotCallable(
             f"{self.what}() in {self.file}, line {self.line}, has got no function in the turn that called it, so that "
@@ -480,44 +450,3 @@ def decorator(what: str, install: F) -> F:
         return install(fn)
 
     return cast("F", apply)
-
-
-def expect_function(what: str, fn: object, count: int = 0, pattern: Value = None) -> None:
-    """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *count* arguments.
-
-    These are the captures of *pattern*, if there is one.  The arguments of plain functions and methods alone are
-    counted, since to look into others costs more than to install a handler.
-    """
-    function: object
-    function, own = (fn.__func__, 1) if type(fn) is MethodType else (fn, 0)
-    if type(function) is not FunctionType:
-        if not callable(fn):
-            raise NotCallable(
-                f"{what}() needs a function, not {fn!r}: name the function without calling it, f and not f()"
-            )
-        while type(function) is partial:
-            function = function.func.__func__ if type(function.func) is MethodType else function.func
-        if type(function) is FunctionType and function.__code__.co_flags & _LATER:
-            raise _waits(what, function)
-        return
-    code = function.__code__
-    if code.co_flags & _LATER:
-        raise _waits(what, function)
-    most = code.co_argcount - own
-    least = most - len(function.__defaults__ or ())
-    if count < least or (count > most and not code.co_flags & CO_VARARGS):
-        takes = f"{function.__name__}({', '.join(code.co_varnames[own : own + most])})"
-        if pattern is None:
-            raise NotCallable(f"{what}() gives {count} arguments to {takes}, which takes {most}")
-        raise NotCallable(
-            f"{what}() hands over what each capture() in the pattern stands for: {count} in {pattern!r}, but {takes} "
-            f"takes {most}. Give it one parameter for each capture()"
-        )
-
-
-def _waits(what: str, function: FunctionType) -> NotCallable:
-    """The error of a function that does nothing when it is called."""
-    return NotCallable(
-        f"{what}() cannot call {function.__qualname__}: it is async, or has a yield, and a turn never waits. Make "
-        "it a plain function, and let that give what waits to linked_task()"
-    )

@@ -26,9 +26,10 @@ from functools import partial
 from typing import overload
 
 from syndicate.actors.actor import Actor, Task
-from syndicate.actors.block import ABOVE_ALL
-from syndicate.actors.facet import Facet, unmake
-from syndicate.actors.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
+from syndicate.actors.arguments import expect_function, expect_ref
+from syndicate.actors.facet import ABOVE_ALL, AbstractActor, AbstractTurn, Facet, unmake
+from syndicate.actors.system import system_of
+from syndicate.actors.turn import Entity, Handle, Turn, current, foreign, here
 from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded, WrongActor
 from syndicate.index.event import ASSERT, MESSAGE, Event
 from syndicate.native import kernel
@@ -101,7 +102,7 @@ class Computed:
             self._show(self.fn())
 
     def _show(self, value: Value | None) -> None:
-        turn: Turn = self.facet.actor.system.turn
+        turn = current("assert_")
         old = self.handle
         if turn.journal is not None:
             turn.journal.note(self._as_it_is())
@@ -132,7 +133,7 @@ class Computed:
         events[place] = (ASSERT, self.target, form if self.target.raw else thaw(form), handle)
         return True
 
-    def look(self, turn: Turn) -> None:
+    def look(self, turn: AbstractTurn) -> None:
         """The turn has settled: what is noted takes effect."""
         self.early = None
 
@@ -437,7 +438,7 @@ def spawn(
     return actor
 
 
-def link(actor: Actor) -> None:
+def link(actor: AbstractActor) -> None:
     """Tie *actor* and the current facet together: when one ends, however it ends, the other is stopped in order.
 
     If that was by an error and the facet is all of its actor, the actor has failed by that error: whoever is linked to
@@ -497,7 +498,7 @@ class _Linked(Entity):
     lifeline: Handle | None = None
     """What this facet asserts to the other actor, if it has to go when that ends in order."""
 
-    def __init__(self, facet: Facet, other: Actor, *, only_failure: bool = False) -> None:
+    def __init__(self, facet: Facet, other: AbstractActor, *, only_failure: bool = False) -> None:
         self.facet = facet
         self.other = other
         self.only_failure = only_failure
@@ -520,8 +521,7 @@ class _Linked(Entity):
 
 def current_turn(facet: Facet) -> Turn:
     """The turn object of the system that *facet* belongs to."""
-    turn: Turn = facet.actor.system.turn
-    return turn
+    return system_of(facet.actor).turn
 
 
 def linked_task(fn: Callable[..., Awaitable[object]], *args: object) -> Task:
@@ -531,7 +531,7 @@ def linked_task(fn: Callable[..., Awaitable[object]], *args: object) -> Task:
     Its end stops the facet, unless it returns True; an exception in it crashes the actor.  Inside it use
     ``facet.enter(fn)`` to act.
     """
-    return _task("linked_task", fn, args, current("linked_task").actor.system.task)
+    return _task("linked_task", fn, args, system_of(current("linked_task").actor).task)
 
 
 def trio_task(fn: Callable[..., Awaitable[object]], *args: object) -> Task:

@@ -44,7 +44,8 @@ from pathlib import Path
 from typing import Final
 
 from syndicate import plan
-from syndicate.actors.turn import current, expect_ref
+from syndicate.actors.arguments import expect_ref
+from syndicate.actors.turn import current
 from syndicate.bloom.agent.agent import Agent, write_line
 from syndicate.bloom.agent.ports import check_ports
 from syndicate.bloom.agent.running import Running

@@ -81,7 +81,7 @@ from syndicate.actors.chronicle import EventStep
 from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.meter import Meter
-from syndicate.actors.system import System
+from syndicate.actors.system import System, system_of
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, send, stop, trio_task
 from syndicate.errors import ArgumentError, FactError, PatternError, TextError
@@ -267,7 +267,7 @@ class Introspection(Entity):
     # ------------------------------------------------------------------------------------------------ actors
 
     def _actors(self) -> list[Row]:
-        waiting: Counter[Actor] = Counter()
+        waiting: Counter[HomeActor] = Counter()
         for actor, events in self._system.queue:
             waiting[actor] += len(events)
         meter = self._system.meter
@@ -466,7 +466,7 @@ def introspection(
     of this system.
     """
     turn = current("introspection")
-    system = turn.actor.system
+    system = system_of(turn.actor)
     if ds is not None:
         if not isinstance(ds.entity, Dataspace) or ds.entity.turn.system is not system:
             raise ArgumentError(f"introspection() needs a dataspace of this system, and not {ds!r}")

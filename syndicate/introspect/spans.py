@@ -43,7 +43,8 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define
 
-from syndicate.actors.actor import Actor, Timer
+from syndicate.actors.actor import Actor
+from syndicate.actors.facet import AbstractActor, AbstractTimer
 from syndicate.actors.follower import Hop
 from syndicate.actors.system import System
 from syndicate.actors.turn import Turn
@@ -135,7 +136,7 @@ class Spans:
         self._skipped = 0
         self._credit, self._since = float(most), outside().elapsed()
         self._batches: dict[int, tuple[Origin, ...]] = {}
-        self._timers: OrderedDict[Timer, tuple[Origin, ...]] = OrderedDict()
+        self._timers: OrderedDict[AbstractTimer, tuple[Origin, ...]] = OrderedDict()
         self._part: _Part | None = None  # of the turn that runs
         self._parts: list[_Part] = []
         self._owed: dict[HomeActor, tuple[int, list[_Part]]] = {}
@@ -178,7 +179,7 @@ class Spans:
         if known:
             self._batches[id(events)] = known
 
-    def set_timer(self, timer: Timer) -> None:
+    def set_timer(self, timer: AbstractTimer) -> None:
         """A timer was set."""
         origin = None if self._part is None else self._here(self._part)
         if origin is not None and origin.left > 0:
@@ -186,7 +187,7 @@ class Spans:
             if len(self._timers) > TIMERS:
                 self._timers.popitem(last=False)
 
-    def fires(self, timer: Timer, events: list[Event]) -> None:
+    def fires(self, timer: AbstractTimer, events: list[Event]) -> None:
         """It fires."""
         self._from_outside(events, self._timers.pop(timer, ()))
 
@@ -243,7 +244,7 @@ class Spans:
         if turn.tracing != self._commit:
             self._outer, turn.tracing = turn.tracing, self._commit
 
-    def _finish(self, turn: Turn, actor: Actor) -> None:
+    def _finish(self, turn: Turn, actor: AbstractActor) -> None:
         """The turn has ended: so do its spans."""
         if not self._parts:
             return

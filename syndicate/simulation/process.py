@@ -19,7 +19,7 @@ from structlog import DropEvent
 from structlog.typing import EventDict, WrappedLogger
 from trio.lowlevel import TrioToken
 
-from syndicate.actors.actor import Actor
+from syndicate.actors.facet import AbstractActor
 from syndicate.actors.running import serving
 from syndicate.actors.system import SLICE, System
 from syndicate.actors.turn import Turn
@@ -122,7 +122,9 @@ class Life:
 class SimulatedSystem(System):
     """An actor system that is not asked when it is dead, counts instead of measuring, and shows each turn to *look*."""
 
-    def __init__(self, life: Life, look: Callable[[Turn, list[Event]], None], crashed: Callable[[Actor], None]) -> None:
+    def __init__(
+        self, life: Life, look: Callable[[Turn, list[Event]], None], crashed: Callable[[AbstractActor], None]
+    ) -> None:
         self.life = life
         super().__init__()
         self.traced = False
@@ -206,7 +208,7 @@ class SimulatedSystem(System):
         else:
             super().stop()
 
-    def crashed(self, actor: Actor, error: BaseException) -> None:
+    def crashed(self, actor: AbstractActor, error: BaseException) -> None:
         """Report it."""
         super().crashed(actor, error)
         if not self.life.dead:

@@ -39,9 +39,10 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Entity, Turn, current, expect_ref
+from syndicate.actors.turn import Entity, Turn, current
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, ref, sync, trio_task
 from syndicate.errors import SinkError
 from syndicate.hosting import pattern_for

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from attrs import Factory, define, evolve, field, frozen
 
-from syndicate.actors.turn import expect_ref
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.verbs import current_facet, react, trio_task
 from syndicate.collector import Pause
 from syndicate.errors import SourceError

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from attrs import define, field, frozen
 
-from syndicate.actors.turn import expect_ref
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.verbs import current_facet, react, trio_task
 from syndicate.errors import CircuitError, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit

@@ -7,9 +7,9 @@ from functools import partial
 
 from attrs import field, frozen
 
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.during import on_asserted
 from syndicate.actors.keep import forget, keep
-from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import react, stop, sync
 from syndicate.errors import ArgumentError
 from syndicate.outside import outside

@@ -54,9 +54,10 @@ from typing import TypeAlias, TypeVar
 
 import trio
 
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import after, now
-from syndicate.actors.turn import current, expect_ref
+from syndicate.actors.turn import current
 from syndicate.actors.verbs import on_stop_or_crash, react, trio_task
 from syndicate.bloom.agent.ports import (
     AssertedRows,

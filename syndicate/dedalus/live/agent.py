@@ -54,9 +54,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeAlias, TypedDict
 
+from syndicate.actors.arguments import expect_ref
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import every as each
-from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import on_stop, react
 from syndicate.dedalus.ast import Row, Statement, Value, normal
 from syndicate.dedalus.checks import restless

@@ -17,6 +17,7 @@ from hypothesis import given
 from relay.tools.recording import Recorder, header, read, replayed
 from syndicate import ANY, Record, Ref, after, capture, dataspace, on_message, run, spawn, stop_actor, sync
 from syndicate.actors.actor import actor_of
+from syndicate.actors.system import system_of
 from syndicate.errors import RecordingError
 from syndicate.testing import Seen, watch
 from syndicate.values.text import parse, unparse
@@ -159,7 +160,7 @@ def test_a_long_replay_does_not_run_ahead(tmp_path: Path) -> None:
 
     def boot() -> None:
         ds = dataspace()
-        system = actor_of(ds).system
+        system = system_of(actor_of(ds))
 
         @on_message(ds, capture(int))
         def number(value: int) -> None:

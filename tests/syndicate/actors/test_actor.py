@@ -43,7 +43,7 @@ from syndicate import (
 )
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
-from syndicate.actors.system import System
+from syndicate.actors.system import System, system_of
 from syndicate.actors.turn import Handle
 from syndicate.errors import ArgumentError, FacetEnded, NotInTurn
 from syndicate.testing import Seen, settled, watch
@@ -585,7 +585,7 @@ def test_an_actor_exists_once_the_turn_that_spawned_it_has_committed() -> None:
     def boot() -> None:
         actor = spawn(child, 1, 2)
         assert actor.running
-        assert actor not in current_facet().actor.system.actors
+        assert actor not in system_of(current_facet().actor).actors
         spawn(child, name="named")
         log.append("booted")
 

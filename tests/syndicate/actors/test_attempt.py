@@ -36,8 +36,10 @@ from syndicate import (
     stop_actor,
 )
 from syndicate.actors.attempt import enter
+from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle
 from syndicate.errors import WrongActor
+from syndicate.values.value import thaw
 
 
 def _wait() -> Awaitable[None]:
@@ -126,7 +128,7 @@ class World:
                 len(facet.hooks),
                 len(facet.tasks),
                 sum(bool(getattr(each(), "reads", None)) for each in facet.blocks),
-                sorted(repr(handle.value) for handle in facet.handles),
+                sorted(repr(thaw(handle.form)) for handle in facet.handles),
                 sorted((tree(child) for child in facet.children), key=repr),
             )
 
@@ -140,7 +142,7 @@ async def attempt(world: World, fn: Callable[[], object]) -> object:
     enter(world.facet, fn, lambda result, error: answers.append(error or result))
     with trio.fail_after(60):
         while not answers:
-            await world.facet.actor.system.settle()
+            await system_of(world.facet.actor).settle()
     return answers[0]
 
 

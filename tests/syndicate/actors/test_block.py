@@ -31,6 +31,7 @@ from syndicate import (
     stop,
 )
 from syndicate.actors.facet import Facet
+from syndicate.actors.system import system_of
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P
 
@@ -57,7 +58,7 @@ class Graph:
         prevent_inert_check()
         self.ds = dataspace()
         self.facet = current_facet()
-        self.facet.actor.system.spawn(self.listen)
+        system_of(self.facet.actor).spawn(self.listen)
         self.fields: list[Field[int]] = [field(0, name=f"f{n}") for n in range(len(self.sources))]
         for number in self.declared:
             if self.sources[number]:

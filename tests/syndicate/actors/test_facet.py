@@ -384,7 +384,7 @@ def test_facets_may_be_nested_deeper_than_pythons_stack(end: str) -> None:
 @pytest.mark.parametrize("depth", [1, 4, 5, 6, 7, 40])
 def test_a_chain_that_becomes_inert_is_no_endless_stop(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each facet needs a round of its own; that there are more of them than rounds are allowed makes no error."""
-    monkeypatch.setattr("syndicate.actors.facet._ROUNDS", 5)
+    monkeypatch.setattr("syndicate.actors.turn.ROUNDS", 5)
     disarm: list[Callable[[], None]] = []
     top: list[Facet] = []
     facets: list[Facet] = []

@@ -40,6 +40,7 @@ from syndicate.actors import lane as lanes
 from syndicate.actors import system as systems
 from syndicate.actors.facet import Facet
 from syndicate.actors.lane import LARGE
+from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle
 from syndicate.index.event import ENTER
 from syndicate.testing import Seen, settled, watch
@@ -384,7 +385,7 @@ def test_who_tells_ever_more_does_not_outrun_a_lane() -> None:
         def step(left: int) -> None:
             for n in range(2 * LARGE):
                 send(ds, P(n))
-            lanes_ = me.actor.system.lanes.values()
+            lanes_ = system_of(me.actor).lanes.values()
             waiting.append(sum(len(lane._waiting) for lane in lanes_))
             if left:
                 me.enter(lambda: step(left - 1))

@@ -34,8 +34,7 @@ from syndicate import (
     sync,
 )
 from syndicate.actors.actor import actor_of
-from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Handle
+from syndicate.actors.facet import Facet, Owned
 from syndicate.errors import TargetEnded, WrongSystem
 from syndicate.testing import settled
 from syndicate.values.value import freeze, thaw
@@ -61,7 +60,7 @@ async def test_references_into_another_system_are_refused(what: str) -> None:
         made: list[Ref] = []
         one.spawn(lambda: made.append(dataspace()))
         await one.settle()
-        handles: list[dict[Handle, None]] = []
+        handles: list[dict[Owned, None]] = []
 
         def use() -> None:
             with pytest.raises(WrongSystem, match="of another open system"):

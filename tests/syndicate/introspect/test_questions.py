@@ -34,7 +34,7 @@ from syndicate import (
 )
 from syndicate.actors.facet import Facet
 from syndicate.actors.meter import Meter
-from syndicate.actors.system import System
+from syndicate.actors.system import System, system_of
 from syndicate.actors.turn import Handle
 from syndicate.bloom import Bloom, agg, bloom, table
 from syndicate.dedalus import Program as Dedalus
@@ -265,7 +265,7 @@ def test_the_estimate_of_a_long_run_is_near() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        system = current_facet().actor.system
+        system = system_of(current_facet().actor)
         end = Meter.begin(system)
 
         @on_message(ds, Record("Turn", [capture(int)]))
