@@ -4,9 +4,10 @@ Each row is an attack of some seconds: what it spent, how much more memory the s
 idle, and the 99th percentile of another pair's round trips: before, meanwhile, and beside a *control*.  The exit code
 is 1 if a bound is exceeded: 64 MiB (4 MiB for who has no capability), or twice the p99 of before or of the control.
 
-The attackers are processes of their own, and take processors that the server and the pair would have had: on few,
-others wait for that alone.  The control is what they would wait anyhow: a process that takes as much of a processor as
-the attacker did, in as many portions, and says nothing to the server.  What waits for the server itself is in the last
+The attackers are processes of their own, and where there are several processors the server and the pair have one to
+themselves, and the attackers another: else the pair waits for what the attacker takes, whatever the server does.  The
+control is what they would wait anyhow, for other programs as well: a process that takes as much of a processor as the
+attacker did, in as many portions, and says nothing to the server.  What waits for the server itself is in the last
 columns, its processor time in such a round trip.
 
 ``python -m tests.relay.hostile --seconds 5 --row flood`` runs one.
@@ -179,6 +180,7 @@ def flood(path: str, until: float, spent: Callable[[int], None]) -> None:
 
 def spinning(share: float, until: float) -> None:
     """The control: so much of a processor, a millisecond at a time, for nothing."""
+    stay(1)
     portion = 0.001
     while time.monotonic() < until:
         began = time.process_time()
@@ -230,6 +232,22 @@ class Pair:
         return sorted(times)[place] * 1000, sorted(work)[place] * 1000
 
 
+def stay(place: int) -> None:
+    """Run on one processor from now on, this process and those that it starts, where there are two at least."""
+    if hasattr(os, "sched_setaffinity") and len(PROCESSORS) > 1:
+        os.sched_setaffinity(0, {PROCESSORS[place]})
+
+
+PROCESSORS: Final = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+"""Those that we may use."""
+
+
+def away(attack: Attack, path: str, until: float, spent: Callable[[int], None]) -> None:
+    """An attack, on a processor of its own."""
+    stay(1)
+    attack(path, until, spent)
+
+
 def processor(pid: int) -> float:
     """Seconds of a processor that the main thread of a process has had."""
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
@@ -276,7 +294,7 @@ def row(name: str, seconds: float) -> bool:
                     highest = max(highest, resident(server.pid))
 
                 until = time.monotonic() + seconds
-                attacker = multiprocessing.get_context("fork").Process(target=attack, args=(path, until, spent))
+                attacker = multiprocessing.get_context("fork").Process(target=away, args=(attack, path, until, spent))
                 worked = burnt()
                 attacker.start()
                 meanwhile = pair.p99(until, look, server.pid)
@@ -306,6 +324,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each attack lasts")
     parser.add_argument("--row", choices=sorted(ROWS), action="append", help="only this; repeatable")
     options = parser.parse_args()
+    stay(0)
     print(
         f"{'attack':10} {'spent MiB':>9} {'cpu':>6} {'held MiB':>9} {'bound':>5} {'p99 ms':>9} {'p99 then':>9}"
         f" {'control':>9} {'cpu ms':>9} {'cpu then':>9}"

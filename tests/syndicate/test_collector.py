@@ -15,7 +15,7 @@ import pytest
 
 import relay
 import syndicate
-from syndicate.collector import Pause, seldom
+from syndicate.collector import Pause, ready, seldom
 
 
 @pytest.fixture(autouse=True)
@@ -170,3 +170,25 @@ def test_what_the_program_has_set_holds() -> None:
             assert gc.get_threshold() == (20_000, 1, 2)
         assert gc.get_threshold() == (10_000, 1, 2)
     assert gc.get_threshold() == (300, 1, 2)
+
+
+def test_who_is_ready_does_not_wait_for_the_collector() -> None:
+    """However much comes and stays, each look walks a few thousand objects at most, but for one in a thousand."""
+    looks: list[tuple[int, int]] = []
+
+    def look(phase: str, about: dict[str, int]) -> None:
+        if phase == "start":
+            generation = about["generation"]
+            looks.append((generation, sum(len(gc.get_objects(each)) for each in range(generation + 1))))
+
+    ready(500)
+    gc.callbacks.append(look)
+    try:
+        stays = [[number] for number in range(200_000)]
+    finally:
+        gc.callbacks.remove(look)
+        gc.unfreeze()
+    assert len(stays) == 200_000
+    assert len(looks) > 300
+    assert {generation for generation, _ in looks} == {0, 1}
+    assert max(count for _, count in looks) < 4 * 500
