@@ -14,6 +14,7 @@ import resource
 import select
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,26 +53,29 @@ class Figures:
 class Pings:
     """Answers for all connections that they are there, and takes what comes."""
 
-    def __init__(self, peers: list[Peer]) -> None:
+    def __init__(self) -> None:
         self._nop = Msgpack().encode(write(Nop()))
         self._epoll = select.epoll()
-        self._peers = {peer.sock.fileno(): peer for peer in peers}
-        self._order = list(self._peers.values())
-        self._next = 0
-        self._began = time.monotonic()
-        for peer in peers:
-            peer.sock.setblocking(False)
-            self._epoll.register(peer.sock, select.EPOLLIN)
+        self._peers: dict[int, Peer] = {}
+        self._due: deque[tuple[float, Peer]] = deque()
+
+    def add(self, peer: Peer) -> None:
+        """Answer for one more."""
+        peer.sock.setblocking(False)
+        self._peers[peer.sock.fileno()] = peer
+        self._epoll.register(peer.sock, select.EPOLLIN)
+        self._due.append((time.monotonic() + DEFAULT.ping, peer))
 
     def turn(self, seconds: float) -> None:
         """Take what comes, for so long at most, and ping whose turn it is: each once in ``limits.ping``."""
         for number, _ in self._epoll.poll(seconds):
             if not self._peers[number].sock.recv(1 << 16):
                 raise Broken("the server hung up")
-        due = int((time.monotonic() - self._began) / DEFAULT.ping * len(self._order))
-        for place in range(self._next, due):
-            self._order[place % len(self._order)].sock.send(self._nop)
-        self._next = due
+        now = time.monotonic()
+        while self._due and self._due[0][0] <= now:
+            _, peer = self._due.popleft()
+            peer.sock.send(self._nop)
+            self._due.append((now + DEFAULT.ping, peer))
 
     def until(self, when: float) -> None:
         """Go on until then."""
@@ -95,17 +99,23 @@ def measured(connections: int, talking: int, seconds: float, settle: float = 0.0
     """
     hello = Msgpack().encode(write(liveness(DEFAULT.ping, DEFAULT.idle)))
     with broker() as server:
+        pings = Pings()
         first = [Peer(server.address) for _ in range(50)]  # what is made once is not counted
+        for peer in first:
+            pings.add(peer)
         memory, worked = server.resident(), server.cpu()
         peers: list[Peer] = []
         for number in range(connections):
             peers.append(peer := Peer(server.address))
-            if number >= talking:
+            place = number - (connections - talking)  # those who talk come last: nothing pings for them
+            if place < 0:
                 peer.sock.send(hello)
-            elif number % 2:
-                peer.observe(pattern("to", number, None))
-        pairs = [(peers[n], peers[n + 1]) for n in range(0, talking, 2)]
-        pings = Pings(first + peers[talking:])
+                pings.add(peer)
+                pings.turn(0)
+            elif place % 2:
+                peer.observe(pattern("to", place, None))
+        talkers = peers[connections - talking :]
+        pairs = [(talkers[n], talkers[n + 1]) for n in range(0, talking, 2)]
         accept = (server.cpu() - worked) / connections
         pings.until(time.monotonic() + max(settle, 1.0))
         held = (server.resident() - memory) / connections

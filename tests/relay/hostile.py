@@ -4,11 +4,12 @@ Each row is an attack of some seconds: what it spent, how much more memory the s
 idle, and the 99th percentile of another pair's round trips: before, meanwhile, and beside a *control*.  The exit code
 is 1 if a bound is exceeded: 64 MiB (4 MiB for who has no capability), or twice the p99 of before or of the control.
 
-The attackers are processes of their own, and where there are several processors the server and the pair have one to
-themselves, and the attackers another: else the pair waits for what the attacker takes, whatever the server does.  The
-control is what they would wait anyhow, for other programs as well: a process that takes as much of a processor as the
-attacker did, in as many portions, and says nothing to the server.  What waits for the server itself is in the last
-columns, its processor time in such a round trip.
+The attackers are processes of their own.  Where there are several processors the server has one of them, and pair and
+attackers another, on which the pair goes first: else it waits for what the attacker takes of a processor, or for the
+server before it has said a word, whatever the server does.  The control is what they would wait anyhow, for other
+programs as well: a process that takes as much of a processor as the attacker did, in as many portions, and says
+nothing to the server.  What waits for the server itself is in the last columns, its processor time in such a round
+trip.  On a machine that others use as well only these, and the memory, say something.
 
 ``python -m tests.relay.hostile --seconds 5 --row flood`` runs one.
 """
@@ -180,7 +181,7 @@ def flood(path: str, until: float, spent: Callable[[int], None]) -> None:
 
 def spinning(share: float, until: float) -> None:
     """The control: so much of a processor, a millisecond at a time, for nothing."""
-    stay(1)
+    os.nice(BEHIND)
     portion = 0.001
     while time.monotonic() < until:
         began = time.process_time()
@@ -228,23 +229,26 @@ class Pair:
             if len(times) % 20 == 0:
                 look()
             time.sleep(0.002)
-        place = len(times) * 99 // 100
-        return sorted(times)[place] * 1000, sorted(work)[place] * 1000
+        last = len(times) * 99 // 100
+        return sorted(times)[last] * 1000, sorted(work)[last] * 1000
 
 
-def stay(place: int) -> None:
-    """Run on one processor from now on, this process and those that it starts, where there are two at least."""
+def place(pid: int, number: int) -> None:
+    """Let a process, and those that it starts, run on one processor from now on, where there are two at least."""
     if hasattr(os, "sched_setaffinity") and len(PROCESSORS) > 1:
-        os.sched_setaffinity(0, {PROCESSORS[place]})
+        os.sched_setaffinity(pid, {PROCESSORS[number]})
 
 
 PROCESSORS: Final = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
 """Those that we may use."""
 
+BEHIND: Final = 10
+"""How nice an attacker is to the pair."""
+
 
 def away(attack: Attack, path: str, until: float, spent: Callable[[int], None]) -> None:
-    """An attack, on a processor of its own."""
-    stay(1)
+    """An attack, by a process that lets the pair go first."""
+    os.nice(BEHIND)
     attack(path, until, spent)
 
 
@@ -280,6 +284,7 @@ def row(name: str, seconds: float) -> bool:
             try:
                 assert server.stdout is not None
                 server.stdout.readline()
+                place(server.pid, 0)
                 pair = Pair(path)
                 before = pair.p99(time.monotonic() + 1, lambda: None, server.pid)
                 idle = highest = resident(server.pid)
@@ -324,7 +329,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each attack lasts")
     parser.add_argument("--row", choices=sorted(ROWS), action="append", help="only this; repeatable")
     options = parser.parse_args()
-    stay(0)
+    place(0, 1)
     print(
         f"{'attack':10} {'spent MiB':>9} {'cpu':>6} {'held MiB':>9} {'bound':>5} {'p99 ms':>9} {'p99 then':>9}"
         f" {'control':>9} {'cpu ms':>9} {'cpu then':>9}"
