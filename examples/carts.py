@@ -10,10 +10,10 @@ costs rounds, here how often the shopper had to look again for what was not ackn
 
     $ python examples/carts.py
     100 runs              CALM: cart, receipt    points  carts differ  receipts wrong  messages  rounds
-    destructive           diffluent, diffluent        7            70              94        22     1.1
-    destructive, patient  diffluent, diffluent        7            71              78        22     2.3
-    disorderly            confluent, diffluent        4             0              85        22     1.2
-    disorderly, patient   confluent, diffluent        4             0               0        22     2.5
+    destructive           diffluent, diffluent        7            73              96        22     1.1
+    destructive, patient  diffluent, diffluent        7            73              80        22     2.5
+    disorderly            confluent, diffluent        4             0              86        22     1.2
+    disorderly, patient   confluent, diffluent        4             0               0        23     2.5
     lattice               confluent, confluent        0             0               0        22     1.2
 
 ``python examples/carts.py 1000`` makes more runs.

@@ -393,7 +393,8 @@ impl Grown {
 
     /// Rows arrive at an iteration; what comes and what goes.  None where a weight is too large.
     fn take(&mut self, data: &Data, now: u32) -> Option<Data> {
-        let due: HashSet<u32> = self.wanted.remove(&now).unwrap_or_default().into_iter().collect();
+        let wanted = self.wanted.remove(&now).unwrap_or_default();
+        let mut due: HashSet<u32> = wanted.iter().copied().collect();
         let mut out = Data::new(data.width, data.len());
         let grows = due.is_empty() && data.weights.iter().all(|&weight| weight > 0);
         let mut numbers = Vec::with_capacity(if grows { 0 } else { data.len() });
@@ -442,9 +443,9 @@ impl Grown {
                 Err(_) => fits = false,
             }
         }
-        for number in due {
+        for number in wanted {
             let at = self.entered(number);
-            if !come.contains(&number) && (at == NONE || at == now) {
+            if due.remove(&number) && !come.contains(&number) && (at == NONE || at == now) {
                 self.decide(number, now, &mut out);
             }
         }

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from syndicate.drawing import Drawing, Load
 from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream, short
-from syndicate.flow.element import Element, Key, collect, key_of, natural
+from syndicate.flow.element import Element, Key, collect, key_of, natural, ordered
 from syndicate.flow.graph import drawing, loads
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Netlist
@@ -249,6 +249,7 @@ class View(Host):
         self.ports: list[Elements] = []
         self.settle()
         self.outputs = {name: Sink(name, cls, tuples=tuples) for name, cls in outputs.items()}
+        self.changes: dict[str, Mapping[Key, int]] = {}
         for output in self.outputs.values():
             output.begin(self.facet, ds)
         engine.inspect = self.inspect
@@ -306,23 +307,20 @@ class View(Host):
         """Make a step with the deltas, and assert what is new."""
         changed_ports = [port for port in self.ports if port.changes]
         try:
-            changed = self.engine.step({port.name: port.delta() for port in changed_ports})
+            self.engine.step({port.name: port.delta() for port in changed_ports})
         except SyndicateError as error:
             return error
         for port in changed_ports:
             port.done()
-        for name, output in self.outputs.items():
-            delta = changed.get(name)
-            if delta is not None:
-                output.show(self.turn, delta.batch)
+        for name, delta in self.changes.items():
+            self.outputs[name].show(self.turn, delta)
         return None
 
     def inspect(self, changed: Outputs) -> None:
         """Make the values of what a step gives before it has happened; raises :class:`NotAValue`."""
-        for name, output in self.outputs.items():
-            delta = changed.get(name)
-            if delta is not None:
-                output.prepare(delta.batch)
+        self.changes = {name: ordered(changed[name].batch) for name in self.outputs if name in changed}
+        for name, delta in self.changes.items():
+            self.outputs[name].prepare(delta)
 
     def suspects(self) -> list[Change]:
         """All that has come, but for what came and went since the last step."""

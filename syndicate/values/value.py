@@ -38,6 +38,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import count
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
@@ -194,6 +195,7 @@ class Ref:
     facet: HomeFacet
     entity: BoundEntity
     raw: bool = False
+    _place: int = attrs.field(init=False, factory=count().__next__)  # in the total order: the same in every run
 
     @classmethod
     def unbound(cls, entity: object = None) -> Ref:
@@ -620,7 +622,7 @@ def _parts(compound: Value) -> tuple[Value, ...] | dict[Frozen, Value]:
 
 
 def order(form: Frozen) -> tuple[Value, ...]:
-    """A sort key of a frozen form: the total order of Preserves, with references last, by their place in memory.
+    """A sort key of a frozen form: the total order of Preserves, with references last, whoever was made first.
 
     >>> [thaw(f) for f in sorted(map(freeze, ["b", 2, True, Symbol("a"), 1.5, [0]]), key=order)]
     [True, 1.5, 2, 'b', Symbol('a'), (0,)]
@@ -649,4 +651,4 @@ def order(form: Frozen) -> tuple[Value, ...]:
         return (4, form)
     if type(form) is Symbol:
         return (5, form.name)
-    return (10, id(form))
+    return (10, form._place)

@@ -312,7 +312,7 @@ def test_values_have_their_types() -> None:
     """1, 1.0 and True are three elements on the way in and on the way out."""
     stage = Stage(lambda ds: react(view(ds, one(), {"in": Muted(capture())}, {"out": Known})))
     stage.act(lambda ds: [assert_(ds, Muted(value)) for value in (1, 1.0, True, 1)])
-    assert [freeze(value) for _, value in stage.told(Known)] == [freeze(Known(value)) for value in (1, 1.0, True)]
+    assert [freeze(value) for _, value in stage.told(Known)] == [freeze(Known(value)) for value in (True, 1.0, 1)]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ from syndicate.errors import (
     short,
 )
 from syndicate.explain.witness import Fact
-from syndicate.flow.element import Key, Typed, key_of, natural
+from syndicate.flow.element import Key, Typed, key_of, natural, ordered
 from syndicate.flow.graph import drawing, loads
 from syndicate.hosting import Routes, quarantine
 from syndicate.values.absent import form_of, outward
@@ -160,6 +160,7 @@ class Agent(Receiver):
         self.routes = Routes(ds)
         self.waiting: set[Future[Value]] = set()
         self.outputs: list[AssertedRows] = []
+        self.changes: dict[str, Mapping[Key, int]] = {}
         self.facet = react(partial(self._begin, ports))
         self.ended = not self.facet.alive  # in a facet that has stopped, nothing begins
 
@@ -264,9 +265,8 @@ class Agent(Receiver):
             return None
         try:
             runtime.derive()
-            changes = runtime.engine.changes
             for output in self.outputs:
-                output.show(self.turn, changes.get(output.name, NOTHING))
+                output.show(self.turn, self.changes[output.name])
         except Exception as error:
             if runtime.done > done or runtime.engine.broken:  # it has happened, or cannot be taken back
                 raise
@@ -301,8 +301,9 @@ class Agent(Receiver):
         """Make the values that go out, before the tick has happened; raise for what strangers brought about: what
         cannot be sent, or two rows of one key for the next tick, which could not happen.
         """
+        self.changes = {output.name: ordered(changes.get(output.name, NOTHING)) for output in self.outputs}
         for output in self.outputs:
-            output.prepare(changes.get(output.name, NOTHING))
+            output.prepare(self.changes[output.name])
         if not self.untrusted:
             return
         for name, rows in deferred(sent).items():

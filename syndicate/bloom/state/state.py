@@ -49,7 +49,7 @@ from syndicate.bloom.declaration import Names, placed
 from syndicate.bloom.rules.function import lattice_columns, made_lattices
 from syndicate.bloom.state.keyed_rows import KeyedRows, Row, Rows
 from syndicate.errors import KeyConflict, SyndicateError
-from syndicate.flow.element import ATOMS, Key, Typed, key_of, keys_of, natural
+from syndicate.flow.element import ATOMS, Key, Typed, in_order, key_of, keys_of, natural
 from syndicate.lattice.fold import merge_row
 from syndicate.lattice.lattice import Lattice, grew, holds_lattice, join
 from syndicate.values.value import Value
@@ -550,11 +550,11 @@ class SentState(ScratchState):
         self.posted = {}
 
     def outgoing(self) -> list[Key]:
-        """What goes out with the tick that has happened, each row once."""
-        if not self.posted:
-            return list(self.sending.rows)
+        """What goes out with the tick that has happened, each row once: what was given as it was given, then what rules
+        derived, in the total order.
+        """
         posted, self.posted = self.posted, {}
-        return list({**posted, **self.sending.rows})
+        return [*posted, *in_order(row for row in self.sending.rows if row not in posted)]
 
     def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
         """Take in a tick."""

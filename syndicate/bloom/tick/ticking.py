@@ -21,7 +21,7 @@ from syndicate.bloom.declaration import Seal
 from syndicate.bloom.rules.function import LatticeFound, made_lattices
 from syndicate.bloom.rules.symbols import Head
 from syndicate.bloom.state.keyed_rows import TickChanges
-from syndicate.bloom.state.state import NOTHING, CellState, Delta, Merged, SentState, State, TableState
+from syndicate.bloom.state.state import NOTHING, CellState, Delta, Merged, RowState, SentState, State, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.lattice_fixpoint import LatticeFixpoint
 from syndicate.bloom.tick.wiring import Wiring
@@ -37,7 +37,7 @@ from syndicate.errors import (
     UnhashableElement,
 )
 from syndicate.flow import Circuit
-from syndicate.flow.element import Key, Mixed, Typed, key_of, natural, plus
+from syndicate.flow.element import Key, Mixed, Typed, key_of, natural, ordered, plus
 from syndicate.flow.zset import ZSet
 from syndicate.plan.rules import Rule
 from syndicate.values.value import Value
@@ -294,11 +294,23 @@ class Ticking:
                 state.contents.checked(changes.get(name, NOTHING))
                 if isinstance(state, SentState):
                     state.sending.checked(out.get(f"{name} <~", NOTHING))
-            except KeyConflict as error:
-                sites = self._sites(name)
-                raise KeyConflict(f"{error}. The rules: {', '.join(sites)}" if sites else str(error)) from None
+            except KeyConflict:
+                raise self._conflict(name, state, changes, out) from None
             if self.wiring.lattices.get(name):
                 self._check_deferred(name, state, out)
+
+    def _conflict(
+        self, name: str, state: RowState, changes: Mapping[str, Mapping[Value, int]], out: Mapping[str, Delta]
+    ) -> KeyConflict:
+        """The same of several conflicts, in whatever order the rows come."""
+        try:
+            state.contents.checked(ordered(changes.get(name, NOTHING)))
+            if isinstance(state, SentState):
+                state.sending.checked(ordered(out.get(f"{name} <~", NOTHING)))
+        except KeyConflict as error:
+            text = str(error)
+        sites = self._sites(name)
+        return KeyConflict(f"{text}. The rules: {', '.join(sites)}" if sites else text)
 
     def _kept(self, changes: Mapping[str, Mapping[Value, int]]) -> dict[str, Mapping[Value, int]]:
         """What is to be stored: the changes of durable tables, and the rows of an earlier run that never came back."""

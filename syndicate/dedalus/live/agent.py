@@ -390,7 +390,7 @@ class Instance(Host):
         for output in self.shown:
             name = output.name
             if name in out:  # it has changed
-                changes[name] = delta = dict(out[name].items())
+                changes[name] = delta = dict(out[name].in_order())
                 output.prepare(delta)
 
     def _publish(self, sent: Iterable[Message]) -> None:

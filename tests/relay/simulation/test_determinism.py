@@ -13,6 +13,7 @@ from tests.relay.simulation.systems import ROOT, stormy
 from tests.relay.simulation.test_worked_systems import FOLDER
 from tests.relay.simulation.test_worked_systems import SYSTEMS as WORKED
 
+RULES = [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "voting", "storing", "gossip")]
 SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "100"))
 
 
@@ -37,7 +38,7 @@ def test_a_seed_is_one_run_in_two_processes_with_other_hashes() -> None:
 def test_a_seed_of_each_system_is_one_run_in_two_processes() -> None:
     """Of the worked ones, with their bugs and without, and of those with rules."""
     names = [f"{FOLDER}/{name}.py:{each}" for name, bug, mended, *_ in WORKED for each in (bug, mended)]
-    names += [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "voting", "storing", "gossip")]
+    names += RULES
     names.append("tests.relay.simulation.test_spark_source:rows")
     seeds = max(2, SEEDS // 50)
     one, other = digests("5", seeds, *names), digests("6", seeds, *names)
@@ -53,6 +54,18 @@ def test_native_kernels_change_no_byte_of_a_run() -> None:
     """A broker with its disk, and its clients through all faults: turn by turn the same as in Python alone."""
     seeds = min(SEEDS, 200)
     assert digests("3", seeds, SYNDICATE_PURE="1") == digests("4", seeds, SYNDICATE_NATIVE="require")
+
+
+@pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+def test_nor_of_a_run_with_rules() -> None:
+    """Bloom, its store, Dedalus and nested dataspaces: what rules say does not hang on the order of a batch."""
+    seeds = max(4, SEEDS // 25)
+    pure, kernels = (
+        digests("7", seeds, *RULES, SYNDICATE_PURE="1"),
+        digests("8", seeds, *RULES, SYNDICATE_NATIVE="require"),
+    )
+    assert pure == kernels
+    assert len(pure.splitlines()) == seeds * len(RULES)
 
 
 def test_what_ran_before_does_not_matter() -> None:
