@@ -39,6 +39,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from attrs import define
@@ -133,6 +134,7 @@ class Spans:
         """Turns that were not followed because too many were."""
         self._system, self._tracer = system, tracer
         self._every, self._most, self._reach = every, most, reach
+        self._chance = Random(every)
         self._skipped = 0
         self._credit, self._since = float(most), outside().elapsed()
         self._batches: dict[int, tuple[Origin, ...]] = {}
@@ -171,7 +173,7 @@ class Spans:
             self._skipped -= 1
             if self._skipped > 0:
                 return
-            self._skipped = self._every
+            self._skipped = self._chance.randrange(1, 2 * self._every)  # so that no rhythm is always met, or missed
         self._batches[id(events)] = origins
 
     def _follow(self, events: list[Event], origins: tuple[Origin | None, ...]) -> None:

@@ -44,6 +44,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from sys import getrefcount
 from types import CodeType, FunctionType, MethodType
 from typing import Final, TypeAlias
 
@@ -206,17 +207,39 @@ class Story:
         return self._by_key.get((process, number))
 
 
+FEW: Final = 4096
+"""So many entities and assertions a writer keeps beside twice those that others have."""
+_ALONE: Final = 2  # the entry here, and the question
+
+
 class Writer:
-    """Makes data of steps: gives numbers to entities and assertions."""
+    """Makes data of steps: gives numbers to entities and assertions, for as long as anybody has these."""
 
     def __init__(self, process: str) -> None:
         self.process = process
         self._ids: dict[int, tuple[object, int]] = {}
+        self._named = 0  # how many there ever were
+        self._room = FEW
 
     def _id(self, thing: object | None) -> int:
         if thing is None:
             return 0
-        return self._ids.setdefault(id(thing), (thing, len(self._ids) + 1))[1]
+        entry = self._ids.get(id(thing))
+        if entry is None:
+            if len(self._ids) >= self._room:
+                self._forget()
+            self._named += 1
+            entry = self._ids[id(thing)] = thing, self._named
+        return entry[1]
+
+    def __len__(self) -> int:
+        """How many entities and assertions it can still name."""
+        return len(self._ids)
+
+    def _forget(self) -> None:
+        """Let go of what nobody else has any more, and so nobody names again."""
+        self._ids = {key: entry for key, entry in self._ids.items() if getrefcount(entry[0]) > _ALONE}
+        self._room = 2 * len(self._ids) + FEW
 
     def happening(self, step: EventStep) -> Happening:
         """A step as data."""

@@ -80,6 +80,9 @@ class Why:
     def __init__(self, story: Story, *, full: bool = False) -> None:
         self.story = story
         self.full = full
+        self._asserted = {
+            (step.process, act.id): text(act.value) for step in story for act in step.acts if act.kind == "assert"
+        }
         self._standing = _ends(story)
         self._spaces: dict[tuple[str, int], list[Happening]] = {}
         self._turns: dict[tuple[str, int], list[Happening]] = {}
@@ -185,7 +188,7 @@ class Why:
         if key in seen:
             return seen[key]
         seen[key] = Cause(act.kind, (), "see below", shown=text(act.value))
-        premises = self._premises(step, depth, seen)
+        premises = self._premises(step, act, depth, seen)
         seen[key] = Cause(
             act.kind,
             (),
@@ -210,18 +213,20 @@ class Why:
             return (cause,)
         return cast("tuple[Cause, ...]", cause.premises)
 
-    def _premises(self, step: Happening, depth: int, seen: dict[tuple[Key, str, int], Cause]) -> tuple[Cause, ...]:
+    def _premises(
+        self, step: Happening, act: Done, depth: int, seen: dict[tuple[Key, str, int], Cause]
+    ) -> tuple[Cause, ...]:
         if depth >= DEEP:
             return (Cause("before that", (), f"more than {DEEP} steps, which are left out"),)
         premises: list[Cause] = []
-        for cause, act in self.causes(step):
-            done = act or Done(cause.kind, cause.actor, 0, False, cause.value, 0)
+        for cause, did in self.causes(step):
+            done = did or Done(cause.kind, cause.actor, 0, False, cause.value, 0)
             premises += self._acts(cause, done, depth, seen)
         if step.hops:
             process, _, number, _ = step.hops[0]
             there = self.story.find(process, number)
             if there is not None:
-                premises += self._premises_of_hop(there, step, depth, seen)
+                premises += self._premises_of_hop(there, step, act, depth, seen)
             else:
                 told = [hop for hop in step.hops if hop[3]] or [step.hops[0]]
                 premises += [
@@ -245,15 +250,22 @@ class Why:
             rest = list({(one.process, one.number, one.how): one for one in reversed(rest)}.values())[::-1]
         return tuple(rest)
 
+    def _said(self, step: Happening, act: Done) -> str:
+        """The value of an act of *step*, or near it, also of an end, which may be told without."""
+        return text(act.value) if act.value != "" else self._asserted.get((step.process, act.id), "")
+
     def _premises_of_hop(
-        self, there: Happening, step: Happening, depth: int, seen: dict[tuple[Key, str, int], Cause]
+        self, there: Happening, step: Happening, act: Done, depth: int, seen: dict[tuple[Key, str, int], Cause]
     ) -> Iterator[Cause]:
         said = {text(act.value) for act in step.acts}
         turn = self._turns[there.process, there.turn]
-        wanted = [one for one in turn if text(one.value) in said] or turn
+        ends = [one for one in turn if one.kind == act.kind == "retract"]  # which are told without a value
+        gone = self._said(step, act)
+        of_this = [one for one in ends if self._asserted.get((one.process, one.id)) == gone]
+        wanted = of_this or [one for one in turn if text(one.value) in said] or turn
         for one in wanted:  # a proxy's: what made it do so is said
-            for cause, act in self.causes(one):
-                done = act or Done(cause.kind, cause.actor, 0, False, cause.value, 0)
+            for cause, did in self.causes(one):
+                done = did or Done(cause.kind, cause.actor, 0, False, cause.value, 0)
                 yield from self._acts(cause, done, depth, seen)
 
 

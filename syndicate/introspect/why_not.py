@@ -72,7 +72,7 @@ def _waiting(why: Why, pattern: Value, depth: int, seen: set[str]) -> list[Cause
         for act in step.acts:
             if act.kind != "assert" or label not in act.leads or act.asks in reasons:
                 continue
-            runs = sum(1 for one in why.story if one.place == act.asks)
+            runs = sum(1 for one in why.story if one.place == act.asks and one.kind != "retract")
             if not isinstance(act.value, Observe):
                 continue
             waits = asked_pattern(act.value)

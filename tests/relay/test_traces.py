@@ -23,7 +23,22 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from relay import connect
 from relay.protocol.packets import Extension, trace_of
 from relay.server.broker import Broker
-from syndicate import Ref, after, assert_, capture, during, on_message, open_system, run, send, spawn, stop_actor, sync
+from syndicate import (
+    Ref,
+    after,
+    assert_,
+    capture,
+    current_facet,
+    during,
+    on_message,
+    open_system,
+    prevent_inert_check,
+    run,
+    send,
+    spawn,
+    stop_actor,
+    sync,
+)
 from syndicate.actors.system import System
 from syndicate.errors import ArgumentError
 from syndicate.introspect import Chronicle
@@ -299,3 +314,32 @@ def test_mistakes(start: Start, where: str, why: str) -> None:
     code, out, err = end(start("--listen", "tcp://127.0.0.1:0", "--trace", where))
     assert (code, out) == (2 if where.startswith("http") else 1, "")
     assert why in err
+
+
+@pytest.mark.parametrize("every", [2, 10, 100])
+def test_a_sample_has_no_rhythm(every: int) -> None:
+    """Of what comes in turn, as often as one in *every* is followed, each kind is met in its share."""
+    follower, rounds = Follower(every=every, most=10**6), 400
+
+    async def main() -> None:
+        async with follower.program() as system:
+            facets: list[Any] = []
+
+            def boot() -> None:
+                prevent_inert_check()
+                facets.append(current_facet())
+
+            for name in range(every):
+                system.spawn(boot, name=f"a{name}")
+            await system.settle()
+            follower.memory.clear()
+            for _ in range(rounds):
+                for facet in facets:
+                    facet.enter(lambda: None)
+                await system.settle()
+
+    trio.run(main)
+    names = [span.name for span in follower.spans]
+    assert 0.8 * rounds < len(names) < 1.2 * rounds
+    assert len(set(names)) > every // 2
+    assert max(names.count(name) for name in set(names)) < rounds * max(0.7, 20 / every)

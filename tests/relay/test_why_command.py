@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
 from click.testing import CliRunner
 
+from relay import connect
 from relay.cli import syndicate_main
 from relay.protocol.packets import HOPS, Extension, cause, hops_of
+from relay.server.broker import Broker
 from relay.tools.recording import Recorder, read
-from syndicate import assert_, capture, dataspace, during, record, run
-from syndicate.introspect import written
+from syndicate import Handle, Ref, assert_, capture, current_facet, dataspace, during, open_system, record, run
+from syndicate.actors.facet import Facet
+from syndicate.introspect import Chronicle, why, written
 from syndicate.values.value import SEQ, Symbol
+from tests.relay.server.test_broker import until
 
 
 @record
@@ -125,3 +131,47 @@ def test_faults_are_aimed_by_the_command() -> None:
     assert code == 1
     assert "not all sets" in out
     assert invoke("simulate", "examples/simulated/saga.py:noting", "--most", "2")[0] == 2
+
+
+async def test_across_the_relay_the_end_of_one_is_not_the_beginning_of_another() -> None:
+    """Who lights one lamp as he puts out another says both in one packet: each has its own cause at the other side."""
+    async with open_system() as middle, open_system() as lighting, open_system() as seeing:
+        systems = {"server": middle, "lighter": lighting, "seer": seeing}
+        chronicles = [Chronicle(system, name=name) for name, system in systems.items()]
+        opened, seen = trio.Event(), list[str]()
+        lamps_of: list[tuple[Ref, Facet]] = []
+        middle.spawn(broker := Broker(["tcp://127.0.0.1:0"], opened=lambda _: opened.set()))
+        await opened.wait()
+
+        def lighter() -> None:
+            @connect(broker.addresses[0])
+            def connected(ds: Ref) -> None:
+                lamps_of.append((ds, current_facet()))
+                during(ds, Seen(capture()))(seen.append)
+
+        def seer() -> None:
+            @connect(broker.addresses[0])
+            def connected(ds: Ref) -> None:
+                during(ds, Lit(capture()))(lambda room: assert_(ds, Seen(room)))
+
+        lighting.spawn(lighter)
+        seeing.spawn(seer)
+        await until(lambda: lamps_of)
+        ds, facet = lamps_of[0]
+        handles: list[Handle] = []
+
+        def light(room: str) -> None:
+            handles.append(assert_(ds, Lit(room)))
+            if len(handles) > 1:
+                handles.pop(0).retract()
+
+        for number in range(4):
+            facet.enter(partial(light, f"room {number}"))
+            await until(lambda: len(seen) > number)  # noqa: B023  # it is asked before the next
+        for number in range(3):
+            told = str(why(Seen(f"room {number}"), *chronicles, retracted=True))
+            assert f'retracted <Lit "room {number}">' in told
+            assert f'asserted <Lit "room {number + 1}">' not in told
+        told = str(why(Seen("room 3"), *chronicles))
+        assert 'asserted <Lit "room 3">' in told
+        assert "retracted" not in told

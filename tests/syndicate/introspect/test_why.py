@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from syndicate import (
     linked_task,
     on_message,
     open_system,
+    prevent_inert_check,
     record,
     run,
     send,
@@ -36,12 +37,14 @@ from syndicate import (
     sync,
 )
 from syndicate.actors.actor import Actor
-from syndicate.actors.chronicle import Chronicle
+from syndicate.actors.chronicle import Chronicle, EventStep
+from syndicate.actors.facet import Facet
 from syndicate.actors.system import System, following
+from syndicate.actors.turn import Handle
 from syndicate.errors import ArgumentError, RecordingError
 from syndicate.index.event import Event
 from syndicate.introspect import Cause, Story, Why, chronicled, why, why_not, written
-from syndicate.introspect.story import Happening, followed, text
+from syndicate.introspect.story import FEW, Happening, Writer, followed, text
 from syndicate.outside import Outside, replaced
 
 
@@ -377,3 +380,75 @@ def test_files_hold_what_chronicles_hold(tmp_path: Path) -> None:
     (tmp_path / "story").write_text("nonsense\n")
     with pytest.raises(RecordingError, match="no chronicle"):
         Story.read(tmp_path / "story")
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_who_writes_keeps_what_there_is_and_not_what_there_was(every: int) -> None:
+    """However much comes and goes, what a writer can name is bounded; and it names nothing anew that stands."""
+
+    async def main() -> None:
+        async with open_system() as system:
+            writer, named, most = Writer("here"), dict[int, int](), 0
+            there: list[tuple[Ref, Facet]] = []
+
+            def note(steps: Sequence[EventStep]) -> None:
+                nonlocal most
+                for step in steps:
+                    happening = writer.happening(step)
+                    for act, done in zip(step.acts, happening.acts, strict=True):
+                        if act.handle is not None and act.handle is standing[0]:
+                            named[done.id] = named.get(done.id, 0) + 1
+                most = max(most, len(writer))
+
+            Chronicle(system, every=every, most=100).listeners.append(note)
+
+            def boot() -> None:
+                prevent_inert_check()
+                there.append((dataspace(), current_facet()))
+                during(there[0][0], N(capture()))(lambda number: assert_(there[0][0], Record("seen", [number])))
+
+            def come(handles: list[Handle], number: int) -> None:
+                handles.append(assert_(there[0][0], N(number)))
+
+            def stands() -> None:
+                standing[:] = [assert_(there[0][0], N(-1))]
+
+            standing: list[Handle | None] = [None]
+            system.spawn(boot)
+            await system.settle()
+            facet = there[0][1]
+            facet.enter(stands)
+            for number in range(3 * FEW // 2):
+                handles: list[Handle] = []
+                facet.enter(partial(come, handles, number))
+                await system.settle()
+                facet.enter(handles[0].retract)
+                await system.settle()
+            facet.enter(standing[0].retract)  # type: ignore[union-attr]  # it was made
+            await system.settle()
+            assert most < FEW + 100
+            assert every > 1 or list(named.values()) == [2]  # one number, when it came and when it went
+
+    trio.run(main)
+
+
+def test_a_handler_ran_as_often_as_something_came() -> None:
+    """An end that it is told of is no run of it."""
+
+    async def main() -> str:
+        async with open_system() as system:
+            chronicle = Chronicle(system)
+
+            def boot() -> None:
+                ds = dataspace()
+                during(ds, Record("lit", [capture()]))(lambda number: assert_(ds, N(number)))
+                handles = [assert_(ds, Record("lit", [number])) for number in (1, 2)]
+                after(0.0, handles[0].retract)
+
+            system.spawn(boot)
+            await system.settle()
+            await trio.sleep(0.01)
+            await system.settle()
+            return str(why_not(N(3), chronicle))
+
+    assert "it ran 2 times, and did not" in trio.run(main)
