@@ -23,7 +23,7 @@ syndicate.spark`` works, without the ``spark`` extra and without Java.  A progra
     read_snapshot(session, "written").show()         # what is there now; read_changes(..): each change
 """
 
-from syndicate.spark.engine import SparkEngine
+from syndicate.spark.engine import SparkEngine, spark_stream
 from syndicate.spark.feed import Feed
 from syndicate.spark.java import Java, find_java
 from syndicate.spark.jdbc import Jdbc
@@ -52,5 +52,6 @@ __all__ = [
     "read_snapshot",
     "spark_sink",
     "spark_source",
+    "spark_stream",
     "spark_view",
 ]

@@ -25,10 +25,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
+import attrs
 import trio
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, define, field, frozen
 
 from syndicate.actors.arguments import expect_ref
 from syndicate.actors.verbs import current_facet, react, trio_task
@@ -43,6 +44,7 @@ from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move, move_of
 from syndicate.spark.difference import SnapshotDifference
 from syndicate.spark.errors import Interrupted, explained
+from syndicate.spark.evolution import evolved, later_fields
 from syndicate.spark.feed import WORDS, Feed, Named, feed_of
 from syndicate.spark.follower import Follower, MicroBatch, check_call
 from syndicate.spark.journal import SourceJournal
@@ -73,6 +75,7 @@ def spark_source(
     changes: Feed | Named | None = None,
     whole: Callable[[SparkSession], DataFrame] | None = None,
     ignore: Sequence[str] = (),
+    evolve: Literal["add", "refuse"] = "refuse",
     clock: type | None = None,
     journal: str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -124,6 +127,10 @@ def spark_source(
             removed, the table is looked at in its place; the log tells when that begins and ends.
         ignore: columns that no record takes.  Others that are not used are refused at the first start; those that are
             added later, while the rows are followed or beside a journal, are left out, and the log says so once.
+        evolve: ``"add"`` lets fields that may be None go ahead of the table: one without a column is
+            :data:`~syndicate.values.absent.ABSENT` in each record until the column is added, and then has its values;
+            a stream sees new columns when the source is started again.  Integers and floats of such fields may be
+            narrower in the table.  ``"refuse"`` ends the source where a field has no column.
         clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest
             one, the record of it is asserted, in the same turn as the step takes effect.
         journal: a file that keeps what is asserted and which batch was the last, so that after a crash nothing is lost
@@ -180,6 +187,8 @@ def spark_source(
                 "whole= is the table whose changes a feed has: name its columns with changes=, or leave it out"
             )
         check_call(whole, None, "whole")
+    if evolve not in ("add", "refuse"):
+        raise SourceError(f'evolve= takes "add" or "refuse", not {evolve!r}')
     rows = TableRows(
         to,
         key,
@@ -192,7 +201,7 @@ def spark_source(
         feed.commit if feed else None,
     )
     if feed is not None and sequence is not None and sequence != feed.order:
-        feed = evolve(feed, order=sequence, consecutive=False)
+        feed = attrs.evolve(feed, order=sequence, consecutive=False)
     if not (hasattr(every, "__float__") and every > 0):
         raise SourceError(f"every= takes a positive number of seconds, not {every!r}")
     if mode not in (None, "append", "update", "complete"):
@@ -217,6 +226,7 @@ def spark_source(
         keep,
         on_end,
         [name for name, setting in (("trigger", trigger), ("mode", mode), ("checkpoint", checkpoint)) if setting],
+        later_fields(to) if evolve == "add" else {},
     )
 
     def start() -> None:
@@ -262,6 +272,8 @@ class _Options:
     on_end: Callable[[], object] | None
     of_streams: Sequence[str]
     """Those that were given and mean something for a stream only."""
+    later: Mapping[str, pa.DataType]
+    """The fields that may have no column yet, and their types."""
 
 
 @define(eq=False)
@@ -447,14 +459,14 @@ class _Source(Follower):
             else:
                 if not any(step.changes for step in steps) and self.place == place:
                     return []
-                return [*steps[:-1], evolve(steps[-1] if steps else Step([]), place=place)]
+                return [*steps[:-1], attrs.evolve(steps[-1] if steps else Step([]), place=place)]
         step = self._whole(lambda session: origin.whole(session, newest), session)
-        return [evolve(step, place=place)]
+        return [attrs.evolve(step, place=place)]
 
     def _between(self, origin: Versioned, session: SparkSession, after: str, to: str) -> list[Step]:
         """The changes from one version to another."""
         try:
-            frame = explained(self.name, origin.changes, session, after, to)
+            frame = evolved(explained(self.name, origin.changes, session, after, to), self.options.later)
             table = arrow_table(self.rows.name, frame.drop(*self.rows.spare(frame.columns)))
         except SourceError as error:
             raise origin.told(error) from None
@@ -510,7 +522,7 @@ class _Source(Follower):
         if not step.changes and place == self.place:
             return []
         self.place = place
-        return [evolve(step, place=place, clock=None if after is None else after.clock)]
+        return [attrs.evolve(step, place=place, clock=None if after is None else after.clock)]
 
     def _instead(self, whole: Callable[[SparkSession], DataFrame], session: SparkSession) -> list[Step]:
         """The same without a feed that could say which commit it is: from there no place leads on."""
@@ -523,7 +535,7 @@ class _Source(Follower):
     def _whole(self, whole: Callable[[SparkSession], DataFrame], session: SparkSession) -> Step:
         """The step that makes of what is asserted the whole table."""
         table = self.made(whole, session)
-        rows = evolve(self.rows, weight=None, sequence=None, clock=None, commit=None)
+        rows = attrs.evolve(self.rows, weight=None, sequence=None, clock=None, commit=None)
         table = table.drop(*rows.spare(table.columns))
         shape = rows.shape(arrow_schema(table.schema))
         if other := [name for name in shape if shape[name] != (self.shape or shape)[name]]:
@@ -569,6 +581,10 @@ class _Source(Follower):
                 await self.deliver(batch)
             await self.caught_up()
             await trio.sleep_until(due)
+
+    def made(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
+        """The frame, with a column for each field that may have none yet."""
+        return evolved(super().made(make, session), self.options.later)
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """Make the frame, and see that its rows fit, and that they are as they were before."""

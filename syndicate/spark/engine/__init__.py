@@ -8,6 +8,7 @@ gives the same changes.  The files, in the order of reading:
 * ``directory`` (files and the manifest that counts), ``batch`` (small in the driver, large in files), ``trace`` (runs)
 * ``layouts``; the operators: ``linear``, ``joins``, ``groups``, ``traces``; ``scope`` and ``loop``, which run them
 * ``given``, ``output``, ``failing``, ``engine``
+* ``pages`` and ``streamed``: a circuit as a streaming query, with its state in Spark's own store
 
 Nothing here imports pyspark or pyarrow before an engine is made.
 
@@ -18,5 +19,6 @@ from __future__ import annotations
 
 from syndicate.spark.engine.engine import SparkEngine
 from syndicate.spark.engine.output import Delta, SinkChanges
+from syndicate.spark.engine.streamed import spark_stream
 
-__all__ = ["Delta", "SinkChanges", "SparkEngine"]
+__all__ = ["Delta", "SinkChanges", "SparkEngine", "spark_stream"]

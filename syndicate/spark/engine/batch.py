@@ -119,13 +119,13 @@ class Batch:
         return Batch(self.layout, self.session, plan=self.frame.unionAll(other.frame))
 
 
-def mapped(frame: DataFrame, worker: Callable[..., Iterable[pa.RecordBatch]], layout: Layout) -> DataFrame:
-    """Run a worker: Spark takes a plain function only."""
+def mapped(frame: DataFrame, worker: Callable[..., Iterable[pa.RecordBatch]], layout: Layout | str) -> DataFrame:
+    """Run a worker, whose rows have a layout, or columns as Spark declares them: Spark takes a plain function only."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return iter(worker(batches))
 
-    return frame.mapInArrow(run, layout.schema)
+    return frame.mapInArrow(run, layout if isinstance(layout, str) else layout.schema)
 
 
 _TEXTS: Final = {"long": "CAST({} AS STRING)", "boolean": "CAST({} AS STRING)", "string": "{}", "binary": "hex({})",
@@ -164,14 +164,19 @@ def nothing(batch: Batch, layout: Layout) -> Batch:
 
 
 class Frames:
-    """Makes batches in one session and one directory.
+    """Makes batches in one session and one directory; without one, of plans alone.
 
     *epoch* is the step, *bulk* whether it was given much, *written* the files it has made; *asked* counts what Spark
     was asked to compute.
     """
 
     def __init__(
-        self, session: SparkSession, directory: Directory, modules: tuple[str, ...] = (), *, small: int = SMALL_BATCH
+        self,
+        session: SparkSession,
+        directory: Directory | None,
+        modules: tuple[str, ...] = (),
+        *,
+        small: int = SMALL_BATCH,
     ) -> None:
         self.small = small
         self.bucket = BUCKET
@@ -213,6 +218,7 @@ class Frames:
 
     def new_path(self) -> Path:
         """A path for this step."""
+        assert self.directory is not None
         path = self.directory.new(self.epoch)
         self.written.append(path)
         return path

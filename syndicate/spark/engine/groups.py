@@ -65,14 +65,15 @@ def beside(delta: Batch, stored: DataFrame | None, layout: Layout, keys: list[st
 
 def beside_here(delta: Batch, rows: pa.Table | None, layout: Layout) -> pa.Table | None:
     """The same in the driver, equal rows added up; None if it cannot be."""
+    return None if delta.table is None or rows is None else before_and_after(delta.table, rows, layout)
+
+
+def before_and_after(delta: pa.Table, rows: pa.Table, layout: Layout) -> pa.Table:
+    """The rows of a delta and what was there of them, equal ones added up, with the weights before and after."""
     import pyarrow as pa
 
-    if delta.table is None or rows is None:
-        return None
-    zeros = pa.array([0] * delta.table.num_rows, pa.int64())
-    new = pa.table(
-        [*delta.table.select(layout.columns).columns, zeros, delta.table.column("w")], names=[*layout.columns, "o", "n"]
-    )
+    zeros = pa.array([0] * delta.num_rows, pa.int64())
+    new = pa.table([*delta.select(layout.columns).columns, zeros, delta.column("w")], names=[*layout.columns, "o", "n"])
     weights = rows.column("w")
     old = pa.table([*rows.select(layout.columns).columns, weights, weights], names=[*layout.columns, "o", "n"])
     return summed(pa.concat_tables([new, old]), layout.columns, ["o", "n"])
@@ -80,12 +81,17 @@ def beside_here(delta: Batch, rows: pa.Table | None, layout: Layout) -> pa.Table
 
 def appeared_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batch:
     """Which elements have come and which have gone, in the driver."""
+    return Batch(layout, session, table=appeared_rows(both, layout))
+
+
+def appeared_rows(both: pa.Table, layout: Layout) -> pa.Table:
+    """The same as a table."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     was, now = pc.greater(both.column("o"), 0), pc.greater(both.column("n"), 0)
     table = both.append_column("w", pc.subtract(now.cast(pa.int64()), was.cast(pa.int64())))
-    return Batch(layout, session, table=table.filter(pc.not_equal(was, now)).select([*layout.columns, "w"]))
+    return table.filter(pc.not_equal(was, now)).select([*layout.columns, "w"])
 
 
 def grouped_here(
@@ -95,11 +101,16 @@ def grouped_here(
     assert layout.key is not None
     out = Layout((layout.key, ANY if measure is None else measure.result))
     worker = Groups(Called.of(node), scope.frames.modules, layout, node.params["aggregate"], stream, out)
+    return Batch(layout, scope.session, table=by_group(both, layout)).run(worker, out)
+
+
+def by_group(both: pa.Table, layout: Layout) -> pa.Table:
+    """Rows with the weights before and after, those of a group together, as :class:`Groups` takes them."""
     order: dict[Key, list[int]] = {}
     for number, place in enumerate(places(both, layout.keys)):
         order.setdefault(place, []).append(number)
     rows = both.take([number for numbers in order.values() for number in numbers]) if order else both
-    return Batch(layout, scope.session, table=rows.rename_columns([*layout.columns, "o", "w"])).run(worker, out)
+    return rows.rename_columns([*layout.columns, "o", "w"])
 
 
 def appeared(both: DataFrame, layout: Layout) -> Batch:

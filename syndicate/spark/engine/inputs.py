@@ -87,7 +87,7 @@ def batch_of(frames: Frames, layouts: Layouts, node: Node, change: ZSet | Column
     if layout is None:
         return None
     if is_frame(change):
-        return frames.aligned(frames.tried(_of_frame(frames, name, change)), layout)
+        return frames.aligned(frames.tried(_of_table(frames, name, change)), layout)
     pairs = list(change.batch().items()) if isinstance(change, Columns) else list(change.batch.items())
     try:
         table = table_of([natural(key) for key, _ in pairs], [weight for _, weight in pairs], layout)
@@ -98,12 +98,19 @@ def batch_of(frames: Frames, layouts: Layouts, node: Node, change: ZSet | Column
     return frames.local(table, layout)
 
 
-def _of_frame(frames: Frames, name: str, change: Change) -> Batch:
-    frame, weight = change if type(change) is tuple else (change, None)
+def _of_table(frames: Frames, name: str, change: Frame) -> Batch:
+    frame = change[0] if isinstance(change, tuple) else change
     if frame.isStreaming:
         raise SourceError(
-            f"the source {name!r} got a streaming table: a step takes one batch of it, as foreachBatch gives them"
+            f"the source {name!r} got a streaming table: a step takes one batch of it, as foreachBatch gives them; "
+            "spark_stream() takes it as it is"
         )
+    return planned(frames, name, change)
+
+
+def planned(frames: Frames, name: str, change: Frame) -> Batch:
+    """The rows of a table, or of a stream, as elements; nothing is computed."""
+    frame, weight = change if isinstance(change, tuple) else (change, None)
     fields = [field for field in frame.schema.fields if field.name != weight]
     if weight is not None:
         check_weight(name, frame, weight)

@@ -112,35 +112,44 @@ def met_here(
     scope: TickContext, node: Node, left: Layout, right: Layout, a: pa.Table | None, b: pa.Table | None
 ) -> Batch | None:
     """The join of two tables in the driver; None if one is not there, or if too many rows meet."""
-    import pyarrow as pa
-
     if a is None or b is None:
         return None
-    rows: dict[Key, list[int]] = {}
-    for number, place in enumerate(places(b, right.keys)):
-        rows.setdefault(place, []).append(number)
-    met_of_a = [rows.get(place, ()) for place in places(a, left.keys)]
-    count = sum(map(len, met_of_a))
-    if count > MOST * max(1, scope.frames.small):
-        return None
-    pairs = [(i, j) for i, some in enumerate(met_of_a) for j in some]
     out = joined_layout(scope, node, left, right)
-    if not pairs:
+    columns = met_rows(a, b, left, right, MOST * max(1, scope.frames.small))
+    if columns is None:
+        return None
+    if not columns.num_rows:
         return nothing(Batch(out, scope.session), out)
-    ups, downs = a.column("w").to_pylist(), b.column("w").to_pylist()
-    weights = pa.array([checked(ups[i] * downs[j]) for i, j in pairs], pa.int64())
-    one, other = a.take(pa.array([i for i, _ in pairs])), b.take(pa.array([j for _, j in pairs]))
-    columns = {
-        **{name: one.column(name) for name in left.keys},
-        **{new: one.column(name) for name, new in zip(left.values, names("a", left.value), strict=True)},
-        **{new: other.column(name) for name, new in zip(right.values, names("b", right.value), strict=True)},
-        "w": weights,
-    }
     assert left.key is not None
     worker = Join(
         Called.of(node), scope.frames.modules, left.key, left.value, right.value, node.params["function"], out
     )
-    return Batch(out, scope.session, table=pa.table(columns)).run(worker, out)
+    return Batch(out, scope.session, table=columns).run(worker, out)
+
+
+def met_rows(a: pa.Table, b: pa.Table, left: Layout, right: Layout, most: int | None = None) -> pa.Table | None:
+    """The rows of two tables that meet, as :func:`met` has them; None if they are more than *most*."""
+    import pyarrow as pa
+
+    rows: dict[Key, list[int]] = {}
+    for number, place in enumerate(places(b, right.keys)):
+        rows.setdefault(place, []).append(number)
+    met_of_a = [rows.get(place, ()) for place in places(a, left.keys)]
+    if most is not None and sum(map(len, met_of_a)) > most:
+        return None
+    pairs = [(i, j) for i, some in enumerate(met_of_a) for j in some]
+    ups, downs = a.column("w").to_pylist(), b.column("w").to_pylist()
+    weights = pa.array([checked(ups[i] * downs[j]) for i, j in pairs], pa.int64())
+    one = a.take(pa.array([i for i, _ in pairs], pa.int64()))
+    other = b.take(pa.array([j for _, j in pairs], pa.int64()))
+    return pa.table(
+        {
+            **{name: one.column(name) for name in left.keys},
+            **{new: one.column(name) for name, new in zip(left.values, names("a", left.value), strict=True)},
+            **{new: other.column(name) for name, new in zip(right.values, names("b", right.value), strict=True)},
+            "w": weights,
+        }
+    )
 
 
 def joined_layout(scope: TickContext, node: Node, left: Layout, right: Layout) -> Layout:

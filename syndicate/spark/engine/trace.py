@@ -285,6 +285,7 @@ class StoredTrace:
     def load(self, data: Sequence[Element]) -> None:
         """The runs that a manifest names."""
         for layout, names, rows, buckets in data:
+            assert self.frames.directory is not None
             paths = tuple(self.frames.directory.path(name) for name in names)
             run = Batch(of_data(layout), self.frames.session, paths=paths, rows=rows, buckets=buckets)
             self.runs.append(self.frames.brought(run) or run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from syndicate.errors import SourceError
 from syndicate.spark import Feed, spark_source
 from syndicate.spark import place as module
 from syndicate.testing import Seen, watch
+from syndicate.values.absent import ABSENT
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE
 
@@ -87,6 +89,67 @@ async def sourced(frame: Callable[[Any], DataFrame], **options: Any) -> AsyncIte
 
 
 # ---------------------------------------------------------------------------------------------------- columns
+
+
+@record
+class Tea:
+    article: str
+    grams: int | None
+    colour: str | None
+
+
+async def seen_through(
+    frame: Callable[[SparkSession], DataFrame], cls: type, *turns: Callable[[], str], **how: Any
+) -> str:
+    """After each of *turns*, what it says must stand, and nothing else; how the source has ended, if it has."""
+    made: list[Any] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        made.append(watch(ds, capture(Tea(ANY, ANY, ANY))))
+        made.append(spawn(spark_source(ds, frame, cls, every=0.01, **how)))
+
+    def stands(wanted: str) -> bool:
+        there: list[str] = []
+        for mark, tea in list(made[0]):
+            there.append(str(tea)) if mark == "+" else there.remove(str(tea))
+        return there == [wanted] or not made[1].running
+
+    with trio.fail_after(PATIENCE):
+        async with open_system(boot) as system:
+            await system.settle()
+            for turn in turns:
+                await until(functools.partial(stands, turn()))
+            if not turns:
+                await until(lambda: not made[1].running)
+            return str(made[1].error)
+
+
+async def test_fields_ahead_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    """With ``evolve="add"`` they are absent until the table has columns for them, beside a journal, too."""
+    columns = ["", ", 'red' AS colour", ", 'red' AS colour, 5 AS grams"]
+    number = [0]
+
+    def frame(session: SparkSession) -> DataFrame:
+        return session.sql(f"SELECT 'tea' AS article{columns[number[0]]}")
+
+    def having(columns: int, grams: object, colour: object) -> Callable[[], str]:
+        def turn() -> str:
+            number[0] = columns
+            return f"Tea(article='tea', grams={grams!r}, colour={colour!r})"
+
+        return turn
+
+    how: dict[str, Any] = {"evolve": "add", "journal": tmp_path / "journal", "session": spark}
+    whole = having(2, 5, "red")
+    first, second = having(0, ABSENT, ABSENT), having(1, ABSENT, "red")
+    assert await seen_through(frame, Tea, first, second, **how) == "None"
+    assert await seen_through(frame, Tea, second, whole, **how) == "None"
+    number[0] = 0
+    missed = await seen_through(frame, Stock, evolve="add", session=spark)  # its field may not be None
+    assert "the rows have no column 'pieces'" in missed
+    with pytest.raises(SourceError, match='evolve= takes "add" or "refuse"'):
+        await seen_through(frame, Tea, evolve="follow")
 
 
 async def test_a_column_that_is_added(spark: SparkSession, tmp_path: Path) -> None:

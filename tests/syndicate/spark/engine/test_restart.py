@@ -121,6 +121,22 @@ def test_a_dead_executor(tmp_path: Path) -> None:
     assert joined == "[((2, 3), 1), ((3, 2), 1), ((3, 3), 1)]"
 
 
+@pytest.mark.spark
+@pytest.mark.skipif(not FULL, reason="starts a cluster: `make nightly` runs it")
+def test_workers_without_this_package(tmp_path: Path) -> None:
+    """Two executors whose Python has no such package say so, and have it from an archive that the session sends."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.syndicate.spark.engine.bare", tmp_path],
+        cwd=Path(__file__).parents[4],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    missing, found = done.stdout.splitlines()
+    assert missing.startswith("Spark's workers have no module 'syndicate', which a function of the circuit comes from")
+    assert found == str([(key, sum(range(key, 40, 4))) for key in range(4)])
+
+
 def test_epochs_are_done_once(spark: SparkSession, tmp_path: Path) -> None:
     """The last epoch again gives its recorded changes, an earlier one empty ones; neither changes anything."""
     c = Circuit()
