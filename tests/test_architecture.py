@@ -117,7 +117,7 @@ INSIDE = {
     """,
     "syndicate.spark": """
         classic columns bulk errors feed java outage progress arrays arrow evolution difference engine query session
-        place stepping table versions origin jdbc kafka lake rows current_rows delivery follower journal sink
+        place stepping table versions origin jdbc kafka lake topic rows current_rows delivery follower journal sink
         source streaming
     """,
     "syndicate.spark.engine": """

@@ -36,11 +36,18 @@ class Kafka(Origin):
 
     With a journal nothing is lost or doubled; without, all is read again from ``startingOffsets`` on.
 
+    **As a sink** (``spark_sink(ds, Order, to=Kafka(..), session=..)``) the topic has what stands, as a compacted topic
+    does: a message with the row as JSON for what comes, and one without a value for what goes, under the row's *key*.
+    It is at least once: a message may come again, after a kill or where a broker did not answer, and says the same
+    then.  At a start the topic is read from its beginning, and the difference is written.  There is one sink to a
+    topic, and nobody else writes to it; a source of it takes the same columns as ``key=``.
+
     Args:
         servers: ``host:port``, several with commas.
         topic: its name.
         columns: the fields of the values, as Spark declares columns: ``"id bigint, name string"``.
         format: ``"json"`` or ``"debezium"``.
+        key: for a sink, the columns of a message's key, by default all; no two rows that stand may have one key.
         options: of Spark's Kafka reader, over ours: ``startingOffsets`` (``earliest``), ``startingTimestamp``,
             ``maxOffsetsPerTrigger`` (100000), ``failOnDataLoss`` (true), ``kafka.security.protocol`` and so on.  The
             session needs ``org.apache.spark:spark-sql-kafka-0-10_2.13`` in the release of its Spark.
@@ -59,6 +66,7 @@ class Kafka(Origin):
     columns: str
     format: Literal["json", "debezium"] = "json"
     options: Mapping[str, str] = field(factory=dict)
+    key: Sequence[str] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.format not in ("json", "debezium"):

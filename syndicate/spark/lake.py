@@ -212,6 +212,23 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def persistent(to: str, act: Callable[[], T]) -> T:
+    """Call it; again if the reason for a failure passes; raises :class:`SinkError`."""
+    bound = 0.5
+    for left in range(ATTEMPTS - 1, -1, -1):
+        try:
+            return explained(to, act)
+        except Interrupted as error:
+            if not left:
+                raise SinkError(f"{to}: {error}; it was tried {ATTEMPTS} times") from None
+            logger(actor="sink").warning("a commit is made again", to=to, reason=str(error))
+        except SourceError as error:
+            raise SinkError(f"{to}: {error}") from None
+        time.sleep(random.uniform(bound / 2, bound))
+        bound = min(8.0, 2 * bound)
+    raise AssertionError
+
+
 class LakeTable:
     """The table, open for writing: what :class:`~syndicate.spark.table.SinkTable` is for a directory."""
 
@@ -229,20 +246,7 @@ class LakeTable:
         self.version: str | None = None
 
     def _explained(self, act: Callable[[], T]) -> T:
-        """Call it; again if the reason for a failure passes; raises :class:`SinkError`."""
-        bound = 0.5
-        for left in range(ATTEMPTS - 1, -1, -1):
-            try:
-                return explained(str(self.lake), act)
-            except Interrupted as error:
-                if not left:
-                    raise SinkError(f"{self.lake}: {error}; it was tried {ATTEMPTS} times") from None
-                logger(actor="sink").warning("a commit is made again", to=str(self.lake), reason=str(error))
-            except SourceError as error:
-                raise SinkError(f"{self.lake}: {error}") from None
-            time.sleep(random.uniform(bound / 2, bound))
-            bound = min(8.0, 2 * bound)
-        raise AssertionError
+        return persistent(str(self.lake), act)
 
     def _columns(self) -> StructType:
         """The sink's, in types that the lake has."""

@@ -53,10 +53,12 @@ from syndicate.spark.arrow import arrow_schema
 from syndicate.spark.columns import ANYTHING, fields_of, hints_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery
+from syndicate.spark.kafka import Kafka
 from syndicate.spark.lake import Lake, LakeTable
 from syndicate.spark.progress import SparkSource
 from syndicate.spark.rows import Step
 from syndicate.spark.table import WEIGHT, SinkTable
+from syndicate.spark.topic import KafkaTable
 from syndicate.values.pattern import Capture, capture, pattern_of
 from syndicate.values.record import is_record_class, record
 from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
@@ -147,7 +149,7 @@ class SparkWritten:
 def spark_sink(
     ds: Ref,
     pattern: Value,
-    to: str | Path | Lake,
+    to: str | Path | Lake | Kafka,
     *,
     schema: type | pa.Schema | StructType | None = None,
     every: float = 1.0,
@@ -170,7 +172,8 @@ def spark_sink(
         ds: the dataspace.
         pattern: a ``@record`` class, which stands for all its fields, or a pattern with a capture for each column.
         to: the directory of the table, or a :class:`~syndicate.spark.lake.Lake`, a table of Delta's or Iceberg's, which
-            holds what stands; it needs *session*.  There is one sink to a table.
+            holds what stands, or a :class:`~syndicate.spark.kafka.Kafka`, a topic with what stands by key, at least
+            once; both need *session*.  There is one sink to a table or topic.
         schema: the columns, in the order of the captures: a record class, whose annotations are their types, a
             ``pyarrow.Schema``, or Spark's ``StructType``.  It may be left out where *pattern* is a record class, or a
             record whose fields are captures.
@@ -198,8 +201,9 @@ def spark_sink(
     """
     expect_ref("spark_sink", ds)
     columns = _columns_of(pattern, schema)
-    if isinstance(to, Lake) and session is None:
-        raise SinkError(f"{to} is written by Spark: give session= one that knows {to.kind} tables")
+    if isinstance(to, (Lake, Kafka)) and session is None:
+        knows = f"{to.kind} tables" if isinstance(to, Lake) else "topics"
+        raise SinkError(f"{to} is written by Spark: give session= one that knows {knows}")
     asked, _ = pattern_for(pattern)
     if not (all(hasattr(each, "__float__") for each in (every, rows, retain)) and every > 0 < rows and retain >= 0):
         raise SinkError(
@@ -214,7 +218,7 @@ def spark_sink(
     def start() -> None:
         facet = current_facet()
         awaited = Awaited(names)
-        place = to if isinstance(to, Lake) else Path(to)
+        place = to if isinstance(to, (Lake, Kafka)) else Path(to)
         sink = _Sink(facet, ds, place, columns, every, rows, retain, session, progress, awaited, grace)
         observe("spark_sink", ds, asked, _Noted(current("spark_sink"), sink))
         awaited.watch(ds)
@@ -351,7 +355,7 @@ class _Sink:
 
     facet: Facet
     ds: Ref
-    to: Path | Lake
+    to: Path | Lake | Kafka
     columns: TableColumns
     every: float
     most: int
@@ -366,7 +370,7 @@ class _Sink:
     synced: trio.Event = field(factory=trio.Event)
     due: trio.Event = field(factory=trio.Event)
     full: trio.Event = field(factory=trio.Event)
-    table: SinkTable | LakeTable | None = None
+    table: SinkTable | LakeTable | KafkaTable | None = None
     stood: Sequence[Frozen] = ()
     current: CurrentRows = field(factory=CurrentRows)
     counted: int = 0
@@ -453,16 +457,19 @@ class _Sink:
         return SparkWritten(str(self.to), self.table.batch, self.counted, round(time.monotonic() - since, 3))
 
     def _open(self) -> None:
-        table: SinkTable | LakeTable
-        if isinstance(self.to, Lake):
-            assert self.session is not None
-            table = LakeTable(self.to, self.columns.schema, self.session)
-        else:
+        table: SinkTable | LakeTable | KafkaTable
+        if isinstance(self.to, Path):
             table = SinkTable(self.to, self.columns.schema, retain=self.retain, session=self.session)
+        else:
+            assert self.session is not None
+            if isinstance(self.to, Lake):
+                table = LakeTable(self.to, self.columns.schema, self.session)
+            else:
+                table = KafkaTable(self.to, self.columns.schema, self.session)
         self.table = table
         self._read(table)
 
-    def _read(self, table: SinkTable | LakeTable) -> None:
+    def _read(self, table: SinkTable | LakeTable | KafkaTable) -> None:
         """See what the table holds."""
         there = table.contents()
         rows = canonical(there.select(self.columns.names), self.columns.hints)

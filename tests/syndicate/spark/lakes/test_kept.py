@@ -13,7 +13,7 @@ import trio
 from syndicate import ANY, assert_, dataspace, open_system, record, spawn
 from syndicate.actors.verbs import current_facet
 from syndicate.errors import SinkError
-from syndicate.spark import Lake, SparkWritten, spark_sink
+from syndicate.spark import Kafka, Lake, SparkWritten, spark_sink
 from syndicate.spark.lake import LakeTable
 from syndicate.testing import settled, watch
 from tests.syndicate.spark.waiting import until
@@ -60,7 +60,7 @@ class Kept:
 
 
 @asynccontextmanager
-async def kept(to: Lake, session: SparkSession, *values: Any, of: type = Jar) -> AsyncIterator[Kept]:
+async def kept(to: Lake | Kafka, session: SparkSession, *values: Any, of: type = Jar) -> AsyncIterator[Kept]:
     """Run both."""
     made = Kept()
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
+from syndicate import record
 from syndicate.spark import Kafka
+from syndicate.values.absent import ABSENT
+from syndicate.values.value import Symbol
 from tests.syndicate.spark.lakes.conftest import JARS
 from tests.syndicate.spark.lakes.kafka import KafkaBroker
+from tests.syndicate.spark.lakes.test_kept import Kept, kept
 from tests.syndicate.spark.test_changing import sourced
+from tests.syndicate.spark.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,3 +64,66 @@ async def test_a_topic(session: SparkSession, broker: KafkaBroker, tmp_path: Pat
     await sent(("d", None), ("a", 6))
     async with sourced(followed, **how) as watched:
         await watched.until(("a", 6), ("c", 4))
+
+
+@record
+class Stock:
+    article: str
+    pieces: int | Symbol
+
+
+@asynccontextmanager
+async def sunk(to: Kafka, session: SparkSession, *values: Any) -> AsyncIterator[Kept]:
+    """A sink into a topic."""
+    async with kept(to, session, *values, of=Stock) as made:
+        yield made
+
+
+def last_of(session: SparkSession, broker: KafkaBroker, topic: str) -> dict[Any, Any]:
+    """The last message of each key, by hand."""
+    reader = session.read.format("kafka").option("kafka.bootstrap.servers", broker.address).option("subscribe", topic)
+    said: dict[Any, Any] = {}
+    try:
+        rows = reader.load().collect()
+    except Exception as error:
+        assert "UnknownTopicOrPartition" in str(error)  # noqa: PT017  # nothing was written yet
+        return {}
+    for row in sorted(rows, key=lambda row: row.offset):
+        said[bytes(row.key).decode()] = None if row.value is None else json.loads(bytes(row.value))
+    return {key: value for key, value in said.items() if value is not None}
+
+
+async def test_a_topic_that_is_kept(session: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
+    """A sink writes what stands, by key, across a restart and a broker that is killed; a source reads it back."""
+    columns = "article string, pieces bigint"
+    topic = Kafka(broker.address, "kept", columns, key=["article"])
+
+    async def said(made: Kept, **wanted: int | None) -> None:
+        rows = {json.dumps({"article": name}, separators=(",", ":")): {"article": name, "pieces": pieces}
+                for name, pieces in wanted.items()}  # fmt: skip
+        while await trio.to_thread.run_sync(last_of, session, broker, "kept") != rows:
+            assert made.sink.running, made.sink.error
+            await trio.sleep(0.2)
+
+    async with sunk(topic, session, Stock("a", 1), Stock("b", ABSENT)) as made:
+        await said(made, a=1, b=None)
+        await made.become(Stock("a", 2), Stock("c", 3))
+        await said(made, a=2, c=3)
+        broker.kill()
+        await made.become(Stock("a", 2), Stock("d", 4))
+        await trio.sleep(1)
+        broker.start()
+        await said(made, a=2, d=4)
+    async with sunk(topic, session, Stock("a", 2), Stock("e", 5)) as made:  # d went while nobody wrote
+        await said(made, a=2, e=5)
+    read: Any = Kafka(broker.address, "kept", columns)
+    async with sourced(read, session=session, key=["article"], journal=tmp_path / "journal") as watched:
+        await watched.until(("a", 2), ("e", 5))
+
+
+async def test_two_rows_of_one_key(session: SparkSession, broker: KafkaBroker) -> None:
+    """A key that does not tell rows apart ends the sink: one of them would hide the other."""
+    topic = Kafka(broker.address, "twice", "article string, pieces bigint", key=["article"])
+    async with sunk(topic, session, Stock("a", 1), Stock("a", 2)) as made:
+        await until(lambda: not made.sink.running)
+        assert "two rows that stand have the key" in str(made.sink.error)
