@@ -15,10 +15,10 @@ of the body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import (
     Aggregate,
@@ -128,16 +128,19 @@ def unified(atom: Atom, row: Pattern) -> Binding | None:
 
 @define(eq=False)
 class Body:
-    """The body of a rule: its positive atoms, conditions, and what must not be there."""
+    """The body of a rule: its positive atoms, conditions, and what must not be there; *times* name its time."""
 
     rule: Rule
     positive: list[Atom] = field(init=False)
     negative: list[Atom] = field(init=False)
     late: list[Comparison] = field(init=False)
     early: list[Comparison] = field(init=False)
+    times: tuple[str, ...] = field(init=False)
+    _orders: dict[frozenset[str], tuple[list[Comparison], list[Lookup]]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.positive, self.negative, self.late, self.early = [], [], [], []
+        self.times = tuple(time.name for time in self.rule.times)
         for goal in self.rule.body:
             match goal:
                 case Atom() if goal.negated:
@@ -159,64 +162,91 @@ class Body:
     def names(self) -> tuple[str, ...]:
         """The variables of a binding, sorted."""
         bound = {v.name for atom in self.positive for v in variables(*atom.terms)}
-        bound |= {time.name for time in self.rule.times}
+        bound.update(self.times)
         return tuple(sorted(name for name in bound if not name.startswith("=")))
 
     def bindings(self, tables: Tables, start: Binding) -> Iterator[tuple[Binding, list[Row]]]:
         """The bindings that extend *start* and satisfy all but negated atoms, with a row for each positive atom."""
-        order = self.order(set(start))
-        rows: list[Row] = [()] * len(self.positive)
-        return self._extend(tables, start, order, 0, rows)
+        first, lookups = self.order(frozenset(start))
+        if all(compared(goal, start) for goal in first):
+            yield from self._extend(tables, start, lookups, 0, [()] * len(self.positive))
 
-    def order(self, bound: set[str]) -> list[tuple[int, list[Comparison]]]:
-        """The positive atoms, those of which most is known first, with the comparisons to ask after each."""
-        left, waiting = list(range(len(self.positive))), list(self.early)
-        plan: list[tuple[int, list[Comparison]]] = [(-1, self._ready(waiting, bound))]
+    def order(self, names: frozenset[str]) -> tuple[list[Comparison], list[Lookup]]:
+        """The comparisons to ask if *names* are known, and the positive atoms, those of which most is known first."""
+        if (order := self._orders.get(names)) is None:
+            order = self._orders[names] = self._order(set(names))
+        return order
+
+    def _order(self, bound: set[str]) -> tuple[list[Comparison], list[Lookup]]:
+        first = [goal for goal in self.early if _known(goal, bound)]
+        left, waiting = list(range(len(self.positive))), [goal for goal in self.early if goal not in first]
+        lookups = []
         while left:
             best = max(left, key=lambda n: sum(_is_known(t, bound) for t in self.positive[n].terms))
             left.remove(best)
-            bound |= {v.name for v in variables(*self.positive[best].terms)}
-            plan.append((best, self._ready(waiting, bound)))
-        return plan
-
-    @staticmethod
-    def _ready(waiting: list[Comparison], bound: set[str]) -> list[Comparison]:
-        ready = [goal for goal in waiting if all(v.name in bound for v in variables(goal))]
-        for goal in ready:
-            waiting.remove(goal)
-        return ready
+            atom = self.positive[best]
+            known = [(column, term) for column, term in enumerate(atom.terms) if _is_known(term, bound)]
+            new = [
+                (column, term.name)
+                for column, term in enumerate(atom.terms)
+                if isinstance(term, Variable) and term.name not in bound
+            ]
+            bound.update(name for _, name in new)
+            ready = [goal for goal in waiting if _known(goal, bound)]
+            waiting = [goal for goal in waiting if goal not in ready]
+            lookups.append(Lookup(best, atom, tuple(n for n, _ in known), [term for _, term in known], new, ready))
+        return first, lookups
 
     def _extend(
-        self, tables: Tables, binding: Binding, order: list[tuple[int, list[Comparison]]], at: int, rows: list[Row]
+        self, tables: Tables, binding: Binding, lookups: list[Lookup], at: int, rows: list[Row]
     ) -> Iterator[tuple[Binding, list[Row]]]:
-        if at == len(order):
-            if all(compared(goal, binding) for goal in self.late):
-                yield {n: v for n, v in binding.items() if not n.startswith("=")}, list(rows)
+        if at == len(lookups):
+            if self.late:
+                if not all(compared(goal, binding) for goal in self.late):
+                    return
+                binding = {name: value for name, value in binding.items() if not name.startswith("=")}
+            yield binding, list(rows)
             return
-        number, asked = order[at]
-        if number < 0:
-            if all(compared(goal, binding) for goal in asked):
-                yield from self._extend(tables, binding, order, at + 1, rows)
-            return
-        atom = self.positive[number]
-        for row in matching(atom, tables(atom), binding):
-            longer = extended(atom, row, binding)
-            if longer is not None and all(compared(goal, longer) for goal in asked):
-                rows[number] = row
-                yield from self._extend(tables, longer, order, at + 1, rows)
+        lookup = lookups[at]
+        for row, longer in lookup.fitting(tables(lookup.atom), binding):
+            if all(compared(goal, longer) for goal in lookup.asked):
+                rows[lookup.number] = row
+                yield from self._extend(tables, longer, lookups, at + 1, rows)
 
 
-def _is_known(term: Term | Aggregate, bound: set[str]) -> bool:
+@frozen
+class Lookup:
+    """How the rows of a positive atom are found: by *key* in *columns*, which bind what is *new*.
+
+    *number* is the atom's among the positive ones; *asked* are the comparisons whose variables are known then.
+    """
+
+    number: int
+    atom: Atom
+    columns: tuple[int, ...]
+    key: list[Term | Aggregate]
+    new: list[tuple[int, str]]
+    asked: list[Comparison]
+
+    def fitting(self, table: RowIndex, binding: Binding) -> Iterator[tuple[Row, Binding]]:
+        """The rows that fit, each with the binding that it leads to."""
+        if not table.rows:
+            return
+        for row in table.find(self.columns, tuple([value_of(term, binding) for term in self.key])):
+            longer = dict(binding)
+            for column, name in self.new:
+                if longer.setdefault(name, row[column]) != row[column]:
+                    break
+            else:
+                yield row, longer
+
+
+def _known(goal: Comparison, bound: Collection[str]) -> bool:
+    return all(variable.name in bound for variable in variables(goal))
+
+
+def _is_known(term: Term | Aggregate, bound: Collection[str]) -> bool:
     return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
-
-
-def extended(atom: Atom, row: Row, binding: Binding) -> Binding | None:
-    """The binding in which an atom is a row; None if a variable would have two values."""
-    longer = dict(binding)
-    for term, value in zip(atom.terms, row, strict=True):
-        if isinstance(term, Variable) and longer.setdefault(term.name, value) != value:
-            return None
-    return longer
 
 
 # ----------------------------------------------------------------------------------------------- what heads make of it

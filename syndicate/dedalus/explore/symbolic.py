@@ -25,7 +25,7 @@ from syndicate.dedalus.ast import Row, Rule
 from syndicate.dedalus.explore.outcome import Decisions, Projection
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, fixed, sums
+from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, exact, fixed, sums
 from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
 
 Events: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
@@ -82,16 +82,24 @@ class Outcomes:
 
     def run(self) -> Iterator[tuple[Projection, Callable[[], Decisions]]]:
         """The outcomes as they come, each with decisions that lead to it; raises :class:`Unencodable`."""
-        table, rules = self.table(), [rule for rule in self.rules if not rule.fact]
+        rules = [rule for rule in self.rules if not rule.fact]
+        values = (value for given in self.events.values() for rows in given.values() for row in rows for value in row)
+        plain = self.forward and exact(self.rules, self.span.start, self.span.last, values)
         try:
-            self.solver.add_timesteps(table.parts, apart=self.forward and sums(rules), whole=not self.forward)
+            self._ground(exact=plain, apart=self.forward and sums(rules))
         except Unencodable:
             if not (self.forward and computes(rules)):
                 raise
-            self.solver = Solver(tick=self.tick)  # what it fails for may be there in no run
-            self.solver.add_timesteps(table.parts)
+            self._ground(exact=False, apart=True)  # what it fails for may be there in no run
         for answer in self.solver.solve("models=0", "opt_mode=ignore", "project=auto"):
             yield self._seen(answer), partial(self._decisions, answer)
+
+    def _ground(self, *, exact: bool, apart: bool) -> None:
+        """Ground it, by clingo's own arithmetic if that is exact, one timestep apart from another if that is asked."""
+        self.solver = Solver(tick=self.tick)
+        self.encoding = Encoding(self.rules, "", self.fixed, exact)
+        self.solver.add_timesteps(self.table().parts, apart=apart, whole=not self.forward)
+        self.solver.define()
 
     # ---------------------------------------------------------------------------------------------------- the program
 

@@ -6,16 +6,18 @@ A time is a number, or a term such as ``t - 1``, where ``t`` is what a part of a
 >>> from syndicate.dedalus.parse import parse
 >>> rules = core(parse("p(X)@next :- q(X, N), notin r(X, _), N < 3;"))
 >>> Encoding(rules).derivation(0, rules[0], 4)
-([], ['VX'], ['r1_q(VX,VN,4)', 'not r2_r(VX,_,4)', 'VN < 3'])
+([], ['VX'], ['r1_q(VX,VN,4)', 'VN < 3', 'not r2_r(VX,_,4)'])
 >>> Encoding(rules).rule(0, rules[0], "t-1", "t")
-['r0_p(VX,t) :- r1_q(VX,VN,t-1), not r2_r(VX,_,t-1), VN < 3.']
+['r0_p(VX,t) :- r1_q(VX,VN,t-1), VN < 3, not r2_r(VX,_,t-1).']
 
 Contract: what has no equal in clingo is refused (:class:`Unencodable`): fractions, averages, numbers of more than 20
-bits.  Arithmetic is the engine's own, called back; one of which the engine would say that it is wrong is noted.
+bits.  Arithmetic is the engine's own, called back, unless clingo's is *exact*; where a run may compute what the engine
+would say is wrong, ``undefined`` is true.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -40,6 +42,7 @@ from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, sender_of
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.solver import LARGEST, Unencodable
+from syndicate.graph import components
 
 _TOTALS: Final = {"count": "#count", "min": "#min", "max": "#max", "sum": "#sum"}
 _OPERATORS: Final = {"==": "="}
@@ -86,12 +89,13 @@ class Timetable:
 class Encoding:
     """Rules in short form as text; *world* tells one run from another in the same program.
 
-    The rows of *fixed* relations have no time.
+    The rows of *fixed* relations have no time.  If it is *exact*, clingo computes itself: see :func:`exact`.
     """
 
     rules: Sequence[Rule]
     world: str = ""
     fixed: Collection[str] = ()
+    exact: bool = False
     names: dict[str, str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -123,46 +127,69 @@ class Encoding:
         """A term, which may be computed."""
         if isinstance(term, Computed):
             left, right = self.computed(term.left, now), self.computed(term.right, now)
-            return f'@compute("{term.op}",{left},{right})'
+            return f"({left}{term.op}({right}))" if self.exact else f'@compute("{term.op}",{left},{right})'
         return self.term(term, now)
 
-    def body(self, rule: Rule, time: int | str) -> list[str]:
+    def goals(self, rule: Rule, time: int | str) -> Goals:
         """The goals of a body at a time, choices aside."""
         now = {name.name: str(time) for name in rule.times}
-        goals: list[str] = []
+        result = Goals()
+
+        def value(name: str, term: Term | Aggregate) -> str:
+            if not isinstance(term, Computed):
+                return self.term(term, now)
+            result.values[name] = self.computed(term, now)
+            return name
+
         for number, goal in enumerate(rule.body):
             if isinstance(goal, Atom):
-                columns = []
-                for place, term in enumerate(goal.terms):
-                    if isinstance(term, Computed):
-                        goals.append(f"A{number}_{place} = {self.computed(term, now)}")
-                        columns.append(f"A{number}_{place}")
-                    else:
-                        columns.append(self.term(term, now))
+                columns = [value(f"A{number}_{place}", term) for place, term in enumerate(goal.terms)]
                 text = self.atom(goal.relation, columns, goal.time if isinstance(goal.time, int) else time)
-                goals.append(f"not {text}" if goal.negated else text)
+                (result.absent if goal.negated else result.plain).append(f"not {text}" if goal.negated else text)
             elif isinstance(goal, Comparison):
-                left, right = self.computed(goal.left, now), self.computed(goal.right, now)
+                before = len(result.values)
+                left, right = value(f"L{number}", goal.left), value(f"R{number}", goal.right)
+                goals = result.plain if before == len(result.values) else result.compared
                 goals.append(f"{left} {_OPERATORS.get(goal.op, goal.op)} {right}")
-        return goals
+        return result
+
+    def body(self, rule: Rule, time: int | str) -> tuple[list[str], list[str]]:
+        """The lines that go before, and the goals of a body at a time, choices aside.
+
+        What is compared or looked up is computed before it is asked what is not there, as the engine does it.
+        """
+        goals = self.goals(rule, time)
+        return self.undefined(goals.plain, goals.values), [
+            *goals.plain,
+            *self.defined(goals.values),
+            *goals.compared,
+            *goals.absent,
+        ]
+
+    def defined(self, values: Mapping[str, str]) -> list[str]:
+        """The goals by which what is computed has a name."""
+        goals = [f"{name} = {text}" for name, text in values.items()]
+        return goals if self.exact else [*goals, *(f"{name} != undefined" for name in values)]
+
+    def undefined(self, goals: Sequence[str], values: Mapping[str, str]) -> list[str]:
+        """The lines by which ``undefined`` is true where, with some goals, a value has no meaning."""
+        asked = "".join(f"{goal}, " for goal in goals)
+        return [] if self.exact else [f"undefined :- {asked}X = {text}, X = undefined." for text in values.values()]
 
     def derivation(self, number: int, rule: Rule, time: int | str) -> tuple[list[str], list[str], list[str]]:
         """Lines that go before, the columns of the head, and the body that derives it at a time."""
         now = {name.name: str(time) for name in rule.times}
-        goals = self.body(rule, time)
-        lines: list[str] = []
+        lines, goals = self.body(rule, time)
         if rule.choices:
+            lines = []  # they go before what can be chosen
             columns = [self.term(v, now) for v in Dependencies(rule.choices).variables]
             goals.append(self.chosen(number, columns, time))
+        values = {f"H{n}": self.computed(t, now) for n, t in enumerate(rule.head.terms) if isinstance(t, Computed)}
+        lines += self.undefined(goals, values)
+        goals += self.defined(values)
         if rule.aggregates:
             return self._totals(number, rule, time, lines, goals)
-        head = []
-        for place, term in enumerate(rule.head.terms):
-            if isinstance(term, Computed):
-                goals.append(f"H{place} = {self.computed(term, now)}")
-                head.append(f"H{place}")
-            else:
-                head.append(self.term(term, now))
+        head = [f"H{n}" if isinstance(t, Computed) else self.term(t, now) for n, t in enumerate(rule.head.terms)]
         return lines, head, goals
 
     def rule(self, number: int, rule: Rule, since: int | str, time: int | str) -> list[str]:
@@ -181,12 +208,8 @@ class Encoding:
         named = [self.term(v, now) for v in dict.fromkeys(variables(*rule.body)) if v.name not in now]
         member = f"{self.world}member{number}"
         plain = [(place, rule.head.terms[place]) for place in grouped(rule)[0]]
-        inner = [*(self.computed(term, now) for _, term in plain), *named, str(time)]
-        places = [f"G{n}" for n in range(len(inner) - 1)]
-        for n, (_, term) in enumerate(plain):
-            if isinstance(term, Computed):
-                goals = [*goals, f"{places[n]} = {inner[n]}"]
-                inner[n] = places[n]
+        computed = [f"H{n}" if isinstance(term, Computed) else self.term(term, now) for n, term in plain]
+        inner = [*computed, *named, str(time)]
         lines.append(f"{call(member, inner)} :- {', '.join(goals)}.")
         key = [f"Z{place}" for place, _ in plain]
         one = call(member, [*key, *named, str(time)])
@@ -215,7 +238,9 @@ class Encoding:
         rules = Dependencies(rule.choices)
         now = {name.name: str(time) for name in rule.times}
         columns = [self.term(v, now) for v in rules.variables]
-        yield f"{self.candidate(number, columns, time)} :- {', '.join(self.body(rule, time))}."
+        lines, goals = self.body(rule, time)
+        yield from lines
+        yield f"{self.candidate(number, columns, time)} :- {', '.join(goals)}."
         one = [f"A{n}" for n in range(len(rules.variables))]
         mine = self.candidate(number, one, time)
         against = call(f"{self.world}against{number}", [*one, str(time)])
@@ -242,6 +267,75 @@ class Encoding:
         if isinstance(sender, Variable) and rule.aggregates:
             return head[rule.head.terms.index(sender)] if sender in rule.head.terms else '""'
         return self.term(sender, now)
+
+
+@define
+class Goals:
+    """Goals of a body: *plain* ones, *values* that are computed, by name, what is *compared* with them or *absent*."""
+
+    plain: list[str] = field(factory=list)
+    values: dict[str, str] = field(factory=dict)
+    compared: list[str] = field(factory=list)
+    absent: list[str] = field(factory=list)
+
+
+def exact(rules: Sequence[Rule], start: int, last: int, events: Iterable[Value]) -> bool:
+    """Whether clingo's own arithmetic, of 32 bits, can do what rules compute from *start* to *last*.
+
+    That is so where they add or subtract what is constant, or the time, and not again and again within a timestep, so
+    that no number can become large.  *events* are the values that come from outside.
+
+    >>> from syndicate.dedalus.desugar import core
+    >>> from syndicate.dedalus.parse import parse
+    >>> rules = core(parse("left(X, N - 1)@next :- left(X, N), N > 0; left(1, 9)@1;"))
+    >>> exact(rules, 1, 20, []), exact(rules, 1, 2_000_000, []), exact(rules, 1, 2, [1 << 20])
+    (True, False, False)
+    """
+    if sums(rules):
+        return False
+    below: dict[str, set[str]] = {}
+    for rule in rules:
+        if rule.kind == "deductive":
+            below.setdefault(rule.head.relation, set()).update(atom.relation for atom in rule.atoms)
+    circle = {
+        name: number
+        for number, names in enumerate(components(below, lambda name: below.get(name, ())))
+        for name in names
+    }
+    numbers = [*events, *(t.value for rule in rules for t in terms(rule.head, *rule.body) if isinstance(t, Constant))]
+    largest = max((abs(value) for value in numbers if not isinstance(value, str)), default=0)
+    growth: float = 0
+    for rule in rules:
+        times = {time.name for time in rule.times}
+        computed = [term for term in terms(rule.head, *rule.body) if isinstance(term, Computed)]
+        growth += sum(_growth(term, times, max(abs(start), abs(last))) for term in computed)
+        if computed and rule.kind == "deductive":
+            here = circle.get(rule.head.relation)
+            if any(circle.get(atom.relation) == here for atom in rule.atoms if here is not None):
+                return False
+    return largest + growth * (last - start + 1) <= LARGEST
+
+
+def _growth(term: Term, times: Collection[str], latest: int) -> float:
+    """By how much what is computed may be larger than what it is computed of."""
+    if not isinstance(term, Computed):
+        return 0
+    if term.op not in "+-":
+        return math.inf
+    changing = 0
+    growth: float = 0
+    for part in (term.left, term.right):
+        match part:
+            case Constant(value=int(value)):
+                growth += abs(value)
+            case Variable(name=name) if name in times:
+                growth += latest
+            case Constant():
+                return math.inf
+            case _:
+                changing += 1
+                growth += _growth(part, times, latest)
+    return growth if changing < 2 else math.inf
 
 
 def fixed(rules: Sequence[Rule], start: int, last: int, given: Collection[str]) -> frozenset[str]:

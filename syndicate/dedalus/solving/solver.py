@@ -108,13 +108,15 @@ class Solver:
     computed: int = 0
     sums: dict[clingo.Symbol, int] = field(factory=dict)
     wrong: str = ""
+    undefined: str = ""
+    """What the engine would say is wrong, of something that is computed in some run, perhaps."""
     least: int = 0
     bounded: Callable[[int], object] = lambda least: None
 
     def __attrs_post_init__(self) -> None:
         import clingo
 
-        self.control = clingo.Control(["--warn=none"], logger=self._heard)
+        self.control = clingo.Control(["--warn=none", "--warn=operation-undefined"], logger=self._heard)
 
     def _heard(self, code: clingo.MessageCode, text: str) -> None:
         import clingo
@@ -125,19 +127,22 @@ class Solver:
     # --------------------------------------------------------------------------- what clingo asks while it grounds
 
     def compute(self, op: clingo.Symbol, left: clingo.Symbol, right: clingo.Symbol) -> Sequence[clingo.Symbol]:
-        """The engine's arithmetic; what is wrong has no value, and is noted."""
+        """The engine's arithmetic; what is wrong is ``undefined``, and what is computed of that."""
         import clingo
 
         self.computed += 1
         if self.computed > MOST_COMPUTED:
             raise Unencodable(f"it computes more than {MOST_COMPUTED} times")
-        if not {left.type, right.type} <= {clingo.SymbolType.Number, clingo.SymbolType.String}:
+        types = {left.type, right.type}
+        if clingo.SymbolType.Function in types:
+            return [clingo.Function("undefined")]
+        if not types <= {clingo.SymbolType.Number, clingo.SymbolType.String}:
             return []  # the least of nothing
         try:
             value = compute(op.string, value_of(left), value_of(right))
         except DedalusArithmetic as error:
-            self.wrong = self.wrong or str(error)
-            return []
+            self.undefined = self.undefined or str(error)
+            return [clingo.Function("undefined")]
         if not isinstance(value, int) or abs(value) > LARGEST:
             raise Unencodable(f"it computes {value}")
         return [clingo.Number(value)]
@@ -216,6 +221,11 @@ class Solver:
         if self.deadline is not None and clock.monotonic() > self.deadline:
             raise OutOfTime(self.least)
 
+    def define(self) -> None:
+        """Raise :class:`Unencodable` if what the engine would say is wrong is computed in any run."""
+        if self.undefined and self.some(assuming=[("undefined", True)]) is not None:
+            raise Unencodable(self.undefined)
+
     def true(self, name: str, arity: int) -> list[Row]:
         """The rows of what is certain, by the name of its predicate."""
         atoms = self.control.symbolic_atoms.by_signature(name, arity)
@@ -234,7 +244,7 @@ class Solver:
                 model = handle.model()
                 if model is None:
                     return
-                yield Answer(tuple(model.symbols(shown=True)), tuple(model.cost), model.optimality_proven)
+                yield self._answer(model)
                 self.check()
                 handle.resume()
 
@@ -271,13 +281,30 @@ class Solver:
                 return
 
     def smallest(self) -> Iterator[Answer]:
-        """The answers of least cost, each once by what is projected."""
-        for answer in self.solve("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto"):
-            if not any(answer.cost):  # nothing else costs as little
-                yield answer
-                return
-            if answer.best:
-                yield answer
+        """The answers of least cost, each once by what is projected; a short search needs no other thread."""
+        arguments = ("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto")
+        if self.deadline is None:
+            self._configure(f"solve_limit={SHORT},umax", *arguments)
+            with self.control.solve(yield_=True) as handle:
+                answers = [self._answer(model) for model in handle]
+                if handle.get().exhausted:
+                    yield from least(answers)
+                    return
+        yield from least(self.solve(*arguments))
+
+    @staticmethod
+    def _answer(model: clingo.Model) -> Answer:
+        return Answer(tuple(model.symbols(shown=True)), tuple(model.cost), model.optimality_proven)
+
+
+def least(answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Those of which none has less cost."""
+    for answer in answers:
+        if not any(answer.cost):  # nothing else costs as little
+            yield answer
+            return
+        if answer.best:
+            yield answer
 
 
 def _assumed(atoms: Iterable[tuple[str, bool]]) -> list[tuple[clingo.Symbol, bool]]:

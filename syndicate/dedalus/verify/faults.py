@@ -162,6 +162,10 @@ class Faults:
         """The same, for sets of decisions."""
         return NumberedFaults(**asdict(self, recurse=False))
 
+    def certain(self, faults: Iterable[Fault]) -> CertainFaults:
+        """The same, where some faults happen and no others."""
+        return CertainFaults(**asdict(self, recurse=False), there=list(faults))
+
     def net(self, faults: Iterable[Fault], observers: Iterable[str] = ()) -> Net:
         """The network with some faults; *observers* are of account where nodes are down."""
         faults = list(faults)
@@ -292,6 +296,36 @@ class NumberedFaults(Faults):
     def words(self, chosen: int) -> list[str]:
         """The faults of a set as they are written, sorted."""
         return sorted(map(str, self.of(chosen)))
+
+
+@define(eq=False)
+class CertainFaults(NumberedFaults):
+    """Faults *there*, all of which happen, and no others: nothing is left to decide, and no bit is set.
+
+    >>> certain = CertainFaults(("a", "b"), 1, 3, 2, 0, there=[Drop("a", "b", 1)])
+    >>> certain.fates("a", "b", 1), certain.fates("a", "b", 2)
+    ([], [Fate(by=0, lost=0, needs=0)])
+    """
+
+    there: Sequence[Fault] = field(kw_only=True)
+    network: Net = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.network, self.last, self.wrong = self.net(self.there), 1, 0
+        self.bits = dict.fromkeys(self.there, 0)
+        for fault in self.there:
+            if isinstance(fault, Outage):
+                self.downs.setdefault(fault.node, []).append((fault, 0))
+
+    def fates(self, sender: Value, receiver: Value | None, sent: int) -> list[Fate]:
+        """When a message arrives."""
+        if sender == receiver:
+            times: Sequence[int] = (sent + 1,)
+        elif self.network.lost(sender, receiver, sent):
+            return []
+        else:
+            times = [sent + 1 + by for by in self.network.delays(sender, receiver, sent)]
+        return [Fate(time - sent - 1, 0, 0) for time in self.network.received(receiver, times)]
 
 
 def bits_of(mask: int) -> Iterator[int]:

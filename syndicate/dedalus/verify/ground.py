@@ -25,7 +25,7 @@ Source: Alvaro et al. 2015.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from typing import Final, TypeAlias
@@ -49,7 +49,7 @@ from syndicate.dedalus.binding import (
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.net import Outage
-from syndicate.dedalus.schedule import Clock, Dependencies
+from syndicate.dedalus.schedule import Clock, Dependencies, Schedule
 from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import Crash, Fate, NumberedFaults
@@ -133,6 +133,10 @@ class Ground:
     choosing: list[Group] = field(factory=list)
     open: bool = False
 
+    def holds(self, relation: str, row: Row, time: int) -> bool:
+        """Whether a row is certain to be there."""
+        return self.numbers.get((relation, row, time)) in self.certain
+
     def cone(self, atoms: Iterable[int]) -> list[Block]:
         """The blocks of what some atoms depend on, without all else."""
         cone: set[int] = set()
@@ -156,16 +160,19 @@ def ground(
     seed: int | None = None,
     limit: int = MAX_INSTANCES,
     outages: tuple[str, str] | None = None,
+    chosen: Mapping[tuple[int, int], Collection[Row]] | None = None,
 ) -> Ground:
     """What could be true of *goals*, relations at times, and of all that they depend on.
 
-    *outages* are the relations that say which nodes are down, and which of them rest.
+    *outages* are the relations that say which nodes are down, and which of them rest; *chosen* is what rules choose at
+    times, where that is not left open.
 
     Raises :class:`Unverifiable`, :class:`Undecided`, :class:`DedalusArithmetic`.
     """
-    return _Grounding(
-        rules, faults, list(goals), events or {}, Clock(faults.start, faults.eot, seed), limit, outages
-    ).run()
+    said = {at: tuple(rows) for at, rows in (chosen or {}).items()}
+    clock = Clock(faults.start, faults.eot, seed, Schedule(choices=said))
+    choosing = seed is None and chosen is None
+    return _Grounding(rules, faults, list(goals), events or {}, clock, choosing, limit, outages).run()
 
 
 @define(eq=False)
@@ -175,6 +182,7 @@ class _Grounding:
     goals: list[tuple[str, int]]
     events: Facts
     clock: Clock
+    open: bool
     limit: int
     outages: tuple[str, str] | None = None
     ground: Ground = field(init=False)
@@ -182,6 +190,9 @@ class _Grounding:
     cone: Cone = field(init=False)
     level: dict[str, int] = field(factory=dict)
     bodies: list[Body] = field(factory=list)
+    heads: list[str] = field(init=False)
+    strata: dict[int, list[int]] = field(factory=dict)
+    readers: dict[str, list[int]] = field(factory=dict)
     pending: dict[tuple[int, int, int], list[int]] = field(factory=dict)
     count: int = 0
 
@@ -192,15 +203,25 @@ class _Grounding:
         )
         self.bodies = [Body(rule) for rule in self.rules]
         self.level = levels(self.rules)
+        self.heads = [rule.head.relation for rule in self.rules]
+        deductive = [n for n, rule in enumerate(self.rules) if rule.kind == "deductive" and not rule.fact]
+        for number in deductive:
+            self.strata.setdefault(self.level[self.heads[number]], []).append(number)
+            for name in {atom.relation for atom in self.bodies[number].positive}:
+                self.readers.setdefault(name, []).append(number)
 
     def run(self) -> Ground:
-        for time in range(self.faults.start, self.faults.eot + 1):
+        times = range(self.faults.start, self.faults.eot + 1)
+        later: dict[int, list[int]] = {time: [] for time in times}
+        for number, rule in enumerate(self.rules):
+            for time in self.cone.matter(rule) if rule.kind != "deductive" else ():
+                later[time].append(number)
+        for time in times:
             self.state_facts(time)
-            for level in range(max(self.level.values(), default=0) + 1):
+            for level in sorted(self.strata):
                 self.deduce(time, level)
-            for number, rule in enumerate(self.rules):
-                if rule.kind != "deductive" and time in self.cone.matter(rule):
-                    self.apply(number, time)
+            for number in later[time]:
+                self.apply(number, time)
         for _, atoms in sorted(self.pending.items()):
             left = [atom for atom in atoms if atom not in self.ground.certain]
             if left:
@@ -272,23 +293,17 @@ class _Grounding:
 
     def deduce(self, time: int, level: int) -> None:
         """What follows within a stratum."""
-        here = [
-            number
-            for number, rule in enumerate(self.rules)
-            if rule.kind == "deductive"
-            and not rule.fact
-            and self.level[rule.head.relation] == level
-            and self.cone.needs(rule.head.relation, time)
-        ]
+        here = [number for number in self.strata.get(level, ()) if self.cone.needs(self.heads[number], time)]
         for number in here:
             if is_grouped(self.rules[number]):
                 self.apply(number, time)
-        plain = [number for number in here if not is_grouped(self.rules[number])]
-        new = True
-        while new:
-            new = False
-            for number in plain:
-                new |= self.apply(number, time)
+        waiting = dict.fromkeys(number for number in here if not is_grouped(self.rules[number]))
+        plain = set(waiting)
+        while waiting:
+            number = next(iter(waiting))
+            del waiting[number]
+            if self.apply(number, time):
+                waiting.update((reader, None) for reader in self.readers.get(self.heads[number], ()) if reader in plain)
 
     def apply(self, number: int, time: int) -> bool:
         """Apply a rule at a time; whether anything is new."""
@@ -312,7 +327,9 @@ class _Grounding:
         def tables(atom: Atom) -> RowIndex:
             return self.table(atom.relation, at(atom))
 
-        for binding, rows in body.bindings(tables, {name.name: time for name in body.rule.times}):
+        if not all(tables(atom).rows for atom in body.positive):
+            return
+        for binding, rows in body.bindings(tables, dict.fromkeys(body.times, time)):
             true = [ground.numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
             false = [
                 ground.numbers[a.relation, row, at(a)] for a in body.negative for row in matching(a, tables(a), binding)
@@ -366,7 +383,7 @@ class _Grounding:
             rules = Dependencies(rule.choices)
             values = {n: tuple(binding[name.name] for name in rules.variables) for n, binding in bindings.items()}
             ranked = self.clock.ranked(number, time, set(values.values()))
-            choosing = Choosing(number, time, rules, ranked, self.clock.seed is None)
+            choosing = Choosing(number, time, rules, ranked, self.open)
             components = [ranked] if rule.aggregates else rules.components(ranked)
             which = {value: at for at, component in enumerate(components) for value in component}
             for member, value in values.items():

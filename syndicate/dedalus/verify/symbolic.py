@@ -19,7 +19,16 @@ from syndicate.dedalus.ast import Constant, Row, Rule, Variable
 from syndicate.dedalus.lower import arities, sender_of
 from syndicate.dedalus.net import Outage, Partition
 from syndicate.dedalus.schedule import Clock, Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, fixed, sums
+from syndicate.dedalus.solving.encoding import (
+    Encoding,
+    Timetable,
+    call,
+    computes,
+    constant,
+    exact,
+    fixed,
+    sums,
+)
 from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
@@ -70,10 +79,6 @@ class Symbolic:
         self.cone = Cone(self.rules, faults.start, faults.eot, self.slowest, goals)
         given = {"crash", *(self.outages or ()), *(name for rows in self.events.values() for name in rows)}
         self.fixed = fixed(self.rules, faults.start, faults.eot, given)
-        self.worlds = [Encoding(self.rules, "", self.fixed)]
-        if self.invariant is None and self.seed is None and self.chooses:
-            self.worlds.append(Encoding(self.rules, "good_", self.fixed))
-        self.solver = Solver(self.deadline, self._rank)
 
     def _rank(self, number: int, time: int, value: Row) -> str:
         clock_ = Clock(self.faults.start, self.faults.eot, self.seed)
@@ -193,6 +198,26 @@ class Symbolic:
 
     def begin(self) -> None:
         """Ground it; raises :class:`Unencodable`, :class:`OutOfTime`."""
+        needed = [rule for rule in self.rules if not rule.fact and self.cone.matter(rule)]
+        values = (value for given in self.events.values() for rows in given.values() for row in rows for value in row)
+        plain = exact(
+            [rule for rule in self.rules if rule.fact or rule in needed], self.times[0], self.times[-1], values
+        )
+        try:
+            self._ground(exact=plain, apart=sums(needed))
+        except Unencodable:
+            if not computes(needed):
+                raise
+            self._ground(exact=False, apart=True)  # what it fails for may be there in no run
+        if self.invariant is None:
+            lines = list(self._promise()) if len(self.worlds) == 1 else []
+            self.solver.add("\n".join([*lines, *self._broken()]))
+
+    def _ground(self, *, exact: bool, apart: bool) -> None:
+        """Ground it, by clingo's own arithmetic if that is exact, one timestep apart from another if that is asked."""
+        self.solver = Solver(self.deadline, self._rank)
+        names = ["", "good_"] if self.invariant is None and self.seed is None and self.chooses else [""]
+        self.worlds = [Encoding(self.rules, name, self.fixed, exact) for name in names]
         table = Timetable()
         table.at(self.times[:1], self._before())
         self._nodes(table)
@@ -203,17 +228,8 @@ class Symbolic:
                     self._rule(table, world, number, rule)
         self._faulty(table)
         table.at(self.times[-1:], self._after())
-        needed = [rule for rule in self.rules if not rule.fact and self.cone.matter(rule)]
-        try:
-            self.solver.add_timesteps(table.parts, apart=sums(needed), tell=self._tell)
-        except Unencodable:
-            if not computes(needed):
-                raise
-            self.solver = Solver(self.deadline, self._rank)  # what it fails for may be there in no run
-            self.solver.add_timesteps(table.parts, tell=self._tell)
-        if self.invariant is None:
-            lines = list(self._promise()) if len(self.worlds) == 1 else []
-            self.solver.add("\n".join([*lines, *self._broken()]))
+        self.solver.add_timesteps(table.parts, apart=apart, tell=self._tell)
+        self.solver.define()
 
     @property
     def times(self) -> range:

@@ -91,20 +91,18 @@ class Verdict:
 
     @cached_property
     def model(self) -> Model:
-        """The run of the first counterexample; without one, the run without faults."""
-        return self.replay()
+        """The run of the first counterexample; without one, the run without faults.
+
+        Raises :class:`Undecided` if it does not break what it should.
+        """
+        model = self.replay()
+        for one in self.broken:
+            if model.at(one.time).holds(one.relation, one.row) is not one.never:
+                raise Undecided(_disagreement(self.engine, "a run", one, self.min_counterexamples[0]))
+        return model
 
     def _repr_svg_(self) -> str:
         return self.model.diagram("svg")
-
-    def check(self) -> None:
-        """Raise :class:`Undecided` if a run of the first counterexample does not break what it should."""
-        for one in self.broken:
-            if self.model.at(one.time).holds(one.relation, one.row) is not one.never:
-                raise Undecided(
-                    f"{self.engine} and a run disagree about {one.relation} at {one.time} under "
-                    f"{', '.join(self.min_counterexamples[0])}: this is a mistake of ours, please report it"
-                )
 
     @property
     def proven(self) -> bool:
@@ -254,8 +252,18 @@ def verify(
         tuple(faults.outside()),
         None if first is None else faults.cost(first.faults),
     )
-    verdict.check()
+    if first is not None and decision.engine == "clingo":
+        question.confirm(first, decision.engine)
+    elif first is not None:  # the search has matched the rules itself
+        verdict.model  # noqa: B018
     return verdict
+
+
+def _disagreement(engine: str, other: str, broken: Broken, words: Iterable[str]) -> str:
+    return (
+        f"{engine} and {other} disagree about {broken.relation} at {broken.time} under {', '.join(words)}: "
+        "this is a mistake of ours, please report it"
+    )
 
 
 @frozen
@@ -356,6 +364,18 @@ class _Question:
         sets = search.smallest()
         obliges = True if sets or self.invariant is not None else search.obliges()
         return _Decision(engine, sets, ff_post, grounded.open, search.runs, obliges)
+
+    def confirm(self, found: Counterexample, engine: str) -> None:
+        """Raise :class:`Undecided` unless the rules, matched under these faults alone, break what an engine says."""
+        rules, outages = self.heeding
+        names = {one.relation for one in found.broken}.union(specified(self.pre, self.post, self.invariant))
+        goals = [(name, time) for name in names for time in {one.time for one in found.broken}]
+        faults = self.faults.certain(found.faults)
+        there = ground(rules, faults, goals, self.events, self.seed, MAX_INSTANCES, outages, found.chosen)
+        for one in found.broken:
+            obliged = one.never or there.holds(self.pre, one.row, one.time)
+            if there.holds(one.relation, one.row, one.time) is not one.never or not obliged:
+                raise Undecided(_disagreement(engine, "the rules", one, found.words))
 
     def ff_post(self) -> list[Row]:
         """What ``post`` has at the end without faults, under the choices of a run without a seed."""

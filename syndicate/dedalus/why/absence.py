@@ -32,7 +32,6 @@ from syndicate.dedalus.binding import (
     Body,
     Pattern,
     compared,
-    extended,
     is_grouped,
     matching,
     unified,
@@ -261,33 +260,21 @@ class _Asking:
         """The binding that gets furthest, and what it fails at."""
         body, read = self.history.bodies[number], self.history.read(at)
         best = Reached(-1, start, None)
-        waiting: list[tuple[int, Binding]] = [(0, start)]
-        order = body.order(set(start))
+        first, lookups = body.order(frozenset(start))
+        waiting = [(0, start, first)]
         while waiting:
-            step, binding = waiting.pop()
-            place, asked = order[step]
-            failed: Atom | Comparison | None = None
-            bindings: list[Binding] = []
-            if place < 0:
-                bindings = [binding]
+            step, binding, asked = waiting.pop()
+            wrong = next((goal for goal in asked if not compared(goal, binding)), None)
+            if wrong is not None:
+                best = max(best, Reached(2 * step + 1, binding, wrong), key=_done)
+            elif step == len(lookups):
+                best = max(best, self.last(body, binding, row, at, 2 * step + 2), key=_done)
             else:
-                atom = body.positive[place]
-                for matched in matching(atom, read(atom), binding):
-                    more = extended(atom, matched, binding)
-                    if more is not None:
-                        bindings.append(more)
-                if not bindings:
-                    failed = atom
-            for one in bindings:
-                wrong = next((goal for goal in asked if not compared(goal, one)), None)
-                if wrong is not None:
-                    best = max(best, Reached(2 * step + 1, one, wrong), key=_done)
-                elif step + 1 < len(order):
-                    waiting.append((step + 1, one))
-                else:
-                    best = max(best, self.last(body, one, row, at, 2 * step + 2), key=_done)
-            if failed is not None:
-                best = max(best, Reached(2 * step, binding, failed), key=_done)
+                lookup = lookups[step]
+                longer = [one for _, one in lookup.fitting(read(lookup.atom), binding)]
+                if not longer:
+                    best = max(best, Reached(2 * step + 2, binding, lookup.atom), key=_done)
+                waiting += [(step + 1, one, lookup.asked) for one in reversed(longer)]
         return best
 
     def last(self, body: Body, binding: Binding, row: Pattern, at: int, done: int) -> Reached:

@@ -10,6 +10,7 @@ from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Term, Variable
 from syndicate.dedalus.lower import sender_of
 from syndicate.dedalus.net import delaying, dropping
+from syndicate.errors import DedalusArithmetic, Undecided, Unverifiable
 from tests.syndicate.dedalus.explore.asp import stable_models
 from tests.syndicate.dedalus.verify.senders import NODES, programs
 
@@ -92,3 +93,62 @@ def test_what_no_run_computes_is_no_mistake() -> None:
     assert (verdict.engine, verdict.proven, verdict.ff_post) == ("clingo", True, (("a",),))
     found = program.explore(1, 3, relations=["tick"], engine="clingo").to_json()
     assert found == {"models": [{"tick": {"1": [["a"]], "2": [["a"]], "3": [["a"]]}}]}
+
+
+SHARES = """
+    share(L, 6 / N)@next :- asked(L, N), notin nobody(L, N);
+    nobody(L, 0) :- asked(L, 0){spared};
+    asked(L, N)@async :- asks(F, L, N);
+    asks("a", "b", 0)@1; asks("a", "b", 2)@1; asks("a", "b", 3)@2;
+    persist[share, 2];
+    pre(L) :- asks(_, L, _)@1; post(L) :- share(L, 3);
+"""
+
+
+def test_what_is_guarded_in_all_runs_is_left_to_clingo() -> None:
+    """What is not there keeps a rule from dividing by nothing, whichever messages are lost."""
+    program = Program.parse(SHARES.format(spared=""))
+    verdict = program.verify(eot=4, eff=3, nodes=["a", "b"])
+    assert (verdict.engine, verdict.min_counterexamples) == ("clingo", (('drop("a","b",1)',),))
+    assert verdict.model.at(4)["share"] == [("b", 2)]
+
+
+def test_what_one_run_would_divide_by_nothing_is_not() -> None:
+    """A guard that a late message takes away guards nothing; without lateness it does."""
+    program = Program.parse(SHARES.format(spared=", notin spare(L); spare(L)@async :- asks(F, L, 3)"))
+    assert program.verify(eot=4, eff=0, nodes=["a", "b"]).engine == "clingo"
+    with pytest.raises(DedalusArithmetic):
+        program.verify(eot=4, eff=0, late=1, nodes=["a", "b"])
+
+
+@st.composite
+def computing(draw: st.DrawFn) -> Program:
+    """A program in which a rule computes what may have no value: an odd time divides, and text is no number."""
+    program = draw(programs() | programs(choosing=True))
+    value = draw(st.sampled_from(["4 / (N % 2)", "1 % (N - 2)", "X + 1", "N - 3", "N + N * N"]))
+    guard = draw(st.sampled_from(["", ", notin r(X)", ", notin q(X, _)", ", notin e(X, _)", ", notin k(Y, X)"]))
+    head = draw(st.sampled_from(["q(X, {})@next", "q(X, {})@async", "r({})@next", "q(Y, count<X>, {})"]))
+    rule = f"{head.format(value)} :- p(X, Y)@N{guard};"
+    rule = rule.replace("q(Y, count<X>, ", "total(Y, count<X>, ")
+    more = "post(X) :- total(X, _, V), V > 1;" if "total" in rule else ""
+    return Program([*program.statements, *Program.parse(rule + more).statements])
+
+
+@RANDOM
+@given(computing(), st.sampled_from([(3, 2, 0), (4, 2, 0), (3, 0, 1)]), st.sampled_from([None, "bad"]))
+def test_arithmetic_that_may_have_no_value(
+    program: Program, bounds: tuple[int, int, int], invariant: str | None
+) -> None:
+    """The solver decides as the search does, or leaves it to the search."""
+    assume(not program.check())
+    eot, eff, late = bounds
+    try:
+        searched = program.verify(
+            eot=eot, eff=eff, late=late, nodes=NODES, invariant=invariant, engine="search", limit=2000
+        )
+    except (DedalusArithmetic, Undecided, Unverifiable) as error:
+        event(f"search: {type(error).__name__}")
+        return
+    solved = program.verify(eot=eot, eff=eff, late=late, nodes=NODES, invariant=invariant)
+    event(f"by {solved.engine.partition(',')[0]}, broken: {solved.violation_exists}")
+    assert {**solved.to_json(), "engine": "", "choices": 0} == {**searched.to_json(), "engine": "", "choices": 0}
