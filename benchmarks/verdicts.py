@@ -3,8 +3,8 @@
 Processor seconds in one process, the sides in turn, from the parsed program (or the text) to the answer; each answer is
 compared.  The programs are a relay with acknowledgements, ``tests/data/dedalus/verdicts/ack_relay.ded``, between as
 many nodes as are asked for, and of the library's an election, Paxos and three-phase commit, of which nothing ever
-comes to two ends (``benchmarks/peers/*.lp``).  Ours runs the first counterexample as well, to see that it is one:
-that is told apart, and counts in the first ratio alone.
+comes to two ends (``benchmarks/peers/*.lp``).  Ours matches the rules under the first counterexample as well, to see
+that it is one; the run that draws it, which is made when somebody looks, is told apart.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ CASES: dict[str, Sides] = {
 
 def main() -> None:
     """Measure, and print a table."""
-    print("| question | answers | ours, s | of it the run, s | clingo by hand, s | ratio | without the run |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print("| question | answers | ours, s | clingo by hand, s | ratio | its run, s |")
+    print("|---|---:|---:|---:|---:|---:|")
     wrong = False
     for name, (mine, theirs) in CASES.items():
         seconds: list[list[float]] = [[], [], []]
@@ -181,9 +181,7 @@ def main() -> None:
         wrong |= len(answers) > 1
         shown = f"{run:.3f}" if run else "-"
         told = " or ".join(map(str, sorted(answers)))
-        print(
-            f"| {name} | {told} | {ours:.3f} | {shown} | {hand:.3f} | {ours / hand:.1f}x | {(ours - run) / hand:.1f}x |"
-        )
+        print(f"| {name} | {told} | {ours:.3f} | {hand:.3f} | {ours / hand:.1f}x | {shown} |")
     sys.exit(wrong)
 
 

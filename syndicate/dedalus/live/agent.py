@@ -24,6 +24,7 @@ program runs in one place by ``program.run``.
 **Time.**  Each agent has a clock of its own, which moves on when something waits, one timestep a turn, and is at rest
 otherwise; it passes the time of sending of whatever arrives (:mod:`~syndicate.dedalus.live.local`).  With *every*, a
 timestep passes each so many seconds: timers of a program are then timers.  A program that never rests needs that.
+Timesteps that a process misses because it stands still have passed when it goes on, with what it had before.
 
 **What comes in.**  A message is there in one timestep; an assertion that is an input, from the timestep after it was
 made to the timestep in which it goes.  **What goes out**: each row of an output is asserted while it is there.
@@ -57,12 +58,13 @@ from typing import Final, Protocol, TypeAlias, TypedDict
 from syndicate.actors.arguments import expect_ref
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import every as each
+from syndicate.actors.timer import now
 from syndicate.actors.verbs import on_stop, react
 from syndicate.dedalus.ast import Row, Statement, Value, normal
 from syndicate.dedalus.checks import restless
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.live.event_log import EventLog
-from syndicate.dedalus.live.local import Local, Recording
+from syndicate.dedalus.live.local import LAST, Local, Recording
 from syndicate.dedalus.live.packet import Fact, Packet
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.timeline import Message
@@ -75,6 +77,8 @@ from syndicate.values import value as wire
 from syndicate.values.pattern import capture
 from syndicate.values.value import Ref
 
+_SLACK: Final = 1e-3
+"""By so much of a timestep a clock may be early."""
 BUSY: Final = 1000
 """After so many timesteps without rest the log says why that may be."""
 
@@ -90,6 +94,7 @@ class AgentOptions(TypedDict, total=False):
     """What :class:`Agent` takes besides what it meets in a dataspace."""
 
     every: float | None
+    start: int
     seed: int | None
     recorded: bool | Recording
     specification: Iterable[str]
@@ -118,6 +123,7 @@ class Agent:
         outputs: Outputs = (),
         messages: Mapping[str, object] | None = None,
         every: float | None = None,
+        start: int = 1,
         seed: int | None = None,
         recorded: bool | Recording = False,
         specification: Iterable[str] = SPECIFICATION,
@@ -131,6 +137,7 @@ class Agent:
             outputs: relations whose rows are asserted, while they are there.
             messages: relations that have a row, for one timestep, for each message that matches a pattern.
             every: seconds; a timestep passes each time, and only then.
+            start: the first timestep; facts of earlier ones are left out, as where a location is started again.
             seed: that of ``choose``.
             recorded: whether the event log is kept; or a function, which is called with each entry when it happens, and
                 nothing is kept.
@@ -144,7 +151,7 @@ class Agent:
         program.accept(specification=specification)
         self.placement = Placement(program.statements, specification)
         self.location = normal(location)
-        self.every, self.seed, self.recorded = every, seed, recorded
+        self.every, self.start, self.seed, self.recorded = every, start, seed, recorded
         owners = sorted(set(self.placement.owner.values()))
         if owners and location not in owners:
             raise FactError(f"{location!r} is no agent of the program: there are {', '.join(owners)}")
@@ -152,6 +159,8 @@ class Agent:
             raise FactError(f"{location!r} is no location: a string or a number")
         if every is not None and not every > 0:
             raise FactError(f"every={every!r} is no time between timesteps: give seconds, more than 0")
+        if type(start) is not int or not 0 < start <= LAST:
+            raise FactError(f"start={start!r} is no first timestep: an integer, 1 or more")
         self.arities = self.placement.arities
         self.inputs = {name: self._pattern(name, one) for name, one in _named(inputs).items()}
         self.messages = {name: self._pattern(name, one) for name, one in (messages or {}).items()}
@@ -228,7 +237,9 @@ class Instance(Host):
         self.agent = agent
         recorded = agent.recorded is True
         record = None if isinstance(agent.recorded, bool) else agent.recorded
-        self.local = Local(agent.placement, agent.location, seed=agent.seed, recorded=recorded, record=record)
+        self.local = Local(
+            agent.placement, agent.location, seed=agent.seed, start=agent.start, recorded=recorded, record=record
+        )
         self.local.blame = self._blame
         self.local.part.inspect = self._inspect
         self.routes = Routes()
@@ -239,6 +250,8 @@ class Instance(Host):
         self.working: set[str] = set()
         """The outputs of dataspaces that it has left whose functions have made values."""
         self.busy = 0
+        self.ticked = 0.0
+        """When the last timestep passed, where they pass by the clock."""
         self.begun = False
         self.paused = True
         self.watchers: list[Callable[[], object]] = []
@@ -338,7 +351,8 @@ class Instance(Host):
         if not self.begun:
             self.begun = True
             if self.agent.every is not None:  # the clock makes the timesteps
-                self.facet.enter(partial(each, self.agent.every, self._pass_by))
+                self.ticked = now()
+                self.facet.enter(partial(each, self.agent.every, partial(self._pass_by, self.agent.every)))
             else:
                 self.paused = False
                 self.wake()
@@ -380,9 +394,18 @@ class Instance(Host):
             self.busy = 0
         return due
 
-    def _pass_by(self) -> None:
-        self.changes = {}
-        self._publish(self.local.pass_by())
+    def _pass_by(self, every: float) -> None:
+        """Let the timestep pass that is due by the clock.
+
+        A process that stood still has missed some, which have passed without it: one is missed when half of it is over.
+        """
+        passed = max(1, int((now() - self.ticked) / every + _SLACK))
+        self.ticked += passed * every
+        missed = now() - self.ticked > every / 2
+        self.local.stand_still(passed if missed else passed - 1)
+        if not missed:
+            self.changes = {}
+            self._publish(self.local.pass_by())
 
     def _inspect(self, out: Mapping[str, ZSet]) -> None:
         """Make the values of what a timestep changes, before it has happened."""

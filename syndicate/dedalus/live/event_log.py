@@ -30,6 +30,7 @@ from typing import Any, TypedDict
 from attrs import asdict, evolve, field, frozen
 
 from syndicate.dedalus.ast import Row, Value, normal
+from syndicate.dedalus.net import Net, Outage
 from syndicate.dedalus.schedule import NEVER, ScheduleFields
 from syndicate.dedalus.timeline import Chosen, Intervals, Message
 from syndicate.errors import ScheduleError
@@ -60,7 +61,7 @@ class Presence:
 class Entry:
     """What happened in one timestep: what was sent and chosen, what arrived, what was asserted, and retracted.
 
-    *resting* says that no other timestep was due.
+    *resting* says that no other timestep was due; *missed* timesteps before had passed while the process stood still.
     """
 
     time: int
@@ -70,11 +71,12 @@ class Entry:
     begun: list[Presence] = field(factory=list)
     ended: list[Presence] = field(factory=list)
     choices: list[Chosen] = field(factory=list)
+    missed: int = 0
 
     def to_json(self) -> dict[str, object]:
         """An object for a line; what is empty is left out."""
         fields = asdict(self, value_serializer=_listed)
-        return {name: value for name, value in fields.items() if value != []}
+        return {name: value for name, value in fields.items() if value != [] and (name != "missed" or value)}
 
     @classmethod
     def of(cls, data: object) -> Entry:
@@ -88,6 +90,7 @@ class Entry:
                 list(map(_presence, fields.get("begun", ()))),
                 list(map(_presence, fields.get("ended", ()))),
                 list(map(_choice, fields.get("choices", ()))),
+                int(fields.get("missed", 0)),
             )
 
 
@@ -95,7 +98,8 @@ class Entry:
 class EventLog:
     """What happened at a *location* from *start* to *time*, its last timestep; *resting* says that no more was due.
 
-    *intervals* are what was true, if they are known.
+    *pauses* are times *since* one until before another at which its process stood still; *intervals* are what was true,
+    if they are known.
     """
 
     location: Value
@@ -106,6 +110,7 @@ class EventLog:
     arrivals: list[Arrival] = field(factory=list)
     asserted: list[Presence] = field(factory=list)
     choices: list[Chosen] = field(factory=list)
+    pauses: list[tuple[int, int]] = field(factory=list)
     intervals: Intervals = field(factory=dict, eq=False, repr=False)
 
     @classmethod
@@ -120,6 +125,7 @@ class EventLog:
             log.messages.extend(last.messages)
             log.arrivals.extend(last.arrivals)
             log.choices.extend(last.choices)
+            log.pauses.extend([(last.time - last.missed, last.time)] if last.missed else [])
             asserted |= {(one.relation, one.row, one.since): one for one in (*last.begun, *last.ended)}
         log.asserted.extend(asserted.values())
         return evolve(log, time=last.time, resting=last.resting)
@@ -141,6 +147,7 @@ class EventLog:
                 list(map(_arrival, fields["arrivals"])),
                 list(map(_presence, fields["asserted"])),
                 list(map(_choice, fields["choices"])),
+                [(int(since), int(to)) for since, to in fields.get("pauses", ())],
             )
 
     @classmethod
@@ -207,6 +214,9 @@ def together(logs: Iterable[EventLog]) -> Rerun:
         ],
         "locations": sorted((log.location for log in every), key=repr),
     }
+    pauses = [Outage(log.location, *pause, keeps=True) for log in every for pause in log.pauses]
+    if pauses:
+        schedule["net"] = Net(down=pauses).to_json()
     choices = _choices(every)
     if choices:
         schedule["choices"] = [one.to_json() for one in choices]

@@ -98,6 +98,8 @@ class Local:
         """Since when a row is asserted, and how often."""
         self.retracted: dict[Fact, int] = {}
         """Since when a row was, that is no longer asserted from the next timestep on."""
+        self.missed = 0
+        """So many timesteps have passed since the last one while it stood still, and was not at rest."""
 
     def _blame(self, text: str, error: Exception) -> None:
         self.refused.append(f"{text} makes a timestep fail: {error}")
@@ -212,8 +214,9 @@ class Local:
             [one for one in begun if one.since <= self.time],
             ended,
             self.part.choices(),
+            self.missed,
         )
-        self.fresh = {}
+        self.fresh, self.missed = {}, 0
         if self.recorded:
             self.entries.append(entry)
         if self.record is not None:
@@ -233,6 +236,13 @@ class Local:
             self.time += 1
         self.part.changed = {}
         return []
+
+    def stand_still(self, timesteps: int) -> None:
+        """Let timesteps pass without it, up to one that something waits for: the next goes on with what it has."""
+        waiting = [time for time in self.part.times if time > self.time]
+        passed = min([timesteps, *(time - 1 - self.time for time in waiting)])
+        self.missed += passed if self.due() is not None else 0
+        self.time += passed
 
     def rows(self, relation: str) -> list[Row]:
         """What is there now."""
@@ -260,7 +270,7 @@ class Local:
     def last(self) -> Entry:
         """The last entry of an event log: what is, and has ended, without another timestep."""
         ended = [Presence(*fact, since, self.time) for fact, since in self.retracted.items()]
-        return Entry(self.time, self.due() is None, ended=ended)
+        return Entry(self.time, self.due() is None, ended=ended, missed=self.missed)
 
 
 @frozen(eq=False, repr=False)

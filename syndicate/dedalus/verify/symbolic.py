@@ -188,7 +188,7 @@ class Symbolic:
         )
 
     def _fault(self, name: str, row: Row) -> Fault:
-        if name == "parted":
+        if name == "partition":
             side, since, to = row
             return Partition(list(self.faults.sides())[int(side)], int(since), int(to))
         made = _FAULTS[name](*row)
@@ -263,7 +263,7 @@ class Symbolic:
                         if other not in there:
                             pair = f"{constant(one)},{constant(other)}"
                             yield f"apart({number},{pair}). apart({number},{constant(other)},{constant(one)})."
-            yield f"{{ parted(P,A,B) : apart(P,_,_), {span} }} {faults.partitions}."
+            yield f"{{ partition(P,A,B) : apart(P,_,_), {span} }} {faults.partitions}."
         yield " ".join(["#show.", *(f"#show {name}/{arity}." for name, arity in self._kinds().items())])
 
     def _kinds(self) -> dict[str, int]:
@@ -277,7 +277,7 @@ class Symbolic:
             "stop": faults.stops,
             "restart": faults.restarts,
             "pause": faults.pauses,
-            "parted": faults.partitions,
+            "partition": faults.partitions,
         }
         return {name: columns for name, columns in _ARITIES.items() if there[name]}
 
@@ -287,7 +287,7 @@ class Symbolic:
         if faults.crashes:
             table.at(self.times, ["mute(N,t) :- crash(N,t).", "mute(N,t) :- mute(N,t-1)."])
         if faults.partitions:
-            table.at(self.times, ["cut(S,R,t) :- parted(P,A,B), A <= t, t < B, apart(P,S,R)."])
+            table.at(self.times, ["cut(S,R,t) :- partition(P,A,B), A <= t, t < B, apart(P,S,R)."])
         if self.columns.get("crash") == 3:
             told = self.bad.atom("crash", ["A", "N", "T"], "t")
             lines = [f"{told} :- node(A), crash(N,T).", f"{told} :- node(A), stop(N,T)."]
@@ -388,7 +388,7 @@ class Symbolic:
         for name, arity in self._kinds().items():
             columns = [f"A{n}" for n in range(arity)]
             lasting = f"+A{arity - 1}-A{arity - 2}" if arity == 3 and name != "drop" else ""
-            weight = faults.costs.get({"parted": "partition"}.get(name, name), 1) * UNIT
+            weight = faults.costs.get(name, 1) * UNIT
             yield f"#minimize {{ {weight}{lasting},{name},{','.join(columns)} : {call(name, columns)} }}."
             yield f"#project {name}/{arity}."
             yield f"faulty :- {call(name, ['_'] * arity)}."
@@ -467,9 +467,9 @@ _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "stop": Outage,
     "restart": Outage,
     "pause": Outage,
-    "parted": Partition,
+    "partition": Partition,
 }
 _OF_NODES: Final = ("crash", "stop", "restart", "pause")
 _ARITIES: Final = {
-    "drop": 3, "late": 4, "again": 4, "crash": 2, "stop": 2, "restart": 3, "pause": 3, "parted": 3
+    "drop": 3, "late": 4, "again": 4, "crash": 2, "stop": 2, "restart": 3, "pause": 3, "partition": 3
 }  # fmt: skip

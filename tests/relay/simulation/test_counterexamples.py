@@ -1,7 +1,7 @@
 """What ``verify`` finds happens in a simulated world: agents in processes, over sessions of the relay.
 
 Each location is a process with a broker of its own.  Another process is the network between the brokers: it hands on
-what agents send, loses it, or keeps it, as the counterexample says.
+what agents send, loses it, or keeps it, as the counterexample says; processes stop, start again, or stand still.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import pytest
 
 from relay import connect
 from relay.simulation import World, scenario
+from relay.simulation.process import Process
 from syndicate import Ref, after, capture, on_message, send
+from syndicate.actors.timer import now
 from syndicate.dedalus import Agent, Program, Verdict
 from syndicate.dedalus.live import Packet
 from syndicate.dedalus.live.agent import Instance
+from syndicate.dedalus.live.event_log import EventLog, together
+from syndicate.dedalus.net import Outage
 from syndicate.dedalus.placement import Placement
-from tests.syndicate.dedalus.live.test_faults import FOUND, specification_of
+from tests.syndicate.dedalus.live.test_faults import FOUND, differing, specification_of
 
 BEGIN = 30.0
 """Seconds until all are connected, and the agents begin together."""
@@ -27,19 +31,22 @@ TIMESTEP = 10.0
 """Seconds of a timestep: more than any message takes from one broker to another."""
 
 
-def agent(program: Program, place: str, specification: list[str], address: str, instances: dict[str, Instance]) -> None:
-    """An agent that begins when all others do."""
+def agent(
+    program: Program, place: str, specification: list[str], address: str, instances: dict[str, list[Instance]]
+) -> None:
+    """An agent that begins when all others do; one that is started again, with the timestep that comes next then."""
     there: list[Ref] = []
+    start = max(1, 2 + int((now() - BEGIN) // TIMESTEP))
 
     def begin() -> None:
-        made = Agent(program, place, every=TIMESTEP, recorded=True, specification=specification)
-        instances[place] = made(there[0])
+        made = Agent(program, place, every=TIMESTEP, start=start, recorded=True, specification=specification)
+        instances.setdefault(place, []).append(made(there[0]))
 
     @connect(address)
     def connected(ds: Ref) -> None:
         there.append(ds)
 
-    after(BEGIN, begin)
+    after(BEGIN + TIMESTEP * (start - 1) - now(), begin)
 
 
 def network(verdict: Verdict, addresses: dict[str, str]) -> None:
@@ -48,8 +55,9 @@ def network(verdict: Verdict, addresses: dict[str, str]) -> None:
 
     def hand_on(place: str, receiver: str, relation: str, row: tuple[str, ...], sent: int) -> None:
         if not verdict.net.lost(place, receiver, sent):
-            for by in verdict.net.delays(place, receiver, sent):
-                after(TIMESTEP * by, partial(send, doors[receiver], Packet(receiver, relation, row, sent)))
+            due = [sent + 1 + by for by in verdict.net.delays(place, receiver, sent)]
+            for at in verdict.net.received(receiver, due):
+                after(TIMESTEP * (at - sent - 1), partial(send, doors[receiver], Packet(receiver, relation, row, sent)))
 
     def enter(place: str, ds: Ref) -> None:
         doors[place] = ds
@@ -61,30 +69,39 @@ def network(verdict: Verdict, addresses: dict[str, str]) -> None:
         connect(address)(partial(enter, place))
 
 
-def differences(program: Program, verdict: Verdict, places: Iterable[str], specification: list[str]) -> list[object]:
-    """Where the agents, at any time, had something else than the counterexample's run has."""
-    model, instances = verdict.model, dict[str, Instance]()
+def fail(world: World, process: Process, outage: Outage) -> None:
+    """Let a process stop, start again, or stand still, between timesteps, and long enough to miss those."""
+    if outage.to is not None and outage.keeps:
+        pause = partial(process.pause, TIMESTEP * (outage.to - outage.since))
+        world.at(BEGIN + TIMESTEP * (outage.since - 0.3), pause)
+        return
+    world.at(BEGIN + TIMESTEP * (outage.since - 0.6), process.kill)
+    if outage.to is not None:
+        world.at(BEGIN + TIMESTEP * (outage.to - 1.4), process.restart)
+
+
+def lived(
+    program: Program, verdict: Verdict, places: Iterable[str], specification: list[str]
+) -> dict[str, list[EventLog]]:
+    """What agents have taken down, each life by itself, in a world in which what goes wrong is the counterexample."""
+    model, instances = verdict.model, dict[str, list[Instance]]()
 
     @scenario(until=BEGIN + TIMESTEP * (model.until + 2))
     def live(world: World) -> None:
         brokers = {place: world.broker(f"broker-{place}") for place in places}
         world.process("network", network, verdict, {place: broker.address for place, broker in brokers.items()})
         for place, broker in brokers.items():
-            world.process(place, agent, program, place, specification, broker.address, instances)
+            process = world.process(
+                place, agent, program, place, specification, broker.address, instances, restart=None
+            )
+            for outage in verdict.net.down:
+                if outage.node == place:
+                    fail(world, process, outage)
 
     outcome = live.run(1)
     assert outcome.held, outcome.violation
-    placement = Placement(program.statements, specification)
-    logs = {place: instance.event_log() for place, instance in instances.items()}
-    assert len(logs) == len(list(places))
-    return [
-        (time, name, place)
-        for time in range(model.start, model.until + 1)
-        for name, rows in model.at(time).items()
-        if name not in specification
-        for place, log in logs.items()
-        if sorted((row for row in rows if placement.of(name, row) in (None, place)), key=repr) != log.at(name, time)
-    ]
+    assert len(instances) == len(list(places))
+    return {place: [life.event_log() for life in lives] for place, lives in instances.items()}
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -100,7 +117,13 @@ def test_what_is_found_happens_in_a_simulated_world(name: str) -> None:
     assert again.to_json() == verdict.model.to_json()
     for one in verdict.broken:
         assert again.at(one.time).holds(one.relation, one.row) is one.never
-    assert differences(program, verdict, places, specification_of(program, bounds)) == []
+    specification = specification_of(program, bounds)
+    placement = Placement(program.statements, specification)
+    logs = lived(program, verdict, places, specification)
+    assert differing(placement, verdict.model, specification, logs) == []
+    if all(len(lives) == 1 and lives[0].time for lives in logs.values()):  # one that began anew has two runs
+        recorded = program.run(**together([log for (log,) in logs.values()]))
+        assert differing(placement, recorded, specification, logs) == []
     drawn = verdict.model.diagram("text")
     assert all(str(place) in drawn for place in places)
     assert drawn != program.run(1, bounds["eot"]).diagram("text")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from syndicate.dedalus import Program, Verdict
+from syndicate.dedalus import Model, Program, Verdict
+from syndicate.dedalus.live.event_log import EventLog
 from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.timeline import Message
@@ -35,6 +36,13 @@ RELAY = f"""
     {MEMBERS} log("a", "hi")@1; persist[log, 2]; log(M, X)@async :- log(L, X), member(L, M);
     pre(X) :- log("b", X); post(X) :- log("b", X), log("c", X);
 """
+TIMERS = f"""
+    {MEMBERS} persist[member, 2]; begin("c")@1; left(L, 4)@async :- begin(C), member(C, L);
+    left(L, N - 1)@next :- left(L, N), N > 0; rung(L) :- left(L, 0); persist[rung, 1];
+    set(M, L)@async :- left(L, 4), member(L, M); persist[set, 2];
+    heard(M, L)@async :- rung(L), member(L, M); persist[heard, 2];
+    bad("c") :- heard("c", "a"), set("c", "b"), notin heard("c", "b");
+"""
 FOUND: dict[str, tuple[str, dict[str, Any]]] = {
     "3PC, one late": (
         (DATA / "three_phase.ded").read_text(),
@@ -52,36 +60,67 @@ FOUND: dict[str, tuple[str, dict[str, Any]]] = {
         BROADCAST,
         {"eot": 4, "eff": 0, "partitions": 1, "nodes": PLACES},
     ),
+    "broadcast, a stop": (BROADCAST, {"eot": 4, "eff": 0, "stops": 1, "nodes": PLACES}),
+    "broadcast, a restart": (BROADCAST, {"eot": 5, "eff": 0, "restarts": 1, "nodes": PLACES}),
+    "broadcast, a pause": (BROADCAST, {"eot": 5, "eff": 0, "pauses": 1, "nodes": PLACES}),
+    "timers, a restart": (TIMERS, {"eot": 8, "eff": 0, "restarts": 1, "nodes": PLACES, "invariant": "bad"}),
+    "timers, a pause": (TIMERS, {"eot": 8, "eff": 0, "pauses": 1, "nodes": PLACES, "invariant": "bad"}),
     "relay, loss to the end": (RELAY, {"eot": 4, "eff": 5, "nodes": PLACES}),
     "twice": (COUNTED, {"eot": 5, "eff": 0, "again": 2, "nodes": PLACES, "invariant": "bad"}),
 }
 
 
-def happened(program: Program, verdict: Verdict, places: Iterable[str], specification: list[str]) -> list[Any]:
-    """What is at the locations, at each time, that step apart while the network does what a counterexample says."""
+def lives_of(model: Model, place: str) -> list[range]:
+    """The times at which a location is at work, each life of it by itself; one that pauses goes on with the same."""
+    end = model.until + 1
+    lives = [range(model.start, end)]
+    for outage in model.net.down if model.net is not None else ():
+        if outage.node == place:
+            lives = [range(model.start, outage.since), range(end if outage.to is None else outage.to, end)]
+    return lives
+
+
+def differing(
+    placement: Placement, model: Model, specification: list[str], logs: dict[str, list[EventLog]]
+) -> list[tuple[object, ...]]:
+    """Where locations that were at work had something else than a run has."""
+    found: list[tuple[object, ...]] = []
+    for place, recorded in logs.items():
+        for life, log in zip(lives_of(model, place), [*recorded, recorded[-1]], strict=False):
+            for time in life:
+                for name, rows in model.at(time).items():
+                    told = sorted((row for row in rows if placement.of(name, row) in (None, place)), key=repr)
+                    here = name in placement.arities and name not in specification
+                    if here and told != log.at(name, time):
+                        found.append((time, name, place, told, log.at(name, time)))
+    return found
+
+
+def happened(
+    program: Program, verdict: Verdict, places: Iterable[str], specification: list[str]
+) -> list[tuple[object, ...]]:
+    """What differs at the locations, that step apart while the network does what a counterexample says."""
     placement = Placement(program.statements, specification)
-    until = verdict.model.until
-    locations = {place: Local(placement, place, recorded=True) for place in places}
+    locations = {place: [Local(placement, place, recorded=True)] for place in places}
+    keeping = {outage.node for outage in verdict.net.down if outage.keeps}
     coming: dict[int, list[Message]] = {}
-    for time in range(verdict.model.start, until + 1):
+    for time in range(verdict.model.start, verdict.model.until + 1):
+        for place, lives in locations.items():
+            if time == lives_of(verdict.model, place)[-1].start > verdict.model.start and place not in keeping:
+                lives.append(Local(placement, place, start=time, recorded=True))
         for message in coming.pop(time, []):
-            locations[str(message.row[0])].arrive(message.relation, message.row, message.sent)
-        for place, one in locations.items():
-            for message in one.step(time):
+            locations[str(message.row[0])][-1].arrive(message.relation, message.row, message.sent)
+        for place, lives in locations.items():
+            if not any(time in life for life in lives_of(verdict.model, place)):
+                continue
+            for message in lives[-1].step(time):
                 receiver = message.row[0]
                 if not verdict.net.lost(place, receiver, time):
-                    for by in verdict.net.delays(place, receiver, time):
-                        coming.setdefault(time + 1 + by, []).append(message)
-    found = []
-    for time in range(verdict.model.start, until + 1):
-        for name, rows in verdict.model.at(time).items():
-            if name in specification:
-                continue
-            for place, one in locations.items():
-                told = sorted((row for row in rows if placement.of(name, row) in (None, place)), key=repr)
-                if told != one.event_log().at(name, time):
-                    found.append((time, name, place, told, one.event_log().at(name, time)))
-    return found
+                    due = [time + 1 + by for by in verdict.net.delays(place, receiver, time)]
+                    for at in verdict.net.received(receiver, due):
+                        coming.setdefault(at, []).append(message)
+    logs = {place: [one.event_log() for one in lives] for place, lives in locations.items()}
+    return differing(placement, verdict.model, specification, logs)
 
 
 def specification_of(program: Program, bounds: dict[str, Any]) -> list[str]:
