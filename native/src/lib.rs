@@ -11,6 +11,7 @@ mod frozen;
 mod gate;
 mod here;
 mod msgpack;
+mod packets;
 mod preserves;
 mod ranked;
 mod session;

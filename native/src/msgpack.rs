@@ -1,34 +1,32 @@
 //! Packets as msgpack, of the parts that nearly all of them have: `relay/protocol/codec/msgpack.py`.
-//!
-//! Both functions give up, with `None`, on whatever is rare, wrong or beyond a limit: then the codec itself reads or
-//! writes that packet, and says what is wrong with it.  Nothing is built before it is counted.
 
-use crate::frozen::{is_exactly, is_leaf, untrack, Names};
+use crate::frozen::{is_exactly, is_leaf, untrack};
+use crate::packets::{self, text, Encoding, Most, Tagged};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
-
-/// Levels that are read and written here, whatever the limits allow: each takes a piece of the stack.
-pub const LEVELS: usize = 64;
-/// The first integer that has no hash of its own: 2**61 - 1.
-pub const SMALL: i64 = (1 << 61) - 1;
 
 const SYMBOL: u8 = 1;
 const REFERENCE: u8 = 3;
 /// What a reference without caveats counts, besides itself, when it is written.
 const REFERENCE_NODES: usize = 3;
 
-// ------------------------------------------------------------------------------------------------ out
+type Writer<'a, 'py> = packets::Writer<'a, 'py, Msgpack>;
+type Reader<'a, 'py> = packets::Reader<'a, 'py, Msgpack>;
 
-struct Writer<'a, 'py> {
-    names: &'a Names,
-    written: &'a Bound<'py, PyDict>,
-    reference: &'a Bound<'py, PyType>,
-    nodes: usize,
-    levels: usize,
-    data: Vec<u8>,
+pub struct Msgpack;
+
+impl Encoding for Msgpack {
+    fn put<'py>(writer: &mut Writer<'_, 'py>, form: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<()>> {
+        writer.put(form, depth)
+    }
+
+    fn value<'py>(reader: &mut Reader<'_, 'py>, py: Python<'py>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        reader.value(py, depth)
+    }
 }
+
+// ------------------------------------------------------------------------------------------------ out
 
 /// The bytes of a packet; `None` if the codec has to look at it.
 #[pyfunction]
@@ -41,28 +39,11 @@ pub fn write_msgpack<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    write(&form, &written, &reference, Most { nodes, levels, bytes: most })
-}
-
-pub fn write<'py>(
-    form: &Bound<'py, PyAny>,
-    written: &Bound<'py, PyDict>,
-    reference: &Bound<'py, PyType>,
-    most: Most,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let py = form.py();
-    let levels = most.levels.min(LEVELS);
-    let mut writer = Writer { names: Names::of(py)?, written, reference, nodes: most.nodes, levels, data: Vec::new() };
-    Ok(match writer.put(form, 0, most.bytes)? {
-        Some(()) if writer.data.len() <= most.bytes => Some(PyBytes::new(py, &writer.data)),
-        _ => None,
-    })
+    packets::write::<Msgpack>(&form, &written, &reference, Most { nodes, levels, bytes: most })
 }
 
 impl<'py> Writer<'_, 'py> {
-    /// Write a part of the packet, unless the bytes are more than *most*.
-    fn put(&mut self, form: &Bound<'py, PyAny>, depth: usize, most: usize) -> PyResult<Option<()>> {
-        let py = form.py();
+    fn put(&mut self, form: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<()>> {
         if let Ok(text) = form.cast_exact::<PyString>() {
             let Ok(text) = text.to_str() else { return Ok(None) };
             let size = text.len();
@@ -83,16 +64,14 @@ impl<'py> Writer<'_, 'py> {
             self.length(0xC4, data.len());
             self.data.extend_from_slice(data);
         } else if let Ok(items) = form.cast_exact::<PyTuple>() {
-            return self.array(items, depth, most);
+            return self.array(items, depth);
         } else if form.get_type().is(self.reference) {
-            if !form.getattr(intern!(py, "caveats"))?.cast::<PyTuple>()?.is_empty() || !self.count(REFERENCE_NODES) {
+            let Some(numbers) = self.numbers(form)? else { return Ok(None) };
+            if !self.count(REFERENCE_NODES) {
                 return Ok(None);
             }
             let mut data = vec![0x92];
-            for name in [intern!(py, "whose"), intern!(py, "oid")] {
-                let Ok(number) = form.getattr(name)?.extract::<i64>() else { return Ok(None) };
-                integer(&mut data, number);
-            }
+            numbers.into_iter().for_each(|number| integer(&mut data, number));
             self.extension(REFERENCE, &data);
         } else {
             return Ok(None);
@@ -100,28 +79,22 @@ impl<'py> Writer<'_, 'py> {
         Ok(Some(()))
     }
 
-    fn array(&mut self, items: &Bound<'py, PyTuple>, depth: usize, most: usize) -> PyResult<Option<()>> {
+    fn array(&mut self, items: &Bound<'py, PyTuple>, depth: usize) -> PyResult<Option<()>> {
         let py = items.py();
         let size = items.len();
-        if size == 0 || depth >= self.levels || self.data.len() > most || !self.count(size) {
+        if size == 0 || depth >= self.levels || self.data.len() > self.most || !self.count(size) {
             return Ok(None);
         }
         let head = items.get_borrowed_item(0)?;
         if is_exactly(&head, &self.names.tag) && !head.is(&self.names.seq) {
-            if items.is(&self.names.yes) || items.is(&self.names.no) {
-                self.data.push(if items.is(&self.names.yes) { 0xC3 } else { 0xC2 });
-            } else if items.is(&self.names.minus_two) {
-                self.data.push(0xFE);
-            } else if head.is(&self.names.double) && size == 2 {
-                let number = items.get_item(1)?;
-                let bytes = number.cast_exact::<PyBytes>()?.as_bytes();
-                if bytes.len() != 8 {
-                    return Ok(None);
+            match self.tagged(items)? {
+                Some(Tagged::Truth(is_true)) => self.data.push(if is_true { 0xC3 } else { 0xC2 }),
+                Some(Tagged::MinusTwo) => self.data.push(0xFE),
+                Some(Tagged::Double(bytes)) => {
+                    self.data.push(0xCB);
+                    self.data.extend_from_slice(&bytes);
                 }
-                self.data.push(0xCB);
-                self.data.extend_from_slice(bytes);
-            } else {
-                return Ok(None); // a large integer, a set, a dictionary
+                None => return Ok(None),
             }
             return Ok(Some(()));
         }
@@ -139,18 +112,11 @@ impl<'py> Writer<'_, 'py> {
         for (place, item) in items.iter_borrowed().enumerate() {
             if place == 0 && item.is(self.names.seq.bind(py)) {
                 self.data.push(0xC0);
-            } else if self.put(&item, depth + 1, most)?.is_none() {
+            } else if self.put(&item, depth + 1)?.is_none() {
                 return Ok(None);
             }
         }
         Ok(Some(()))
-    }
-
-    /// Whether so many more values are within the limit.
-    fn count(&mut self, more: usize) -> bool {
-        let within = more <= self.nodes;
-        self.nodes = self.nodes.saturating_sub(more);
-        within
     }
 
     /// The head of a string or of bytes, of which *first* begins the one with a length of one byte.
@@ -208,18 +174,6 @@ fn integer(data: &mut Vec<u8>, number: i64) {
 
 // ------------------------------------------------------------------------------------------------ in
 
-struct Reader<'a, 'py> {
-    names: &'a Names,
-    data: &'a [u8],
-    at: usize,
-    symbols: &'a Bound<'py, PyDict>,
-    references: &'a Bound<'py, PyDict>,
-    nodes: usize,
-    levels: usize,
-    /// Whether there was not all that was to be read.
-    short: bool,
-}
-
 /// The packet in *data* that begins *at* a place, and where it ends; `None` if the codec has to look at it.
 #[pyfunction]
 #[pyo3(signature = (data, at, symbols, references, nodes, levels, most, /))]
@@ -232,70 +186,17 @@ pub fn read_msgpack<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
-    Ok(match read(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })? {
-        Read::Whole(form, end) => Some((form, end)),
-        Read::Short | Read::Rare => None,
-    })
+    Ok(packets::read::<Msgpack>(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })?.whole())
 }
 
-/// What a packet may have at most: values, levels of them, and bytes.
-#[derive(Clone, Copy)]
-pub struct Most {
-    pub nodes: usize,
-    pub levels: usize,
-    pub bytes: usize,
-}
-
-/// A packet and where it ends; one whose bytes have not all come; one that the codec has to look at.
-pub enum Read<'py> {
-    Whole(Bound<'py, PyAny>, usize),
-    Short,
-    Rare,
-}
-
-pub fn read<'py>(
-    data: &Bound<'py, PyBytes>,
-    at: usize,
-    symbols: &Bound<'py, PyDict>,
-    references: &Bound<'py, PyDict>,
-    most: Most,
-) -> PyResult<Read<'py>> {
-    let py = data.py();
-    let mut reader = Reader {
-        names: Names::of(py)?,
-        data: data.as_bytes(),
-        at,
-        symbols,
-        references,
-        nodes: most.nodes,
-        levels: most.levels.min(LEVELS),
-        short: false,
-    };
-    Ok(match reader.value(py, 0)? {
-        Some(form) if reader.at - at <= most.bytes => Read::Whole(form, reader.at),
-        None if reader.short => Read::Short,
-        _ => Read::Rare,
-    })
-}
-
-impl<'a, 'py> Reader<'a, 'py> {
-    #[inline]
-    fn bytes(&mut self, size: usize) -> Option<&'a [u8]> {
-        let Some(bytes) = self.data.get(self.at..self.at.checked_add(size)?) else {
-            self.short = true;
-            return None;
-        };
-        self.at += size;
-        Some(bytes)
-    }
-
+impl<'py> Reader<'_, 'py> {
     #[inline]
     fn number(&mut self, size: usize) -> Option<u64> {
         Some(self.bytes(size)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
     fn value(&mut self, py: Python<'py>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(&[tag]) = self.bytes(1) else { return Ok(None) };
+        let Some(tag) = self.byte() else { return Ok(None) };
         let form = match tag {
             0x00..=0x7F | 0xE0..=0xFF => return self.integer(py, Some(i64::from(tag as i8))),
             0x90..=0x9F => return self.array(py, usize::from(tag & 15), depth),
@@ -303,25 +204,21 @@ impl<'a, 'py> Reader<'a, 'py> {
                 Some(size) => return self.array(py, size as usize, depth),
                 None => None,
             },
-            0xA0..=0xBF => self.text(py, Some(u64::from(tag & 31))),
+            0xA0..=0xBF => text(py, self.bytes(usize::from(tag & 31))),
             0xD9..=0xDB => {
                 let size = self.number(1 << (tag - 0xD9));
-                self.text(py, size)
+                text(py, size.and_then(|size| self.bytes(size as usize)))
             }
             0xC4..=0xC6 => {
                 let size = self.number(1 << (tag - 0xC4));
                 let bytes = size.and_then(|size| self.bytes(size as usize));
                 bytes.map(|bytes| PyBytes::new(py, bytes).into_any())
             }
-            0xC2 => Some(self.names.no.bind(py).clone()),
-            0xC3 => Some(self.names.yes.bind(py).clone()),
-            0xCB => match self.bytes(8) {
-                Some(bytes) => {
-                    let bytes = PyBytes::new(py, bytes);
-                    Some(self.names.double_of(&bytes)?)
-                }
-                None => None,
-            },
+            0xC2 | 0xC3 => Some(self.truth(py, tag == 0xC3)),
+            0xCB => {
+                let bytes = self.bytes(8);
+                return self.double(py, bytes);
+            }
             0xCC..=0xCF => {
                 let number = self.number(1 << (tag - 0xCC)).and_then(|number| i64::try_from(number).ok());
                 return self.integer(py, number);
@@ -340,19 +237,6 @@ impl<'a, 'py> Reader<'a, 'py> {
             _ => None, // nil in another place than the first, and what is no part of this encoding
         };
         Ok(form)
-    }
-
-    fn integer(&self, py: Python<'py>, number: Option<i64>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        Ok(match number {
-            Some(-2) => Some(self.names.minus_two.bind(py).clone()),
-            Some(number) if -SMALL < number && number < SMALL => Some(number.into_pyobject(py)?.into_any()),
-            _ => None,
-        })
-    }
-
-    fn text(&mut self, py: Python<'py>, size: Option<u64>) -> Option<Bound<'py, PyAny>> {
-        let bytes = size.and_then(|size| self.bytes(size as usize))?;
-        Some(PyString::new(py, std::str::from_utf8(bytes).ok()?).into_any())
     }
 
     /// A symbol or a reference that the codec has seen before.

@@ -1,11 +1,8 @@
 //! Packets as binary Preserves, of the parts that nearly all of them have: `relay/protocol/codec/preserves.py` and
 //! `encoding.py`.
-//!
-//! As with msgpack, both functions give up with `None` on whatever is rare, wrong or beyond a limit.
 
-use crate::frozen::{is_exactly, is_leaf, untrack, Names};
-use crate::msgpack::{Most, Read, LEVELS, SMALL};
-use pyo3::intern;
+use crate::frozen::{is_exactly, is_leaf, untrack};
+use crate::packets::{self, text, Encoding, Most, Tagged};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 
@@ -13,17 +10,22 @@ const END: u8 = 0x84;
 /// What a reference without caveats counts: its tag, a sequence, two numbers, an end.
 const REFERENCE_NODES: usize = 5;
 
-// ------------------------------------------------------------------------------------------------ out
+type Writer<'a, 'py> = packets::Writer<'a, 'py, Preserves>;
+type Reader<'a, 'py> = packets::Reader<'a, 'py, Preserves>;
 
-struct Writer<'a, 'py> {
-    names: &'a Names,
-    written: &'a Bound<'py, PyDict>,
-    reference: &'a Bound<'py, PyType>,
-    nodes: usize,
-    levels: usize,
-    most: usize,
-    data: Vec<u8>,
+pub struct Preserves;
+
+impl Encoding for Preserves {
+    fn put<'py>(writer: &mut Writer<'_, 'py>, form: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<()>> {
+        writer.put(form, depth)
+    }
+
+    fn value<'py>(reader: &mut Reader<'_, 'py>, py: Python<'py>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        reader.value(py, depth)
+    }
 }
+
+// ------------------------------------------------------------------------------------------------ out
 
 /// The bytes of a packet; `None` if the codec has to look at it.
 #[pyfunction]
@@ -36,47 +38,21 @@ pub fn write_preserves<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    write(&form, &written, &reference, Most { nodes, levels, bytes: most })
-}
-
-pub fn write<'py>(
-    form: &Bound<'py, PyAny>,
-    written: &Bound<'py, PyDict>,
-    reference: &Bound<'py, PyType>,
-    most: Most,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let py = form.py();
-    let mut writer = Writer {
-        names: Names::of(py)?,
-        written,
-        reference,
-        nodes: most.nodes,
-        levels: most.levels.min(LEVELS),
-        most: most.bytes,
-        data: Vec::new(),
-    };
-    Ok(match writer.put(form, 0)? {
-        Some(()) if writer.data.len() <= most.bytes => Some(PyBytes::new(py, &writer.data)),
-        _ => None,
-    })
+    packets::write::<Preserves>(&form, &written, &reference, Most { nodes, levels, bytes: most })
 }
 
 impl<'py> Writer<'_, 'py> {
     fn put(&mut self, form: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<()>> {
-        let py = form.py();
         if let Ok(items) = form.cast_exact::<PyTuple>() {
             return self.compound(items, depth);
         }
         if form.get_type().is(self.reference) {
-            let caveats = form.getattr(intern!(py, "caveats"))?;
-            if !caveats.cast::<PyTuple>()?.is_empty() || !self.count(REFERENCE_NODES) {
+            let Some(numbers) = self.numbers(form)? else { return Ok(None) };
+            if !self.count(REFERENCE_NODES) {
                 return Ok(None);
             }
             self.data.extend_from_slice(&[0x86, 0xB5]);
-            for name in [intern!(py, "whose"), intern!(py, "oid")] {
-                let Ok(number) = form.getattr(name)?.extract::<i64>() else { return Ok(None) };
-                self.integer(number);
-            }
+            numbers.into_iter().for_each(|number| self.integer(number));
             self.data.push(END);
             return Ok(Some(()));
         }
@@ -111,19 +87,11 @@ impl<'py> Writer<'_, 'py> {
             if !self.count(1) {
                 return Ok(None);
             }
-            if items.is(&self.names.yes) || items.is(&self.names.no) {
-                self.data.push(if items.is(&self.names.yes) { 0x81 } else { 0x80 });
-            } else if items.is(&self.names.minus_two) {
-                self.integer(-2);
-            } else if head.is(&self.names.double) && items.len() == 2 {
-                let number = items.get_item(1)?;
-                let bytes = number.cast_exact::<PyBytes>()?.as_bytes();
-                if bytes.len() != 8 {
-                    return Ok(None);
-                }
-                self.counted(0x87, bytes);
-            } else {
-                return Ok(None); // a large integer, a set, a dictionary
+            match self.tagged(items)? {
+                Some(Tagged::Truth(is_true)) => self.data.push(if is_true { 0x81 } else { 0x80 }),
+                Some(Tagged::MinusTwo) => self.integer(-2),
+                Some(Tagged::Double(bytes)) => self.counted(0x87, &bytes),
+                None => return Ok(None),
             }
             return Ok(Some(()));
         }
@@ -141,13 +109,6 @@ impl<'py> Writer<'_, 'py> {
         }
         self.data.push(END);
         Ok(Some(()))
-    }
-
-    /// Whether so many more values are within the limit.
-    fn count(&mut self, more: usize) -> bool {
-        let within = more <= self.nodes;
-        self.nodes = self.nodes.saturating_sub(more);
-        within
     }
 
     fn counted(&mut self, tag: u8, data: &[u8]) {
@@ -176,20 +137,6 @@ impl<'py> Writer<'_, 'py> {
 
 // ------------------------------------------------------------------------------------------------ in
 
-struct Reader<'a, 'py> {
-    names: &'a Names,
-    data: &'a [u8],
-    at: usize,
-    symbols: &'a Bound<'py, PyDict>,
-    references: &'a Bound<'py, PyDict>,
-    nodes: usize,
-    levels: usize,
-    /// The parts so far of all compounds that are open.
-    parts: Vec<Bound<'py, PyAny>>,
-    /// Whether there was not all that was to be read.
-    short: bool,
-}
-
 /// The packet in *data* that begins *at* a place, and where it ends; `None` if the codec has to look at it.
 #[pyfunction]
 #[pyo3(signature = (data, at, symbols, references, nodes, levels, most, /))]
@@ -202,49 +149,10 @@ pub fn read_preserves<'py>(
     levels: usize,
     most: usize,
 ) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
-    Ok(match read(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })? {
-        Read::Whole(form, end) => Some((form, end)),
-        Read::Short | Read::Rare => None,
-    })
-}
-
-pub fn read<'py>(
-    data: &Bound<'py, PyBytes>,
-    at: usize,
-    symbols: &Bound<'py, PyDict>,
-    references: &Bound<'py, PyDict>,
-    most: Most,
-) -> PyResult<Read<'py>> {
-    let py = data.py();
-    let mut reader = Reader {
-        names: Names::of(py)?,
-        data: data.as_bytes(),
-        at,
-        symbols,
-        references,
-        nodes: most.nodes,
-        levels: most.levels.min(LEVELS),
-        parts: Vec::new(),
-        short: false,
-    };
-    Ok(match reader.value(py, 0)? {
-        Some(form) if reader.at - at <= most.bytes => Read::Whole(form, reader.at),
-        None if reader.short => Read::Short,
-        _ => Read::Rare,
-    })
+    Ok(packets::read::<Preserves>(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })?.whole())
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
-    #[inline]
-    fn byte(&mut self) -> Option<u8> {
-        let Some(byte) = self.data.get(self.at) else {
-            self.short = true;
-            return None;
-        };
-        self.at += 1;
-        Some(*byte)
-    }
-
     /// The bytes after their length, which is in groups of seven bits, three at most.
     #[inline]
     fn counted(&mut self) -> Option<&'a [u8]> {
@@ -256,12 +164,7 @@ impl<'a, 'py> Reader<'a, 'py> {
                 if byte == 0 && place > 0 {
                     return None;
                 }
-                let Some(bytes) = self.data.get(self.at..self.at.checked_add(size)?) else {
-                    self.short = true;
-                    return None;
-                };
-                self.at += size;
-                return Some(bytes);
+                return self.bytes(size);
             }
         }
         None
@@ -290,31 +193,23 @@ impl<'a, 'py> Reader<'a, 'py> {
 
     fn tagged(&mut self, py: Python<'py>, tag: u8, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(match tag {
-            0xB0 => match self.number() {
-                Some(-2) => Some(self.names.minus_two.bind(py).clone()),
-                Some(number) if -SMALL < number && number < SMALL => Some(number.into_pyobject(py)?.into_any()),
-                _ => None,
-            },
-            0xB1 => {
-                let text = self.counted().and_then(|bytes| std::str::from_utf8(bytes).ok());
-                text.map(|text| PyString::new(py, text).into_any())
+            0xB0 => {
+                let number = self.number();
+                return self.integer(py, number);
             }
+            0xB1 => text(py, self.counted()),
             0xB2 => self.counted().map(|bytes| PyBytes::new(py, bytes).into_any()),
             0xB3 => match self.counted() {
                 Some(name) => self.symbols.get_item(PyBytes::new(py, name))?,
                 None => None,
             },
             0xB4 | 0xB5 => return self.compound(py, tag == 0xB5, depth),
-            0x80 => Some(self.names.no.bind(py).clone()),
-            0x81 => Some(self.names.yes.bind(py).clone()),
+            0x80 | 0x81 => Some(self.truth(py, tag == 0x81)),
             0x86 => return self.reference(py, depth),
-            0x87 => match self.counted() {
-                Some(bytes) if bytes.len() == 8 => {
-                    let bytes = PyBytes::new(py, bytes);
-                    Some(self.names.double_of(&bytes)?)
-                }
-                _ => None,
-            },
+            0x87 => {
+                let bytes = self.counted();
+                return self.double(py, bytes);
+            }
             _ => None,
         })
     }

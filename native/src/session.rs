@@ -5,10 +5,11 @@
 
 use crate::delivery::{event, noted, open, ActorNames, Kind, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{is_exactly, is_leaf, Names};
-use crate::msgpack::{Most, Read};
+use crate::msgpack::Msgpack;
+use crate::packets::{self, Most, Read};
+use crate::preserves::Preserves;
 use crate::slot::Slot;
 use crate::turns::{note_assertion, note_retraction, TurnNames};
-use crate::{msgpack, preserves};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -105,17 +106,17 @@ impl<'py> Tables<'py> {
 
     fn read(&self, data: &Bound<'py, PyBytes>, at: usize) -> PyResult<Read<'py>> {
         if self.preserves {
-            preserves::read(data, at, &self.symbols, &self.references, self.most)
+            packets::read::<Preserves>(data, at, &self.symbols, &self.references, self.most)
         } else {
-            msgpack::read(data, at, &self.symbols, &self.references, self.most)
+            packets::read::<Msgpack>(data, at, &self.symbols, &self.references, self.most)
         }
     }
 
     fn write(&self, form: &Bound<'py, PyAny>, reference: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         if self.preserves {
-            preserves::write(form, &self.written, reference, self.most)
+            packets::write::<Preserves>(form, &self.written, reference, self.most)
         } else {
-            msgpack::write(form, &self.written, reference, self.most)
+            packets::write::<Msgpack>(form, &self.written, reference, self.most)
         }
     }
 }

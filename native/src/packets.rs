@@ -1,0 +1,227 @@
+//! What both encodings of packets have in common: what they are read from and written to, their limits, and the atoms.
+//!
+//! Reading and writing give up, with `None`, on whatever is rare, wrong or beyond a limit: then the codec itself reads or
+//! writes that packet, and says what is wrong with it.  Nothing is built before it is counted.
+
+use crate::frozen::Names;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use std::marker::PhantomData;
+
+/// Levels that are read and written here, whatever the limits allow: each takes a piece of the stack.
+const LEVELS: usize = 64;
+/// The first integer that has no hash of its own: 2**61 - 1.
+const SMALL: i64 = (1 << 61) - 1;
+
+/// What a packet may have at most: values, levels of them, and bytes.
+#[derive(Clone, Copy)]
+pub struct Most {
+    pub nodes: usize,
+    pub levels: usize,
+    pub bytes: usize,
+}
+
+/// One of the encodings.
+pub trait Encoding: Sized {
+    /// Write a part of a packet.
+    fn put<'py>(writer: &mut Writer<'_, 'py, Self>, form: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<()>>;
+
+    /// Read a part of a packet.
+    fn value<'py>(
+        reader: &mut Reader<'_, 'py, Self>,
+        py: Python<'py>,
+        depth: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>>;
+}
+
+// ------------------------------------------------------------------------------------------------ out
+
+pub struct Writer<'a, 'py, E> {
+    pub names: &'a Names,
+    /// Symbols as they are written.
+    pub written: &'a Bound<'py, PyDict>,
+    pub reference: &'a Bound<'py, PyType>,
+    nodes: usize,
+    pub levels: usize,
+    pub most: usize,
+    pub data: Vec<u8>,
+    encoding: PhantomData<E>,
+}
+
+/// The bytes of a packet; `None` if the codec has to look at it.
+pub fn write<'py, E: Encoding>(
+    form: &Bound<'py, PyAny>,
+    written: &Bound<'py, PyDict>,
+    reference: &Bound<'py, PyType>,
+    most: Most,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let py = form.py();
+    let mut writer = Writer {
+        names: Names::of(py)?,
+        written,
+        reference,
+        nodes: most.nodes,
+        levels: most.levels.min(LEVELS),
+        most: most.bytes,
+        data: Vec::new(),
+        encoding: PhantomData,
+    };
+    Ok(match E::put(&mut writer, form, 0)? {
+        Some(()) if writer.data.len() <= most.bytes => Some(PyBytes::new(py, &writer.data)),
+        _ => None,
+    })
+}
+
+impl<'py, E> Writer<'_, 'py, E> {
+    /// Whether so many more values are within the limit.
+    pub fn count(&mut self, more: usize) -> bool {
+        let within = more <= self.nodes;
+        self.nodes = self.nodes.saturating_sub(more);
+        within
+    }
+
+    /// Whose a reference is, and its number; `None` if it has caveats.
+    pub fn numbers(&self, reference: &Bound<'py, PyAny>) -> PyResult<Option<[i64; 2]>> {
+        let py = reference.py();
+        if !reference.getattr(intern!(py, "caveats"))?.cast::<PyTuple>()?.is_empty() {
+            return Ok(None);
+        }
+        let mut numbers = [0; 2];
+        for (place, name) in numbers.iter_mut().zip([intern!(py, "whose"), intern!(py, "oid")]) {
+            let Ok(number) = reference.getattr(name)?.extract::<i64>() else { return Ok(None) };
+            *place = number;
+        }
+        Ok(Some(numbers))
+    }
+
+    /// What a form is that begins with a tag, and is no sequence: one of these atoms, or rare.
+    pub fn tagged(&self, form: &Bound<'py, PyTuple>) -> PyResult<Option<Tagged>> {
+        let names = self.names;
+        if form.is(&names.yes) || form.is(&names.no) {
+            return Ok(Some(Tagged::Truth(form.is(&names.yes))));
+        }
+        if form.is(&names.minus_two) {
+            return Ok(Some(Tagged::MinusTwo));
+        }
+        if form.len() == 2 && form.get_borrowed_item(0)?.is(&names.double) {
+            let number = form.get_item(1)?;
+            return Ok(number.cast_exact::<PyBytes>()?.as_bytes().try_into().ok().map(Tagged::Double));
+        }
+        Ok(None) // a large integer, a set, a dictionary
+    }
+}
+
+pub enum Tagged {
+    Truth(bool),
+    MinusTwo,
+    Double([u8; 8]),
+}
+
+// ------------------------------------------------------------------------------------------------ in
+
+pub struct Reader<'a, 'py, E> {
+    pub names: &'a Names,
+    pub data: &'a [u8],
+    pub at: usize,
+    /// Symbols and references that the codec has seen before.
+    pub symbols: &'a Bound<'py, PyDict>,
+    pub references: &'a Bound<'py, PyDict>,
+    pub nodes: usize,
+    pub levels: usize,
+    /// The parts so far of all compounds that are open, where their number is not said before.
+    pub parts: Vec<Bound<'py, PyAny>>,
+    /// Whether there was not all that was to be read.
+    short: bool,
+    encoding: PhantomData<E>,
+}
+
+/// A packet and where it ends; one whose bytes have not all come; one that the codec has to look at.
+pub enum Read<'py> {
+    Whole(Bound<'py, PyAny>, usize),
+    Short,
+    Rare,
+}
+
+impl<'py> Read<'py> {
+    /// The packet, if it is there.
+    pub fn whole(self) -> Option<(Bound<'py, PyAny>, usize)> {
+        match self {
+            Read::Whole(form, end) => Some((form, end)),
+            Read::Short | Read::Rare => None,
+        }
+    }
+}
+
+/// The packet in *data* that begins *at* a place.
+pub fn read<'py, E: Encoding>(
+    data: &Bound<'py, PyBytes>,
+    at: usize,
+    symbols: &Bound<'py, PyDict>,
+    references: &Bound<'py, PyDict>,
+    most: Most,
+) -> PyResult<Read<'py>> {
+    let py = data.py();
+    let mut reader = Reader {
+        names: Names::of(py)?,
+        data: data.as_bytes(),
+        at,
+        symbols,
+        references,
+        nodes: most.nodes,
+        levels: most.levels.min(LEVELS),
+        parts: Vec::new(),
+        short: false,
+        encoding: PhantomData,
+    };
+    Ok(match E::value(&mut reader, py, 0)? {
+        Some(form) if reader.at - at <= most.bytes => Read::Whole(form, reader.at),
+        None if reader.short => Read::Short,
+        _ => Read::Rare,
+    })
+}
+
+impl<'a, 'py, E> Reader<'a, 'py, E> {
+    #[inline]
+    pub fn bytes(&mut self, size: usize) -> Option<&'a [u8]> {
+        let Some(bytes) = self.data.get(self.at..self.at.checked_add(size)?) else {
+            self.short = true;
+            return None;
+        };
+        self.at += size;
+        Some(bytes)
+    }
+
+    #[inline]
+    pub fn byte(&mut self) -> Option<u8> {
+        let Some(byte) = self.data.get(self.at) else {
+            self.short = true;
+            return None;
+        };
+        self.at += 1;
+        Some(*byte)
+    }
+
+    pub fn integer(&self, py: Python<'py>, number: Option<i64>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(match number {
+            Some(-2) => Some(self.names.minus_two.bind(py).clone()),
+            Some(number) if -SMALL < number && number < SMALL => Some(number.into_pyobject(py)?.into_any()),
+            _ => None,
+        })
+    }
+
+    pub fn truth(&self, py: Python<'py>, is_true: bool) -> Bound<'py, PyAny> {
+        if is_true { self.names.yes.bind(py).clone() } else { self.names.no.bind(py).clone() }
+    }
+
+    pub fn double(&self, py: Python<'py>, bytes: Option<&[u8]>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match bytes {
+            Some(bytes) if bytes.len() == 8 => self.names.double_of(&PyBytes::new(py, bytes)).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+pub fn text<'py>(py: Python<'py>, bytes: Option<&[u8]>) -> Option<Bound<'py, PyAny>> {
+    Some(PyString::new(py, std::str::from_utf8(bytes?).ok()?).into_any())
+}
