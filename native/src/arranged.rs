@@ -10,11 +10,37 @@ use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 use std::collections::HashMap;
 
-/// What took a step in, and how it is taken back.
-enum Journal {
-    Nothing,
-    Empty, // it was empty before
-    Rows(Data),
+/// What a step has done, so that it can be taken back.
+enum Journal<T> {
+    Filled, // it was empty before
+    Added(T),
+}
+
+/// How many steps there have been, and the journal of the last, until it is no longer asked for.
+struct History<T> {
+    version: u64,
+    last: Option<Journal<T>>,
+}
+
+impl<T> History<T> {
+    fn new() -> History<T> {
+        History { version: 0, last: None }
+    }
+
+    /// One more step.
+    fn note(&mut self, was_empty: bool, added: T) {
+        self.version += 1;
+        self.last = Some(if was_empty { Journal::Filled } else { Journal::Added(added) });
+    }
+
+    /// Be as at a version, the last or the one before: what is to be taken back for that.
+    fn back(&mut self, version: u64) -> Option<Journal<T>> {
+        if self.version == version {
+            return None;
+        }
+        self.version = version;
+        self.last.take()
+    }
 }
 
 /// From so many values on, those of a key have a table of their own.
@@ -34,8 +60,7 @@ pub struct Arranged {
     large: HashMap<u32, Slots>,
     is_lazy: bool, // a key gets its table when its values are searched
     arriving: Option<Arriving>,
-    version: u64,
-    journal: Journal,
+    history: History<Data>,
 }
 
 /// Where rows are found: their keys, and their entries.
@@ -358,7 +383,7 @@ impl Arranged {
     fn clear(&mut self) {
         *self = Arranged {
             arriving: self.arriving.take(),
-            version: self.version,
+            history: History { version: self.history.version, last: None },
             ..self.like()
         };
     }
@@ -389,8 +414,7 @@ impl Arranged {
                     entry = self.next(entry);
                 }
             }
-            fresh.version = self.version;
-            std::mem::swap(&mut fresh.journal, &mut self.journal);
+            std::mem::swap(&mut fresh.history, &mut self.history);
             *self = fresh;
         }
     }
@@ -410,8 +434,7 @@ impl Arranged {
             large: HashMap::new(),
             is_lazy: false,
             arriving: None,
-            version: 0,
-            journal: Journal::Nothing,
+            history: History::new(),
         }
     }
 
@@ -426,13 +449,12 @@ impl Arranged {
     /// What has arrived is of the past now.  To be taken back: what is noted to be called with this version first.
     pub fn commit(&mut self) {
         if let Some(arriving) = self.arriving.take() {
-            self.version += 1;
             let was_empty = self.keys.len() == 0;
             if was_empty {
                 self.entries.reserve_exact(arriving.data.len() * self.stride());
             }
             self.put(&arriving.data, &arriving.found, 1);
-            self.journal = if was_empty { Journal::Empty } else { Journal::Rows(arriving.data) };
+            self.history.note(was_empty, arriving.data);
         }
     }
 
@@ -442,28 +464,25 @@ impl Arranged {
 
     #[getter]
     pub fn version(&self) -> u64 {
-        self.version
+        self.history.version
     }
 
     /// Be as at a version, the last or the one before.
     pub fn take_back(&mut self, version: u64) {
-        if self.version != version {
-            match std::mem::replace(&mut self.journal, Journal::Nothing) {
-                Journal::Nothing => (),
-                Journal::Empty => self.clear(),
-                Journal::Rows(data) => {
-                    if let Some(found) = self.located(&data, -1) {
-                        self.put(&data, &found, -1);
-                    }
+        match self.history.back(version) {
+            None => (),
+            Some(Journal::Filled) => self.clear(),
+            Some(Journal::Added(data)) => {
+                if let Some(found) = self.located(&data, -1) {
+                    self.put(&data, &found, -1);
                 }
             }
-            self.version = version;
         }
     }
 
     /// Give room back; between steps.
     pub fn give_back(&mut self) {
-        self.journal = Journal::Nothing;
+        self.history.last = None;
         self.compact();
     }
 
@@ -698,8 +717,7 @@ fn mark_rows(set: &Set, mark: &mut impl FnMut(Word)) {
 #[pyclass(module = "syndicate._native")]
 pub struct Weighed {
     rows: Set, // beside an element: its weight
-    version: u64,
-    journal: Journal,
+    history: History<Data>,
 }
 
 impl Weighed {
@@ -753,7 +771,7 @@ impl Weighed {
 impl Weighed {
     #[new]
     pub fn new(width: usize) -> Weighed {
-        Weighed { rows: Set::new(width, 1, 0), version: 0, journal: Journal::Nothing }
+        Weighed { rows: Set::new(width, 1, 0), history: History::new() }
     }
 
     /// Add a table, of which these columns are the elements; what comes and what goes.
@@ -764,7 +782,6 @@ impl Weighed {
         }
         let mut out = Data::new(data.width, data.len());
         let was_empty = self.rows.len() == 0;
-        self.version += 1;
         let mut numbers = Vec::with_capacity(data.len());
         self.rows.find_all(data.len(), |at| data.row(at), |_, number| numbers.push(number));
         for (at, number) in numbers.into_iter().enumerate() {
@@ -774,30 +791,27 @@ impl Weighed {
                 out.weights.push(if new > 0 { 1 } else { -1 });
             }
         }
-        self.journal = if was_empty { Journal::Empty } else { Journal::Rows(data) };
+        self.history.note(was_empty, data);
         Ok(Table::of(out, shape, true))
     }
 
     #[getter]
     fn version(&self) -> u64 {
-        self.version
+        self.history.version
     }
 
     /// Be as at a version, the last or the one before.
     fn take_back(&mut self, version: u64) {
-        if self.version != version {
-            match std::mem::replace(&mut self.journal, Journal::Nothing) {
-                Journal::Nothing => (),
-                Journal::Empty => self.rows = Set::new(self.rows.width, 1, 0),
-                Journal::Rows(data) => self.add(&data, -1),
-            }
-            self.version = version;
+        match self.history.back(version) {
+            None => (),
+            Some(Journal::Filled) => self.rows = Set::new(self.rows.width, 1, 0),
+            Some(Journal::Added(data)) => self.add(&data, -1),
         }
     }
 
     /// Give room back; between steps.
     pub fn give_back(&mut self) {
-        self.journal = Journal::Nothing;
+        self.history.last = None;
         if self.rows.is_sparse() {
             self.rows = self.rows.compacted();
         }
@@ -846,9 +860,7 @@ impl Form {
 pub struct Summed {
     keys: Set, // beside a key: the sum of its weights, that of its values
     form: Form,
-    version: u64,
-    journal: Set, // what was added
-    was_empty: bool,
+    history: History<Set>,
 }
 
 impl Summed {
@@ -903,7 +915,7 @@ impl Summed {
             "avg" => Form::Mean,
             other => return Err(PyTypeError::new_err(format!("no sums for {other}"))),
         };
-        Ok(Summed { keys: Set::new(width, 2, 0), form, version: 0, journal: Set::new(width, 2, 0), was_empty: true })
+        Ok(Summed { keys: Set::new(width, 2, 0), form, history: History::new() })
     }
 
     /// Add a table; the old rows of key and sum out, the new ones in.  None, and nothing is changed, where integers of
@@ -950,37 +962,35 @@ impl Summed {
                 }
             }
         }
-        self.version += 1;
-        self.was_empty = self.keys.len() == 0;
-        if self.was_empty {
+        let was_empty = self.keys.len() == 0;
+        if was_empty {
             self.keys = added;
             let empty = (0..self.keys.len() as u32).filter(|&at| self.keys.beside(at) == [0, 0]);
             for number in empty.collect::<Vec<_>>() {
                 self.keys.remove(number);
             }
-            self.journal = Set::new(keys.len(), 2, 0);
+            self.history.note(true, Set::new(keys.len(), 2, 0));
         } else {
             for at in 0..added.len() as u32 {
                 let more = added.beside(at);
                 self.put(added.row(at), more[0] as i64, more[1] as i64, numbers[at as usize]);
             }
-            self.journal = added;
+            self.history.note(false, added);
         }
         Ok(Some(Table::of(out, shape, true)))
     }
 
     #[getter]
     fn version(&self) -> u64 {
-        self.version
+        self.history.version
     }
 
     /// Be as at a version, the last or the one before.
     fn take_back(&mut self, version: u64) {
-        if self.version != version {
-            if self.was_empty {
-                self.keys = Set::new(self.keys.width, 2, 0);
-            } else {
-                let added = std::mem::take(&mut self.journal);
+        match self.history.back(version) {
+            None => (),
+            Some(Journal::Filled) => self.keys = Set::new(self.keys.width, 2, 0),
+            Some(Journal::Added(added)) => {
                 for at in 0..added.len() as u32 {
                     let more = added.beside(at);
                     let (number, whole) = ((more[0] as i64).wrapping_neg(), (more[1] as i64).wrapping_neg());
@@ -988,13 +998,12 @@ impl Summed {
                     self.put(added.row(at), number, whole, place);
                 }
             }
-            self.version = version;
         }
     }
 
     /// Give room back; between steps.
     pub fn give_back(&mut self) {
-        self.journal = Set::new(self.keys.width, 2, 0);
+        self.history.last = None;
         if self.keys.is_sparse() {
             self.keys = self.keys.compacted();
         }
