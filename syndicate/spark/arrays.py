@@ -23,7 +23,8 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
 
 from syndicate.errors import SinkError
 from syndicate.spark.columns import ANYTHING, NULL, _arguments, _choices, fields_of, forms, hints_of
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ATOMS: Final = {int: "int64", float: "float64", bool: "bool_", str: "string", bytes: "binary"}
+_CONVERTED: Final[Mapping[object, Callable[[Any], pa.DataType]]] = {
+    dt.datetime: lambda pa: pa.timestamp("us", "UTC"),
+    dt.date: lambda pa: pa.date32(),
+    Decimal: lambda pa: pa.decimal128(38, 18),
+    UUID: lambda pa: pa.binary(),
+}
+"""Python's own types that Spark reads from Parquet; a decimal has the places that Spark gives it by itself."""
 _EXACT: Final = 2**53
 """Integers up to this one are floats, too."""
 
@@ -95,6 +103,8 @@ def kind_of(hint: object, name: str) -> pa.DataType:
         origin = typing.get_origin(choice)
         if choice in _ATOMS:
             return getattr(pa, _ATOMS[choice])()
+        if choice in _CONVERTED:
+            return _CONVERTED[choice](pa)
         if hasattr(choice, "__label__"):
             hints = hints_of(choice)
             return pa.struct(
@@ -109,7 +119,7 @@ def kind_of(hint: object, name: str) -> pa.DataType:
     shown = getattr(hint, "__name__", None) or str(hint)
     raise SinkError(
         f"the field {name!r} is annotated {shown}, which is no type of a column: annotate it with int, float, bool, "
-        "str, bytes, a list, dict or record class of these, or give schema="
+        "str, bytes, datetime, date, Decimal, UUID, a list, dict or record class of these, or give schema="
     )
 
 
@@ -195,13 +205,24 @@ def _atom(kind: pa.DataType) -> Callable[[Frozen], object]:
     if t.is_string(kind):
         return lambda form: _of(str, form)
     if t.is_binary(kind):
-        return lambda form: _of(bytes, form)
+        return lambda form: _converted(form, UUID).bytes if type(form) is tuple else _of(bytes, form)
     if t.is_decimal(kind):
-        return lambda form: _finite(Decimal(_of(str, form)))
+        return lambda form: _finite(_converted(form, Decimal) if type(form) is tuple else Decimal(_of(str, form)))
     if t.is_date(kind):
-        return lambda form: dt.date.fromisoformat(_of(str, form))
+        return lambda form: _converted(form, dt.date) if type(form) is tuple else dt.date.fromisoformat(_of(str, form))
     zoned = kind.tz is not None
-    return lambda form: _moment(dt.datetime.fromisoformat(_of(str, form)), zoned=zoned)
+
+    def moment(form: Frozen) -> dt.datetime:
+        if type(form) is tuple:
+            return _moment(_converted(form, dt.datetime), zoned=zoned)
+        return _moment(dt.datetime.fromisoformat(_of(str, form)), zoned=zoned)
+
+    return moment
+
+
+def _converted(form: Frozen, cls: type[T]) -> T:
+    """What the record of one of Python's own types stands for."""
+    return _of(cls, thaw(form))
 
 
 def _of(cls: type[T], item: object) -> T:

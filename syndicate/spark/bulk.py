@@ -22,7 +22,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, overload
 
 from syndicate.collector import Pause
-from syndicate.spark.columns import NULL, fields_of, forms, records, sure
+from syndicate.spark.columns import ANYTHING, NULL, fields_of, forms, hints_of, records, sure
 from syndicate.values.value import BIG, Frozen, thaw
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def bulk_of(to: type, table: pa.Table, key: Sequence[str] = ()) -> ArrowBulk:
     """
     wanted = list(dict.fromkeys([*fields_of(to), *key]))
     table = table.select(wanted)
-    sure_ = all(sure(table.column(name), name) for name in wanted)
+    hints = hints_of(to)
+    sure_ = all(sure(table.column(name), name, hints.get(name, ANYTHING)) for name in wanted)
     bulk = ArrowBulk(to, table, key, None if sure_ else records(to, table))
     if not sure_:
         bulk.keys()

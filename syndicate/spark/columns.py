@@ -19,11 +19,15 @@ map                                              dictionary
 struct                                           a record, where the field is annotated with a record class (also
                                                  within ``list[...]``, ``dict[..., ...]`` and ``... | None``);
                                                  else a dictionary whose keys are strings
+timestamp, date, time, interval of days,         what :mod:`syndicate.values.conversion` makes of it, where the field is
+decimal, 16 bytes of binary                      annotated ``datetime``, ``date``, ``time``, ``timedelta``, ``Decimal``,
+                                                 ``UUID`` (also within ``list[...]`` and so on)
 null                                             ``ABSENT``, here and inside arrays, structs and maps
 interval of months, variant, geometry            none: refused before the query runs
 ===============================================  ==============================================================
 
-Text for times and decimals is exact, readable in the console, and the same in every peer's language.
+Text for times and decimals is exact, readable in the console, and the same in every peer's language; who wants Python's
+own types says so by the annotation.
 
 >>> import pyarrow
 >>> forms(pyarrow.array([1, None]), "size")
@@ -43,9 +47,12 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import attrs
 
@@ -113,10 +120,10 @@ def records(cls: type, table: pa.Table) -> list[Frozen]:
 def forms(column: pa.ChunkedArray | pa.Array, name: str, hint: object = ANYTHING) -> list[Frozen]:
     """The frozen form of each item of a column, by the table at the head of this module.
 
-    *hint* is a type annotation: it says which record classes structs become.
+    *hint* is a type annotation: it says which record classes structs become, and which times are to be Python's.
 
     Raises:
-        SourceError: the column *name* is of a type that has no value, does not fit the record class, or holds a time
+        SourceError: the column *name* is of a type that has no value, does not fit the annotation, or holds a time
         beyond the years 1 to 9999.
     """
     chunks = column.chunks if hasattr(column, "chunks") else [column]  # put together, text could be too long for Arrow
@@ -126,12 +133,14 @@ def forms(column: pa.ChunkedArray | pa.Array, name: str, hint: object = ANYTHING
         raise SourceError(f"the column {name!r} of type {column.type} holds what has no value here: {error}") from None
 
 
-def sure(column: pa.ChunkedArray, name: str) -> bool:
+def sure(column: pa.ChunkedArray, name: str, hint: object = ANYTHING) -> bool:
     """Whether :func:`forms` of *column* is known to raise nothing, by a look that makes no objects."""
     import pyarrow.compute as pc
     from pyarrow import types as t
 
     kind = column.type
+    if UUID in _choices(hint):
+        return False
     if (
         t.is_integer(kind)
         or t.is_floating(kind)
@@ -148,7 +157,7 @@ def sure(column: pa.ChunkedArray, name: str) -> bool:
         extremes = [pc.index(column, each).as_py() for each in pc.min_max(column).values()]
         try:
             for place in extremes:
-                forms(column.slice(max(place, 0), 1), name)
+                forms(column.slice(max(place, 0), 1), name, hint)
         except SourceError:
             return False
         return True
@@ -165,7 +174,7 @@ def _array(array: pa.Array, name: str, hint: object) -> list[Frozen]:
         return [NULL] * len(array)
     if t.is_dictionary(kind):
         return _array(array.dictionary_decode(), name, hint)
-    convert = _convert_atom(kind)
+    convert = _annotated(kind, name, hint) or _convert_atom(kind)
     if convert is not None:
         return convert(array)
     if t.is_map(kind):
@@ -210,6 +219,32 @@ def _convert_atom(kind: pa.DataType) -> Callable[[pa.Array], list[Frozen]] | Non
         return lambda array: _each(array.cast(pa.timestamp("us", "UTC")), lambda item: item.isoformat()[:-6] + "Z")
     if t.is_duration(kind):
         return lambda array: _each(array.cast(pa.duration("us")).cast(pa.int64()), freeze)
+    return None
+
+
+def _annotated(kind: pa.DataType, name: str, hint: object) -> Callable[[pa.Array], list[Frozen]] | None:
+    """How to convert a column to the class of Python's that its field is annotated with; None if it is not, or if the
+    column holds something else, which is then left as it is.
+    """
+    import pyarrow as pa
+    from pyarrow import types as t
+
+    choices = _choices(hint)
+    if datetime in choices and t.is_timestamp(kind):
+        if kind.tz is None:
+            raise SourceError(
+                f"the column {name!r} is of type {kind}, without a zone, and its field is annotated datetime, which is "
+                "a moment: cast it to timestamp in the frame, or annotate the field str"
+            )
+        return lambda array: _each(array.cast(pa.timestamp("us", "UTC")), freeze)
+    if timedelta in choices and t.is_duration(kind):
+        return lambda array: _each(array.cast(pa.duration("us")), freeze)
+    if time in choices and t.is_time(kind):
+        return lambda array: _each(array.cast(pa.time64("us")), freeze)
+    if (date in choices and t.is_date(kind)) or (Decimal in choices and t.is_decimal(kind)):
+        return lambda array: _each(array, freeze)
+    if UUID in choices and (t.is_binary(kind) or t.is_fixed_size_binary(kind)):
+        return lambda array: _each(array, lambda item: freeze(UUID(bytes=item)))
     return None
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate import Symbol, record
-from syndicate.errors import SinkError
+from syndicate.errors import SinkError, SourceError
 from syndicate.spark.arrays import Misfit, array_of, check_kind, kind_of
 from syndicate.spark.columns import NULL, forms
 from syndicate.values.value import freeze
@@ -45,6 +46,10 @@ KINDS: list[tuple[pa.DataType, Any, st.SearchStrategy[Any]]] = [
         Spot,
         st.fixed_dictionaries({"x": st.integers(0, 5), "tags": st.none() | st.lists(st.text())}),
     ),
+    (pa.date32(), dt.date, st.dates()),
+    (pa.timestamp("us", "UTC"), dt.datetime, MOMENTS.map(lambda moment: moment.replace(tzinfo=dt.UTC))),
+    (pa.decimal128(38, 18), Decimal | None, st.decimals(-10000, 10000, places=2)),
+    (pa.list_(pa.binary()), list[UUID], st.lists(st.uuids().map(lambda one: one.bytes))),
     (pa.struct([("b", pa.bool_()), ("a", pa.string())]), Any, st.fixed_dictionaries({"a": st.text(), "b": st.none()})),
 ]
 
@@ -58,6 +63,40 @@ def test_inverse(case: tuple[tuple[pa.DataType, Any], list[Any]]) -> None:
     back = array_of(made, kind, "x", hint)
     assert back.type == kind
     assert forms(back, "x", hint) == made
+
+
+@pytest.mark.parametrize(
+    ("cls", "values"),
+    [
+        (dt.datetime, MOMENTS.map(lambda moment: moment.replace(tzinfo=dt.timezone(dt.timedelta(hours=1))))),
+        (dt.date, st.dates()),
+        (Decimal, st.decimals(-(10**15), 10**15, places=6)),
+        (UUID, st.uuids()),
+    ],
+)
+@given(st.data())
+def test_types_of_python_s_go_there_and_back(cls: type, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    """A field that is annotated so has a column, which takes each value, and gives the same value."""
+    items = [freeze(each) for each in data.draw(st.lists(values))]
+    array = array_of(items, kind_of(cls, "x"), "x", cls)
+    assert forms(array, "x", cls) == items
+
+
+def test_types_of_python_s_that_parquet_does_not_have() -> None:
+    """Times of the day and lengths of time are read, and what does not fit the annotation is told."""
+    second = pa.array([dt.timedelta(seconds=1), None], pa.duration("ns"))
+    assert forms(second, "x", dt.timedelta) == [freeze(dt.timedelta(seconds=1)), NULL]
+    assert forms(pa.array([dt.time(1, 2)]), "x", dt.time) == [freeze(dt.time(1, 2))]
+    assert forms(pa.array(["now"]), "x", dt.datetime) == ["now"]
+    with pytest.raises(SourceError, match=r"'x' is of type timestamp\[us\], without a zone, .* annotate the field str"):
+        forms(pa.array([], pa.timestamp("us")), "x", dt.datetime | None)
+    with pytest.raises(SourceError, match="16"):
+        forms(pa.array([b"short"]), "x", UUID)
+    for hint in (dt.time, dt.timedelta):
+        with pytest.raises(SinkError, match="no type of a column"):
+            kind_of(hint, "x")
+    with pytest.raises(Misfit, match="takes date32"):
+        array_of([freeze(dt.datetime(2020, 1, 1, tzinfo=dt.UTC))], pa.date32(), "x")
 
 
 @pytest.mark.parametrize(
