@@ -23,7 +23,7 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from syndicate.errors import SinkError
@@ -33,14 +33,18 @@ from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, Frozen, Symbol,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ATOMS: Final = {int: "int64", float: "float64", bool: "bool_", str: "string", bytes: "binary"}
-_CONVERTED: Final[Mapping[object, Callable[[Any], pa.DataType]]] = {
-    dt.datetime: lambda pa: pa.timestamp("us", "UTC"),
-    dt.date: lambda pa: pa.date32(),
-    Decimal: lambda pa: pa.decimal128(38, 18),
-    UUID: lambda pa: pa.binary(),
+_KINDS: Final[Mapping[object, tuple[str, *tuple[object, ...]]]] = {
+    int: ("int64",),
+    float: ("float64",),
+    bool: ("bool_",),
+    str: ("string",),
+    bytes: ("binary",),
+    dt.datetime: ("timestamp", "us", "UTC"),
+    dt.date: ("date32",),
+    Decimal: ("decimal128", 38, 18),
+    UUID: ("binary",),
 }
-"""Python's own types that Spark reads from Parquet; a decimal has the places that Spark gives it by itself."""
+"""How Arrow makes the types of atoms; a decimal has the places that Spark gives it by itself."""
 _EXACT: Final = 2**53
 """Integers up to this one are floats, too."""
 
@@ -101,10 +105,9 @@ def kind_of(hint: object, name: str) -> pa.DataType:
     if len(choices) == 1:
         (choice,) = choices
         origin = typing.get_origin(choice)
-        if choice in _ATOMS:
-            return getattr(pa, _ATOMS[choice])()
-        if choice in _CONVERTED:
-            return _CONVERTED[choice](pa)
+        if choice in _KINDS:
+            kind, *details = _KINDS[choice]
+            return getattr(pa, kind)(*details)
         if hasattr(choice, "__label__"):
             hints = hints_of(choice)
             return pa.struct(
