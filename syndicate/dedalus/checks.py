@@ -29,6 +29,7 @@ Source: Alvaro et al. 2011b, on temporal safety; ``docs/design/dedalus.md``, "Co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -394,3 +395,30 @@ def events(rules: Sequence[Rule]) -> set[str]:
 
 def _ends(rule: Rule, ending: set[str]) -> bool:
     return any(atom.relation in ending and not atom.negated and not isinstance(atom.time, int) for atom in rule.atoms)
+
+
+def observing(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:
+    """The relations of a specification: *names*, and what follows at once and is read for them only.
+
+    Takes time in proportion to the rules.
+
+    >>> from syndicate.dedalus.parse import parse
+    >>> sorted(observing(parse("post(X) :- all(X); all(X) :- p(X), q(X); r(X)@next :- q(X); q(X) :- s(X);"), ["post"]))
+    ['all', 'post']
+    """
+    below: dict[str, set[str]] = {atom.relation: set() for rule in rules for atom in (rule.head, *rule.atoms)}
+    derived = {rule.head.relation for rule in rules if not rule.fact}
+    for rule in rules:
+        if rule.kind != "deductive":
+            derived.discard(rule.head.relation)
+        below[rule.head.relation].update(atom.relation for atom in rule.atoms)
+    others = Counter(name for read in below.values() for name in read)  # who reads it, and is no observer yet
+    observers = {name for name in names if name in below}
+    pending = list(observers)
+    while pending:
+        for name in below[pending.pop()]:
+            others[name] -= 1
+            if not others[name] and name in derived and name not in observers:
+                observers.add(name)
+                pending.append(name)
+    return observers

@@ -23,8 +23,8 @@ from typing import Final
 from attrs import frozen
 
 from syndicate.dedalus.ast import Constant, Place, Rule, Statement, terms
+from syndicate.dedalus.checks import observing
 from syndicate.dedalus.desugar import core
-from syndicate.dedalus.verify import observing
 from syndicate.graph import components, shortest
 from syndicate.plan.algebra import meant
 

@@ -27,11 +27,10 @@ from typing import Final
 from attrs import evolve
 
 from syndicate.dedalus.ast import Agent, Aggregate, Atom, Computed, Constant, Row, Rule, Statement, Value, Wildcard
-from syndicate.dedalus.checks import Diagnostic, check
+from syndicate.dedalus.checks import Diagnostic, check, observing
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.verify.verdict import observing
 from syndicate.errors import DedalusRejected
 
 SPECIFICATION: Final = ("pre", "post")

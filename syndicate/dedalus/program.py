@@ -48,7 +48,7 @@ from syndicate.dedalus.ast import (
     Wildcard,
     text_of,
 )
-from syndicate.dedalus.checks import Diagnostic, Restless, check, restless
+from syndicate.dedalus.checks import Diagnostic, Restless, check, observing, restless
 from syndicate.dedalus.desugar import core, explicit, lamport
 from syndicate.dedalus.explore.asking import Question, explorer
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress
@@ -65,7 +65,7 @@ from syndicate.dedalus.run import MAX_STEPS, Facts, Model, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
 from syndicate.dedalus.solving import solver
 from syndicate.dedalus.verify.induction import LOOKING_BACK, Proof, prove
-from syndicate.dedalus.verify.verdict import Bounds, Verdict, observing, specified, verify
+from syndicate.dedalus.verify.verdict import Bounds, Verdict, specified, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 from syndicate.flow.circuit import Circuit
 from syndicate.hosting import Start

@@ -6,6 +6,6 @@ Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 from __future__ import annotations
 
 from syndicate.dedalus.verify.counterexample import Progress
-from syndicate.dedalus.verify.verdict import MAX_RUNS, Verdict, observing, verify
+from syndicate.dedalus.verify.verdict import MAX_RUNS, Verdict, verify
 
-__all__ = ["MAX_RUNS", "Progress", "Verdict", "observing", "verify"]
+__all__ = ["MAX_RUNS", "Progress", "Verdict", "verify"]

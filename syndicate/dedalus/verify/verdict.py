@@ -29,7 +29,6 @@ Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from time import monotonic
@@ -38,6 +37,7 @@ from typing import Final, Required, TypedDict
 from attrs import field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
+from syndicate.dedalus.checks import observing
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.run import Guarded, Model, run
@@ -398,33 +398,6 @@ class _Question:
 def specified(pre: str = "pre", post: str = "post", invariant: str | None = None, **_: object) -> list[str]:
     """The relations of a specification, among all that is asked."""
     return [pre, post] if invariant is None else [invariant]
-
-
-def observing(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:
-    """The relations of a specification: *names*, and what follows at once and is read for them only.
-
-    Takes time in proportion to the rules.
-
-    >>> from syndicate.dedalus.parse import parse
-    >>> sorted(observing(parse("post(X) :- all(X); all(X) :- p(X), q(X); r(X)@next :- q(X); q(X) :- s(X);"), ["post"]))
-    ['all', 'post']
-    """
-    below: dict[str, set[str]] = {name: set() for name in arities(rules)}
-    derived = {rule.head.relation for rule in rules if not rule.fact}
-    for rule in rules:
-        if rule.kind != "deductive":
-            derived.discard(rule.head.relation)
-        below[rule.head.relation].update(atom.relation for atom in rule.atoms)
-    others = Counter(name for read in below.values() for name in read)  # who reads it, and is no observer yet
-    observers = {name for name in names if name in below}
-    pending = list(observers)
-    while pending:
-        for name in below[pending.pop()]:
-            others[name] -= 1
-            if not others[name] and name in derived and name not in observers:
-                observers.add(name)
-                pending.append(name)
-    return observers
 
 
 def _possible(columns: dict[str, int], faults: Faults, pre: str, post: str, invariant: str | None) -> None:

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from syndicate.dedalus import Program
+from syndicate.dedalus.checks import observing
 from syndicate.dedalus.desugar import core
-from syndicate.dedalus.verify import observing
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from hypothesis import reject
 
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Choice, Row
+from syndicate.dedalus.checks import observing
 from syndicate.dedalus.run import Model, run
 from syndicate.dedalus.schedule import Clock, Schedule
 from syndicate.dedalus.verify.faults import Again, Drop, Fault, Late, NumberedFaults
-from syndicate.dedalus.verify.verdict import observing
 from syndicate.errors import StepFailed
 
 Told = tuple[int, int, frozenset[Row]]
