@@ -41,5 +41,5 @@ def open_console(wanted: bool | str) -> Console | None:
     """
     if wanted is False:
         return None
-    made: type[Console] = of_the_relay("server.console:SystemConsole")  # type: ignore[assignment]  # by its name alone
-    return made() if wanted is True else made(wanted)  # type: ignore[call-arg]
+    kind: type[Console] = of_the_relay("server.console:SystemConsole")  # type: ignore[assignment]  # by its name alone
+    return kind() if wanted is True else kind(wanted)  # type: ignore[call-arg]  # its class takes where to listen

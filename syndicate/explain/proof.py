@@ -110,7 +110,7 @@ class Proofs(ABC, Generic[R, D]):
             own = Way(proof, set(facts_of(proof.seen)))
             search = Search(
                 lambda fact: None if fact == wanted else self.base_proof(fact),
-                lambda fact, own=own: iter([own]) if fact == wanted else self.ways(fact),  # type: ignore[misc]
+                lambda fact, own=own: iter([own]) if fact == wanted else self.ways(fact),  # type: ignore[misc]  # own=own binds this one
                 self.otherwise,
             )
             if search.prove(wanted):

@@ -66,8 +66,8 @@ def _can(node: Node) -> bool:
         case "index_with":
             return is_rearranging(params["key"]) and (params["value"] is None or is_rearranging(params["value"]))
         case "distinct":
-            given = node.circuit.nodes[node.inputs[0].node].carries[0]
-            return node.carries[0] is given is Carries.ZSET
+            carried = node.circuit.nodes[node.inputs[0].node].carries[0]
+            return node.carries[0] is carried is Carries.ZSET
     return node.kind is Kind.IMPORT or node.op in ("z1", "filter", "plus", "pairs", "keys", "values", "forward")
 
 
@@ -148,32 +148,32 @@ class Program:
         node = self.nodes[at]
         if node.kind is Kind.IMPORT:
             return self.imported(self._number(at))
-        given = [self.shapes.get(each) for each in self._inputs(at)]
-        known = [shape for shape in given if shape is not None]
-        if not known or (len(known) < len(given) and node.op != "plus"):
+        input_shapes = [self.shapes.get(each) for each in self._inputs(at)]
+        incoming = [shape for shape in input_shapes if shape is not None]
+        if not incoming or (len(incoming) < len(input_shapes) and node.op != "plus"):
             return None
         params = node.params
         match node.op:
             case "map":
                 function = params["function"]
-                return traced(function, known[0]) if is_rearranging(function) else row_shape(width_of(function) or 0)
+                return traced(function, incoming[0]) if is_rearranging(function) else row_shape(width_of(function) or 0)
             case "index_with":
-                value = known[0] if params["value"] is None else traced(params["value"], known[0])
-                return (traced(params["key"], known[0]), value)
+                value = incoming[0] if params["value"] is None else traced(params["value"], incoming[0])
+                return (traced(params["key"], incoming[0]), value)
             case "keys":
-                return known[0][0]
+                return incoming[0][0]
             case "values":
-                return known[0][1]
+                return incoming[0][1]
             case "plus":
-                shapes = [spread(shape)[1] for shape in known]
+                shapes = [spread(shape)[1] for shape in incoming]
                 if len(shapes) > 1 and signature(shapes[0]) != signature(shapes[1]):
                     raise ByRows
                 return shapes[0]
             case "distinct":
-                return spread(known[0])[1]
+                return spread(incoming[0])[1]
             case "join":
                 return spread(self._joined(at)[0])[1]
-        return known[0]
+        return incoming[0]
 
     def imported(self, number: int) -> Shape:
         """What an import brings, as its step gives it."""
@@ -229,9 +229,9 @@ class Program:
         key, value = self.shapes[at]
         parts, _ = spread(key)
         beside, _ = _beside(key, value, len(parts))
-        (given,) = self._inputs(at)
+        (source,) = self._inputs(at)
         used = {part for part in (*parts, *beside) if type(part) is int}
-        once = self._once(given) and len(used) == self._width(given)
+        once = self._once(source) and len(used) == self._width(source)
         return ("index", self._rows(at), [*parts, *beside], once, self.indices[at], len(parts))
 
     def _width(self, at: int) -> int:
@@ -250,8 +250,8 @@ class Program:
             number = self._number(at)
             indexed = node.carries[0] is Carries.INDEXED
             return ("flat", number) if indexed else ("import", number, spread(self.imports[number])[0])
-        given = [(self._rows(each), self.shapes[each]) for each in self._inputs(at) if each in self.shapes]
-        rows, shape = given[0]
+        inputs = [(self._rows(each), self.shapes[each]) for each in self._inputs(at) if each in self.shapes]
+        rows, shape = inputs[0]
         match node.op:
             case "z1":
                 return ("feedback", rows)
@@ -261,10 +261,10 @@ class Program:
             case "map":
                 self.functions[self.numbers[at]] = node, shape
                 return ("make", rows, expression_of(node.params["function"], shape))
-            case "plus" if len(given) == 1:
+            case "plus" if len(inputs) == 1:
                 return ("make", rows, spread(shape)[0])
             case "plus":
-                return ("plus", rows, spread(shape)[0], given[1][0], spread(given[1][1])[0])
+                return ("plus", rows, spread(shape)[0], inputs[1][0], spread(inputs[1][1])[0])
             case "distinct":
                 return ("distinct", rows, spread(shape)[0], self.kept[at])
         joined, widths = self._joined(at)
@@ -374,9 +374,9 @@ class LoopRows(KeptRows):
         elements = self.texts.elements(table, shape)
         if node.op == "filter":
             return table.taken(bytes(map(bool, map(function, elements))))
-        made = row_shape(width_of(function) or 0)
+        result_shape = row_shape(width_of(function) or 0)
         pairs = list(zip(map(function, elements), table.weights(0, len(table)), strict=True))
-        result = self.texts.words.table(pairs, self.texts.shape(made), made)
+        result = self.texts.words.table(pairs, self.texts.shape(result_shape), result_shape)
         if result is None:
             raise ByRows
         return result

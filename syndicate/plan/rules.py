@@ -102,10 +102,10 @@ class Growth:
 
     def of(self, expression: Expression) -> Growing:
         """The attributes of an expression whose values may grow."""
-        known = self._of.get(expression)
-        if known is None:
-            known = self._of[expression] = self.grows(expression)
-        return known
+        columns = self._of.get(expression)
+        if columns is None:
+            columns = self._of[expression] = self.grows(expression)
+        return columns
 
     def why(self, this: Expression) -> str:
         """What is not monotone about how an expression reads values of its parts that may grow; empty if nothing."""
@@ -120,8 +120,8 @@ class Growth:
 
     def kept(self, body: Expression, heading: Iterable[str]) -> str:
         """Why who keeps these attributes of *body* as they are must wait for its last rows; empty if nothing."""
-        kept = [name for name in heading if name in self.of(body)]
-        return f"{', '.join(kept)} may grow" if kept else ""
+        growing = [name for name in heading if name in self.of(body)]
+        return f"{', '.join(growing)} may grow" if growing else ""
 
     # --------------------------------------------------------------------------------------------------- what grows
 
@@ -375,8 +375,8 @@ def edges(rules: Iterable[Rule], relations: Mapping[str, Heading], lattices: Map
     growth = Growth(lattices)
     result = []
     for rule in rules:
-        kept = [name for name in relations[rule.head] if name not in lattices.get(rule.head, ())]
-        result += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, kept)]
+        plain = [name for name in relations[rule.head] if name not in lattices.get(rule.head, ())]
+        result += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, plain)]
     return result
 
 
@@ -537,16 +537,16 @@ class Rules:
         if isinstance(head, Relation) or name not in self.declared:
             self._declare(name, body.heading if isinstance(head, str) else head.heading)
         declared = self.declared[name]
-        made = Rule(name, body, origin, len(declared.rules) + 1, text)
+        rule = Rule(name, body, origin, len(declared.rules) + 1, text)
         missing = [attribute for attribute in declared.relation.heading if attribute not in body.heading]
         if missing:
             raise PlanError(
-                f"{made}: the body lacks {listed(missing)}{meant(missing[0], body.heading)}; it has "
+                f"{rule}: the body lacks {listed(missing)}{meant(missing[0], body.heading)}; it has "
                 f"{listed(body.heading)}, and {name} has {listed(declared.relation.heading)}"
             )
-        declared.rules.append(made)
-        self.rules.append(made)
-        return made
+        declared.rules.append(rule)
+        self.rules.append(rule)
+        return rule
 
     def labelled(self, label: str) -> Rule | None:
         """The rule whose body a node of that name in the plan's circuit computes, as an error of a step tells it."""
@@ -554,8 +554,8 @@ class Rules:
 
     def output(self, *names: str | Relation) -> None:
         """Ask for relations; without this, all derived ones are outputs."""
-        for given in names:
-            name = given.name if isinstance(given, Relation) else given
+        for output in names:
+            name = output.name if isinstance(output, Relation) else output
             self[name]
             self._outputs[name] = None
 
@@ -568,17 +568,17 @@ class Rules:
                 )
             if not _is_lattice(cls):
                 raise PlanError(f"relation {name}: {column} needs a lattice, a class of syndicate.lattice, not {cls!r}")
-        known = self.declared.get(name)
-        if known is None:
-            known = self.declared[name] = Declared(Relation(name, heading), lattices=dict(lattices or {}))
-        elif known.relation.heading != heading:
+        declared = self.declared.get(name)
+        if declared is None:
+            declared = self.declared[name] = Declared(Relation(name, heading), lattices=dict(lattices or {}))
+        elif declared.relation.heading != heading:
             raise PlanError(
-                f"relation {name} has the attributes {listed(known.relation.heading)}: it cannot have "
+                f"relation {name} has the attributes {listed(declared.relation.heading)}: it cannot have "
                 f"{listed(heading)} as well"
             )
-        elif lattices is not None and known.lattices != lattices:
+        elif lattices is not None and declared.lattices != lattices:
             raise PlanError(f"relation {name} is declared already, with other lattices: name them the first time")
-        return known
+        return declared
 
     # --------------------------------------------------------------------------------------------------- asking
 
@@ -610,17 +610,17 @@ class Rules:
         :class:`Unstratifiable` for a cycle that is not monotone.
         """
         for rule in self.rules:
-            for found in occurrences(rule.body):
-                known = self.declared.get(found.name)
-                if known is None:
+            for occurrence in occurrences(rule.body):
+                declared = self.declared.get(occurrence.name)
+                if declared is None:
                     raise PlanError(
-                        f"{rule} reads {found.name!r}, which is not declared{meant(found.name, self.declared)}: "
-                        "use edb() or idb()"
+                        f"{rule} reads {occurrence.name!r}, which is not declared"
+                        f"{meant(occurrence.name, self.declared)}: use edb() or idb()"
                     )
-                if known.relation.heading != found.heading:
+                if declared.relation.heading != occurrence.heading:
                     raise PlanError(
-                        f"{rule} reads {found.name} with the attributes {listed(found.heading)}, but it has "
-                        f"{listed(known.relation.heading)}: rename them"
+                        f"{rule} reads {occurrence.name} with the attributes {listed(occurrence.heading)}, but it has "
+                        f"{listed(declared.relation.heading)}: rename them"
                     )
         return strata(self._columns()[0], self.rules, self._columns()[1])
 
@@ -647,5 +647,5 @@ def _fields(name: str, record: type) -> Heading:
     return heading_of(f"relation {name}", (one.name for one in attrs.fields(record)))
 
 
-def _is_lattice(given: object) -> bool:
-    return isinstance(given, type) and issubclass(given, Lattice)
+def _is_lattice(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Lattice)

@@ -347,34 +347,34 @@ def _attribute(frame: Frame, state: ReaderState, step: Instruction) -> None:
 def _function(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stack, code = state.stack, state.stack.pop().value
     free: dict[str, Abstract] = {}
-    made = Closure(code, frame.function.around, free)
+    closure = Closure(code, frame.function.around, free)
     flags = _arg(step) if sys.version_info < (3, 13) else 0
     for flag in (8, 4, 2, 1):
         if flags & flag:
-            made = _with(state, made, flag, stack.pop())
-    state.stack.append(made)
+            closure = _with(state, closure, flag, stack.pop())
+    state.stack.append(closure)
 
 
 @_on("SET_FUNCTION_ATTRIBUTE")
 def _function_attribute(frame: Frame, state: ReaderState, step: Instruction) -> None:
-    made = state.stack.pop()
-    state.stack.append(_with(state, made, _arg(step), state.stack.pop()))
+    closure = state.stack.pop()
+    state.stack.append(_with(state, closure, _arg(step), state.stack.pop()))
 
 
-def _with(state: ReaderState, made: Closure, flag: int, given: Abstract) -> Closure:
-    match flag, given:
+def _with(state: ReaderState, closure: Closure, flag: int, part: Abstract) -> Closure:
+    match flag, part:
         case 8, Items():
-            free = dict(zip(made.code.co_freevars, given.items, strict=True))
+            free = dict(zip(closure.code.co_freevars, part.items, strict=True))
             state.closed |= free.keys()
-            return evolve(made, free=free)
+            return evolve(closure, free=free)
         case 1, Items():
-            return evolve(made, defaults=given.items)
+            return evolve(closure, defaults=part.items)
         case 1, KnownObject(value):
-            return evolve(made, defaults=tuple(map(KnownObject, value)))
+            return evolve(closure, defaults=tuple(map(KnownObject, value)))
         case 2, Items():
-            return evolve(made, named=_named(given))
+            return evolve(closure, named=_named(part))
         case 4, _:
-            return made
+            return closure
     raise Unreadable
 
 
@@ -391,13 +391,13 @@ def _call(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stack = state.stack
     names: tuple[str, ...] = stack.pop().value if step.opname == "CALL_KW" else frame.keywords
     frame.keywords = ()
-    given = [stack.pop() for _ in range(_arg(step))][::-1]
+    args = [stack.pop() for _ in range(_arg(step))][::-1]
     second, first = stack.pop(), stack.pop()
     if first is NULL or second is NULL:
         callee = second if first is NULL else first
     else:
-        callee, given = first, [second, *given]
-    plain, named = (given[: -len(names)], dict(zip(names, given[-len(names) :], strict=True))) if names else (given, {})
+        callee, args = first, [second, *args]
+    plain, named = (args[: -len(names)], dict(zip(names, args[-len(names) :], strict=True))) if names else (args, {})
     frame.answer(state, frame.reader.calls.call(callee, plain, named, state.way, frame.depth))
 
 
@@ -405,13 +405,13 @@ def _call(frame: Frame, state: ReaderState, step: Instruction) -> None:
 def _call_spread(frame: Frame, state: ReaderState, step: Instruction) -> None:
     stack = state.stack
     named = stack.pop() if _arg(step) & 1 else Items((), dict)
-    given = stack.pop()
+    arguments = stack.pop()
     one = stack.pop()
     other: Value = stack.pop() if stack and (stack[-1] is NULL or one is NULL) else NULL
     callee: Value = other if one is NULL else one
-    spread = frame.reader.calls.spread(given)
+    spread = frame.reader.calls.spread(arguments)
     if spread is None or not isinstance(named, Items):
-        frame.reader.calls.unseen([callee, given, named], callee)
+        frame.reader.calls.unseen([callee, arguments, named], callee)
         stack.append(Plain())
         return
     frame.answer(state, frame.reader.calls.call(callee, spread, _named(named), state.way, frame.depth))
@@ -436,8 +436,8 @@ def _return_const(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 
 def _end(frame: Frame, state: ReaderState, abstract: Abstract) -> None:
-    found = Items(state.given, list, loose=True) if frame.generates else abstract
-    frame.outcomes.append((state.way, found))
+    outcome = Items(state.given, list, loose=True) if frame.generates else abstract
+    frame.outcomes.append((state.way, outcome))
     state.at = -1
 
 
@@ -453,8 +453,8 @@ def _assertion(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 @_on("YIELD_VALUE")
 def _yield(frame: Frame, state: ReaderState, step: Instruction) -> None:
-    given = state.stack.pop()
-    state.given = (*state.given, cleaned(given) if frame.code.co_name == "<genexpr>" else given)
+    value = state.stack.pop()
+    state.given = (*state.given, cleaned(value) if frame.code.co_name == "<genexpr>" else value)
     state.stack.append(NOTHING)
 
 
@@ -593,21 +593,21 @@ def _build_plain(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 @_on("LIST_EXTEND", "SET_UPDATE")
 def _extend(frame: Frame, state: ReaderState, step: Instruction) -> None:
-    given = state.stack.pop()
-    known = frame.reader.calls.spread(given)
+    iterable = state.stack.pop()
+    items = frame.reader.calls.spread(iterable)
     whole = state.stack[-_arg(step)]
-    if known is None:
-        frame.reader.calls.unseen([given], "*")
-        known = [Plain(chosen([given]))]
-    state.stack[-_arg(step)] = evolve(whole, items=(*whole.items, *known))
+    if items is None:
+        frame.reader.calls.unseen([iterable], "*")
+        items = [Plain(chosen([iterable]))]
+    state.stack[-_arg(step)] = evolve(whole, items=(*whole.items, *items))
 
 
 @_on("DICT_UPDATE", "DICT_MERGE")
 def _update(frame: Frame, state: ReaderState, step: Instruction) -> None:
-    given, whole = state.stack.pop(), state.stack[-_arg(step)]
-    if not isinstance(given, Items):
+    mapping, whole = state.stack.pop(), state.stack[-_arg(step)]
+    if not isinstance(mapping, Items):
         raise Unreadable
-    state.stack[-_arg(step)] = evolve(whole, items=(*whole.items, *given.items), keys=(*whole.keys, *given.keys))
+    state.stack[-_arg(step)] = evolve(whole, items=(*whole.items, *mapping.items), keys=(*whole.keys, *mapping.keys))
 
 
 @_on("LIST_APPEND", "SET_ADD")
@@ -640,12 +640,12 @@ def _to_tuple(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 @_on("UNPACK_SEQUENCE")
 def _unpack(frame: Frame, state: ReaderState, step: Instruction) -> None:
-    given = state.stack.pop()
-    known = frame.reader.calls.spread(given)
-    if known is None or len(known) != _arg(step):
-        frame.reader.calls.unseen([given], "unpacking")
-        known = [Plain(chosen([given])) for _ in range(_arg(step))]
-    state.stack.extend(reversed(known))
+    iterable = state.stack.pop()
+    items = frame.reader.calls.spread(iterable)
+    if items is None or len(items) != _arg(step):
+        frame.reader.calls.unseen([iterable], "unpacking")
+        items = [Plain(chosen([iterable])) for _ in range(_arg(step))]
+    state.stack.extend(reversed(items))
 
 
 def _operator(frame: Frame, state: ReaderState, name: str, operands: Sequence[Abstract]) -> None:
@@ -667,8 +667,8 @@ def _subscript(frame: Frame, state: ReaderState, step: Instruction) -> None:
 @_on("BINARY_SLICE")
 def _slice(frame: Frame, state: ReaderState, step: Instruction) -> None:
     end, start, left = state.stack.pop(), state.stack.pop(), state.stack.pop()
-    known = isinstance(start, KnownObject) and isinstance(end, KnownObject)
-    part: Abstract = KnownObject(slice(start.value, end.value)) if known else Plain(chosen([start, end]))
+    constant = isinstance(start, KnownObject) and isinstance(end, KnownObject)
+    part: Abstract = KnownObject(slice(start.value, end.value)) if constant else Plain(chosen([start, end]))
     _operator(frame, state, "[]", (left, part))
 
 
