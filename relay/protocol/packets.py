@@ -27,7 +27,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from syndicate.errors import ProtocolError
-from syndicate.values.value import FALSE, SEQ, Frozen, Symbol, Tag, Value
+from syndicate.values.value import FALSE, SEQ, Frozen, Symbol, Tag, Value, order
 
 A: Final = Symbol("A")
 """``<A assertion handle>``: asserted, and known by *handle*, chosen by the sender, until ``<R handle>``."""
@@ -86,6 +86,11 @@ class WireRef:
     whose: int
     oid: int
     caveats: tuple[Frozen, ...] = ()
+
+    @property
+    def _place(self) -> tuple[int, int, list[tuple[Value, ...]]]:
+        """As a reference's in the total order: equal for equal ones."""
+        return (self.whose, self.oid, [order(each) for each in self.caveats])
 
 
 @frozen
