@@ -13,8 +13,8 @@ nobody is seen idle with something to read.
     Alice should get "High water"
     Bob should get "High water"
     Bob is no longer idle
-    Alice should not get "Larks return" any more
     Alice should not get "High water" any more
+    Alice should not get "Larks return" any more
     Bob should not get "High water" any more
 
 Alice follows birds and tides, Bob tides.  Alice leaves; what she follows stays on record, for the next time.  Bob's
