@@ -106,6 +106,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	    tests/relay/server/test_durable_server.py tests/relay/server/test_server.py
 	@$(PYTHON_BIN) -m tests.relay.work_kills --kills 2000
 	@.venv/bin/syndicate simulate examples/simulated/work_queue.py:bills --seeds 100000 --from $$RANDOM$$RANDOM --jobs 2
+	@.venv/bin/syndicate simulate examples/simulated/work_queue.py:bills+kills=2000,cuts=3,until=100 --seeds 2000 --from $$RANDOM$$RANDOM --jobs 2
 	@SYNDICATE_SEEDS=2000 SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
 	@$(MAKE) mutants
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM
