@@ -345,7 +345,8 @@ def ordered(batch: Mapping[Key, int]) -> Mapping[Key, int]:
     return Mixed(rows) if type(batch) is Mixed else dict(rows)
 
 
-_ALIKE: Final = frozenset({int, str, bytes, float})
+_ALIKE: Final = frozenset({int, str, bytes})
+"""What Python compares as the total order has it, whichever two there are: of floats it does not compare NaN."""
 
 
 def _are_alike(keys: list[Key]) -> bool:
@@ -353,7 +354,5 @@ def _are_alike(keys: list[Key]) -> bool:
     kinds = set(map(type, keys))
     if kinds != _TUPLE:
         return len(kinds) == 1 and kinds <= _ALIKE
-    if len(set(map(len, keys))) > 1:
-        return False
-    columns = [set(map(type, column)) for column in zip(*keys, strict=True)]
-    return all(len(column) == 1 and column <= _ALIKE for column in columns)
+    columns = {tuple(map(type, key)) for key in keys}
+    return len(columns) == 1 and _ALIKE.issuperset(*columns)

@@ -7,7 +7,8 @@ Source: PomoFlow, 2.9.4 to 2.9.8, 2.9.14 and 2.9.15; ``docs/design/spark.md``, "
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from syndicate.flow.node import Node
 from syndicate.spark.engine.batch import Batch
@@ -141,3 +142,19 @@ def run_inspect(scope: TickContext, node: Node) -> Batch | None:
     batch = scope.settled(node.inputs[0])
     node.params["callback"](scope.shown(batch, node.carries[0]))
     return batch
+
+
+OPERATORS: Final[dict[str, Callable[[TickContext, Node], Batch | None]]] = {
+    "map": run_map,
+    "filter": run_filter,
+    "flat_map": run_flat_map,
+    "index_with": run_index_with,
+    "negate": run_negate,
+    "plus": run_plus,
+    "minus": run_minus,
+    "pairs": run_pairs,
+    "keys": run_keys,
+    "values": run_values,
+    "forward": run_forward,
+}
+"""Those that compute each row by itself, whether or not its tick has come."""

@@ -32,18 +32,8 @@ from syndicate.spark.engine.trace import StoredTrace, StoredTraceView
 from syndicate.spark.engine.traces import base_of
 
 OPERATORS: Final[dict[str, Callable[[TickContext, Node], Batch | StoredTraceView | None]]] = {
-    "map": linear.run_map,
-    "filter": linear.run_filter,
-    "flat_map": linear.run_flat_map,
-    "index_with": linear.run_index_with,
-    "negate": linear.run_negate,
-    "plus": linear.run_plus,
-    "minus": linear.run_minus,
+    **linear.OPERATORS,
     "inspect": linear.run_inspect,
-    "pairs": linear.run_pairs,
-    "keys": linear.run_keys,
-    "values": linear.run_values,
-    "forward": linear.run_forward,
     "join": joins.run_join,
     "join_stream": joins.run_join_stream,
     "join_trace": joins.run_join_trace,

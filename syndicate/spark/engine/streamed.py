@@ -271,17 +271,7 @@ def run_join(scope: StreamScope, node: Node) -> Batch:
 
 
 OPERATORS: Final[dict[str, Callable[[StreamScope, Node], Batch | None]]] = {
-    "map": linear.run_map,
-    "filter": linear.run_filter,
-    "flat_map": linear.run_flat_map,
-    "index_with": linear.run_index_with,
-    "negate": linear.run_negate,
-    "plus": linear.run_plus,
-    "minus": linear.run_minus,
-    "pairs": linear.run_pairs,
-    "keys": linear.run_keys,
-    "values": linear.run_values,
-    "forward": linear.run_forward,
+    **linear.OPERATORS,
     "join": run_join,
     "distinct": run_distinct,
     "aggregate": run_aggregate,

@@ -105,6 +105,20 @@ def fail(_: Any) -> None:
     raise Stop
 
 
+def step_both(ours: Circuit, rows: Circuit, step: Any, rng: random.Random) -> None:
+    """Take a step in both, now and then after one that fails in ours: outputs, errors and what is kept are the same."""
+    if rng.random() < 0.3:
+        before = contents(ours)
+        ours.engine.inspect = fail
+        with pytest.raises((StepFailed, SyndicateError)):
+            ours.step(step)
+        ours.engine.inspect = None
+        assert contents(ours) == before
+    assert outcome(ours, step) == outcome(rows, step)
+    if rng.random() < 0.3:
+        assert contents(ours) == contents(rows)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_same_as_by_rows(seed: int) -> None:
@@ -112,16 +126,7 @@ def test_the_same_as_by_rows(seed: int) -> None:
     ours, rows = circuit(random.Random(seed)), by_rows(random.Random(seed))
     rng = random.Random(seed + 1)
     for step in changes(rng, 8):
-        if rng.random() < 0.3:
-            before = contents(ours)
-            ours.engine.inspect = fail
-            with pytest.raises((StepFailed, SyndicateError)):
-                ours.step(step)
-            ours.engine.inspect = None
-            assert contents(ours) == before
-        assert outcome(ours, step) == outcome(rows, step)
-        if rng.random() < 0.3:
-            assert contents(ours) == contents(rows)
+        step_both(ours, rows, step, rng)
         if rng.random() < 0.2:
             try:
                 ours.restore(rows.snapshot())
@@ -361,16 +366,7 @@ def test_aggregates_as_by_rows(seed: int) -> None:
     rows = by_rows(random.Random(seed), aggregated)
     rng = random.Random(seed + 1)
     for step in of_some(rng, 12):
-        if rng.random() < 0.3:
-            before = contents(ours)
-            ours.engine.inspect = fail
-            with pytest.raises((StepFailed, SyndicateError)):
-                ours.step(step)
-            ours.engine.inspect = None
-            assert contents(ours) == before
-        assert outcome(ours, step) == outcome(rows, step)
-        if rng.random() < 0.3:
-            assert contents(ours) == contents(rows)
+        step_both(ours, rows, step, rng)
         if rng.random() < 0.15:
             try:
                 ours.restore(rows.snapshot())
