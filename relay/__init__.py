@@ -10,16 +10,32 @@ its author in a durable dataspace.  Commands: ``syndicate-server``,
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from relay.loading import expect_interrupts
 from relay.package_check import expect_ours
 
 expect_interrupts()
 expect_ours()  # before anything else of ours looks for it
 
-from relay.capabilities.caveats import attenuate  # noqa: E402
-from relay.client import connect  # noqa: E402
-from relay.serve import serve  # noqa: E402
-from relay.transport import Tls  # noqa: E402
-from syndicate.actors.keep import forget, keep  # noqa: E402
+from syndicate.on_demand import on_demand  # noqa: E402
+
+if TYPE_CHECKING:
+    from relay.capabilities.caveats import attenuate
+    from relay.client import connect
+    from relay.serving import serve
+    from relay.transport import Tls
+    from syndicate.actors.keep import forget, keep
 
 __all__ = ["Tls", "attenuate", "connect", "forget", "keep", "serve"]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "relay.capabilities.caveats": ["attenuate"],
+        "relay.client": ["connect"],
+        "relay.serving": ["serve"],
+        "relay.transport": ["Tls"],
+        "syndicate.actors.keep": ["forget", "keep"],
+    },
+)

@@ -5,6 +5,7 @@ Everything of ours asks :func:`outside`, and so all of it can come from somewher
 What is asked for is rare (a connection, a commit, an attempt), and no event costs a question.  Time that passes is
 trio's, which has a way of its own to be replaced.
 
+>>> import trio
 >>> class Loaded(Outside):
 ...     def uniform(self, low: float, high: float) -> float:
 ...         return high
@@ -31,11 +32,12 @@ from contextvars import Context, ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import trio
-from structlog.typing import Processor
-from trio.lowlevel import TrioToken
+if TYPE_CHECKING:  # who waits in trio has imported it, and who asks without it need not
+    import trio
+    from structlog.typing import Processor
+    from trio.lowlevel import TrioToken
 
 T = TypeVar("T")
 
@@ -74,10 +76,14 @@ class Outside:
         *abandon*: whoever is cancelled meanwhile does not wait for it any more.  *calls*: it may call :meth:`back` and
         :meth:`nap`.
         """
+        import trio
+
         return await trio.to_thread.run_sync(fn, limiter=limiter, abandon_on_cancel=abandon)
 
     def back(self, fn: Callable[..., Awaitable[T]], *args: object, token: TrioToken) -> T:
         """Called in what blocks, or in another thread: run *fn* where trio runs, and wait for what comes of it."""
+        import trio
+
         return trio.from_thread.run(fn, *args, trio_token=token)
 
     def nap(self, seconds: float) -> None:

@@ -25,7 +25,7 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # layers below may use and layers above may not.
 PLAN = """
-    syndicate.alone
+    syndicate.alone syndicate.on_demand
     syndicate.errors syndicate.native syndicate.outside syndicate.log syndicate.collector syndicate.graph
     syndicate.drawing
     syndicate.values syndicate.index syndicate.actors syndicate.hosting
@@ -37,7 +37,7 @@ PLAN = """
     syndicate.__main__
 
     relay.loading relay.named relay.package_check relay.protocol relay.capabilities relay.transport
-    relay.session relay.client relay.remote relay.serve relay.nested
+    relay.session relay.client relay.remote relay.serving relay.nested
     relay
     relay.web relay.server relay.spark relay.tools relay.simulation relay.demo relay.cli
 """
@@ -280,7 +280,7 @@ def intrusions(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("package", ["syndicate", "syndicate.spark", "relay"])
 def test_import_is_light(package: str) -> None:
-    """Importing a package loads no data library and starts no JVM."""
+    """Importing a package, with all that its face has, loads no data library and starts no JVM."""
     program = f"""
 import sys
 started = []
@@ -288,11 +288,51 @@ def hook(event, args):
     if event in ("subprocess.Popen", "os.posix_spawn", "os.exec") and "java" in str(args[0]):
         started.append(args)
 sys.addaudithook(hook)
-import {package}
+from {package} import *
 print(sorted({{"pyspark", "py4j", "numpy", "pandas", "pyarrow"}} & set(sys.modules)), started)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[] []\n"
+
+
+ON_DEMAND = [name for name in PACKAGES if "syndicate.on_demand" in {one for one, _ in imports(name, MODULES[name])}]
+
+
+@pytest.mark.parametrize("package", ON_DEMAND)
+def test_a_face_on_demand_has_each_name_once(package: str) -> None:
+    """What type checkers see is what is imported on demand; each public name is there, and is no module as well."""
+    tree = parsed(MODULES[package])
+    (checked,) = (one for one in tree.body if isinstance(one, ast.If))
+    seen = {one.module: [alias.name for alias in one.names] for one in checked.body if isinstance(one, ast.ImportFrom)}
+    (homes,) = (
+        ast.literal_eval(one.value.args[1])
+        for one in tree.body
+        if isinstance(one, ast.Assign)
+        and isinstance(one.value, ast.Call)
+        and ast.unparse(one.targets[0]) == "__getattr__"
+    )
+    assert homes == seen
+    face = importlib.import_module(package)
+    assert set(face.__all__) >= {name for names in homes.values() for name in names}
+    assert [name for name in face.__all__ if getattr(face, name, None) is None] == []
+    assert {f"{package}.{name}" for name in face.__all__} & set(MODULES) == set()
+    with pytest.raises(AttributeError, match="has no attribute 'nobody'"):
+        _ = face.nobody
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import syndicate, relay, syndicate.dedalus, syndicate.plan, syndicate.flow",
+        "import syndicate.dedalus as d; d.Program.parse('p(1)@1;').verify(eot=2, eff=0, nodes=['a'], invariant='p')",
+        "import sys; sys.argv = ['syndicate', '--help']; import relay.cli",
+    ],
+)
+def test_what_has_no_actors_waits_for_no_event_loop(program: str) -> None:
+    """Faces and verdicts are there without what actors need: it would be most of what a command waits for."""
+    told = "import sys; print(sorted({'trio', 'structlog'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", f"{program}\n{told}"], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("package", ["syndicate", "relay"])

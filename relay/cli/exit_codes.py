@@ -19,7 +19,6 @@ from typing import Final, NoReturn
 import click
 
 from syndicate import native
-from syndicate.actors.running import run
 from syndicate.errors import AddressError, ConfigError, OutputError, ProgramNotFound, SyndicateError, TextError
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
@@ -36,6 +35,8 @@ _NOBODY: Final = "cannot connect to "
 def run_command(program: str, debug: bool, boot: Callable[[], object]) -> None:
     """Run *boot* to its end; exit with a line on stderr if that is an error."""
     with interruptible():
+        from syndicate.actors.running import run  # not for commands without actors, which are quick
+
         try:
             run(boot)
         except SyndicateError as e:

@@ -14,14 +14,19 @@ Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``.
 
 from __future__ import annotations
 
-from syndicate.dedalus.checks import Diagnostic
-from syndicate.dedalus.live import Agent, EventLog, together
-from syndicate.dedalus.net import Net
-from syndicate.dedalus.program import Program, aggregate, choose, compare, compute, names
-from syndicate.dedalus.run import Model
-from syndicate.dedalus.schedule import Schedule
-from syndicate.dedalus.timeline import Message
-from syndicate.dedalus.verify.verdict import Verdict
+from typing import TYPE_CHECKING
+
+from syndicate.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from syndicate.dedalus.checks import Diagnostic
+    from syndicate.dedalus.live import Agent, EventLog, together
+    from syndicate.dedalus.net import Net
+    from syndicate.dedalus.program import Program, aggregate, choose, compare, compute, names
+    from syndicate.dedalus.run import Model
+    from syndicate.dedalus.schedule import Schedule
+    from syndicate.dedalus.timeline import Message
+    from syndicate.dedalus.verify.verdict import Verdict
 
 __all__ = [
     "Agent",
@@ -40,3 +45,17 @@ __all__ = [
     "names",
     "together",
 ]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "syndicate.dedalus.checks": ["Diagnostic"],
+        "syndicate.dedalus.live": ["Agent", "EventLog", "together"],
+        "syndicate.dedalus.net": ["Net"],
+        "syndicate.dedalus.program": ["Program", "aggregate", "choose", "compare", "compute", "names"],
+        "syndicate.dedalus.run": ["Model"],
+        "syndicate.dedalus.schedule": ["Schedule"],
+        "syndicate.dedalus.timeline": ["Message"],
+        "syndicate.dedalus.verify.verdict": ["Verdict"],
+    },
+)

@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from attrs import evolve, frozen
 
@@ -55,8 +55,6 @@ from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress
 from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.explore.stability import is_stable
 from syndicate.dedalus.hazards import Hazard, hazards
-from syndicate.dedalus.live import agent as live
-from syndicate.dedalus.live.agent import AgentOptions, Inputs, Outputs
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.parse import load, parse, with_library
@@ -67,10 +65,13 @@ from syndicate.dedalus.solving import solver
 from syndicate.dedalus.verify.induction import LOOKING_BACK, Proof, prove
 from syndicate.dedalus.verify.verdict import Bounds, Verdict, specified, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
-from syndicate.flow.circuit import Circuit
-from syndicate.hosting import Start
-from syndicate.plan.program import Engine
-from syndicate.values.value import Ref
+
+if TYPE_CHECKING:  # what lives in a dataspace is imported by those who let it
+    from syndicate.dedalus.live.agent import AgentOptions, Inputs, Outputs
+    from syndicate.flow.circuit import Circuit
+    from syndicate.hosting import Start
+    from syndicate.plan.program import Engine
+    from syndicate.values.value import Ref
 
 
 class Program:
@@ -180,7 +181,9 @@ class Program:
         **options: Unpack[AgentOptions],
     ) -> Start:
         """An agent at a location: see :func:`syndicate.hosting.host` and :class:`syndicate.dedalus.Agent`."""
-        agent = live.Agent(self, location, inputs=inputs, outputs=outputs, messages=messages, **options)
+        from syndicate.dedalus.live.agent import Agent
+
+        agent = Agent(self, location, inputs=inputs, outputs=outputs, messages=messages, **options)
 
         def start() -> None:
             agent(ds)

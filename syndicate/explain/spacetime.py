@@ -25,8 +25,8 @@ Source: ``docs/design/explain.md``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from html import escape
 from typing import Final, Literal, TypeAlias, get_args
-from xml.sax.saxutils import escape
 
 from attrs import define, field, frozen
 
@@ -194,7 +194,7 @@ class SpaceTime:
         yield ".end{text-anchor:end}.mid{text-anchor:middle}</style>"
         yield f'<rect {size} fill="#fff"/>'
         for place, x in lanes.items():
-            yield f'<text class="mid" x="{x}" y="16">{escape(self.places[place])}</text>'
+            yield f'<text class="mid" x="{x}" y="16">{escape(self.places[place], quote=False)}</text>'
             yield f'<line class="lane" x1="{x}" y1="{_ROW}" x2="{x}" y2="{height - _ROW}"/>'
         for number, mark in enumerate(self.marks):
             yield from self._svg_mark(mark, _ROW * (number + 2), lanes, right)
@@ -205,7 +205,7 @@ class SpaceTime:
         start = lanes.get(mark.sender) if mark.sender is not None else None
         end = lanes.get(mark.receiver) if mark.receiver is not None else None
         yield f'<text class="note end" x="{_MARGIN - 30}" y="{y + 4}">{mark.time}</text>'
-        yield f'<text class="note" x="{right}" y="{y + 4}">{escape(mark.note)}</text>'
+        yield f'<text class="note" x="{right}" y="{y + 4}">{escape(mark.note, quote=False)}</text>'
         if mark.what == "crash" and start is not None:
             yield f'<rect class="crash" x="{start - 4}" y="{y - 4}" width="8" height="8"/>'
         elif start is not None and end is not None and start != end:

@@ -36,7 +36,6 @@ from syndicate.flow.profile import Profile, profile
 from syndicate.flow.snapshot import restored, snapshot
 from syndicate.flow.stream import Stream, Wiring
 from syndicate.flow.trace import Trace
-from syndicate.flow.view import view_of
 from syndicate.flow.zset import Given, IndexedZSet, ZSet
 from syndicate.values.value import Ref
 
@@ -273,6 +272,8 @@ class Circuit(Wiring):
         With *tuples*, a class of one field means tuples of one, and not bare values.  *plan* is what it was made of, by
         which its rows can be explained.
         """
+        from syndicate.flow.view import view_of  # only then are there actors
+
         return view_of(ds, self, inputs, outputs, messages, tuples=tuples, plan=plan)
 
     # --------------------------------------------------------------------------------------------------- looking in
