@@ -12,13 +12,13 @@ from typing import Final
 
 import click
 
-from relay.cli.exit_codes import SETTINGS, Command, fail
+from relay.cli.exit_codes import SETTINGS, Command
 from relay.cli.simulated import Wanted, again, replayed, show_faults
 from relay.simulation.campaign import Campaign, Report, examined, find_scenario
 from relay.simulation.difference import difference
 from relay.simulation.lineage import Run, Verdict, found, search
 from relay.simulation.tape_file import Taped, shrunk
-from syndicate.errors import Escaped, ScenarioMisuse, SyndicateError
+from syndicate.errors import SyndicateError
 from syndicate.explain.spacetime import FORMS
 from syndicate.simulation.order import POLICIES, Policy
 
@@ -42,8 +42,8 @@ Examples:
   syndicate simulate examples/simulated/exactly_once.py:nameless --lineage --shrink --tape shop.tape
 \b
 The exit code is 0 if everything held; 1 if something was broken, or if something that was to be seen sometimes was seen
-in no run; 2 if the command or the scenario was wrong, or a program reached out of its world; 3 if two runs of one seed
-were not the same, or a tape is not the run any more that it was.
+in no run; 2 if the command, a file or the scenario was wrong, or a program reached out of its world; 3 if two runs of
+one seed were not the same, or a tape is not the run any more that it was.
 """
 
 
@@ -109,6 +109,8 @@ def simulate_main(
             wanted = Wanted(shrink, tape, test, record, diagram, last or 40, as_json, policy)
             code = by_lineage(scenario, first, seeds or 1, most or 1, runs or 500, wanted)
         elif replay is not None:
+            if faults is not None and not replay.isdecimal():
+                raise click.UsageError("a tape has its faults: leave out --faults, or replay its seed with others")
             if seeds is not None:
                 raise click.UsageError("--replay is one seed, and --seeds says how many: leave one of them out")
             wanted = Wanted(shrink, tape, test, record, diagram, last or 40, as_json, policy)
@@ -118,10 +120,8 @@ def simulate_main(
     except SyndicateError as e:
         if debug:
             raise
-        if isinstance(e, (Escaped, ScenarioMisuse)):
-            click.echo(f"{_NAME}: {e}", err=True)
-            sys.exit(2)
-        fail(_NAME, e)
+        click.echo(f"{_NAME}: {e}", err=True)
+        sys.exit(2)  # 1 says that something does not hold
     sys.exit(code)
 
 

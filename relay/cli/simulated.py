@@ -84,7 +84,9 @@ def again(scenario: Scenario, name: str, seed: int, taped: Taped | None, wanted:
             show_faults(now, how, told)
             click.echo(f"\nseed {seed}: {outcome.violation or 'everything held'} ({now.digest[:16]})")
     if not wanted.shrink and before is not None and before.digest != now.digest:
-        click.echo(f"this is not the run of {what}, but another: programs, or this version, have changed", err=True)
+        another = before.scenario.rpartition(":")[2] != name.rpartition(":")[2]
+        because = f"that is one of {before.scenario}" if another else "programs, or this version, have changed"
+        click.echo(f"this is not the run of {what}, but another: {because}", err=True)
         return 3
     return 0 if outcome.held else 1
 

@@ -45,8 +45,8 @@ class Allowed:
             name = name.replace("-", "_")
             if name not in fields:
                 nearest = get_close_matches(name, fields, 1)
-                rather = f": do you mean {nearest[0]}?" if nearest else ""
-                raise ScenarioMisuse(f"there are no faults {name!r}{rather} There are {', '.join(fields)}, or none")
+                rather = f" Do you mean {nearest[0]}?" if nearest else ""
+                raise ScenarioMisuse(f"there are no faults {name!r}.{rather} There are {', '.join(fields)}, or none")
             try:
                 if name == "disk":
                     allowed = evolve(allowed, disk={"": True, "true": True, "false": False}[number.lower()])

@@ -18,9 +18,9 @@ from attrs import define, evolve, field, frozen
 
 from relay.named import load_module
 from relay.simulation.allowed import Allowed
-from relay.simulation.scenario import Scenario
+from relay.simulation.scenario import Build, Scenario
 from relay.simulation.scenario import scenario as made_scenario
-from syndicate.errors import ProgramNotFound
+from syndicate.errors import ProgramNotFound, ScenarioMisuse
 from syndicate.simulation.guard import guarded
 from syndicate.simulation.order import Policy
 from syndicate.simulation.properties import Violation
@@ -81,13 +81,26 @@ def find_scenario(text: str) -> Scenario:
     module = load_module(where)
     there = {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
     marked = getattr(module, name, None)
-    marks = [mark for mark in getattr(marked, "pytestmark", ()) if mark.name == "simulated"]
-    if marks and callable(marked):  # a test of pytest: see relay.simulation.testing
-        there[name] = made_scenario(**marks[0].kwargs)(marked)
+    of_all = getattr(module, "pytestmark", ())
+    marks = (*getattr(marked, "pytestmark", ()), *(of_all if isinstance(of_all, Sequence) else (of_all,)))
+    simulated = next((mark for mark in marks if mark.name == "simulated"), None)
+    if simulated is not None and callable(marked):  # a test of pytest: see relay.simulation.testing
+        there[name] = by_mark(marked, *simulated.args, **simulated.kwargs)
     if name in there:
         return evolve(there[name], allowed=(Allowed.of(faults),)) if other else there[name]
     which = f"it has {', '.join(sorted(there))}" if there else "it has none: decorate one with @scenario()"
     raise ProgramNotFound(f"there is no scenario {name or 'named'} in {where}: write {where}:NAME; {which}")
+
+
+def by_mark(build: Build, *args: object, **options: int) -> Scenario:
+    """What ``@pytest.mark.simulated(seeds=200, until=120.0)`` makes of a test that builds a world; raises
+    :class:`~syndicate.errors.ScenarioMisuse`.
+    """
+    wrong = [repr(each) for each in (*args, *(options.keys() - {"seeds", "until"}))]
+    if wrong:
+        how = "@pytest.mark.simulated(seeds=200, until=120.0)"
+        raise ScenarioMisuse(f"{build.__name__} is marked with {', '.join(wrong)}: write {how}, and nothing else")
+    return made_scenario(**options)(build)
 
 
 class Elsewhere:

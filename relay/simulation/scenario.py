@@ -143,8 +143,6 @@ class Scenario:
             self._build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
-            if self.allowed is not None:
-                world.allow(self.allowed)
             listen(world)
             with Watch(world.virtual, order, tape.seed) as watch, watched() if closely else nullcontext():
                 try:
@@ -186,11 +184,14 @@ class Scenario:
             if isinstance(error, NotInTurn):
                 what += " A world is built in no turn: give world.process() the boot function, and what that takes"
             raise ScenarioMisuse(f"{self.name} cannot build its world, at {place}: {what}") from error
+        if self.allowed is not None:
+            world.allow(self.allowed)
         late = max((each.until for each in world.allowed), default=0.0)
-        if late >= self.until and self.allowed is None:
+        if late >= self.until:
+            theirs = "that of the faults be earlier" if self.allowed else "its until= be later"
             raise ScenarioMisuse(
                 f"faults of {self.name} may last until {late:g} s, and it ends at {self.until:g} s: "
-                "let its until= be later, by what is to come true after the last fault"
+                f"let {theirs}, by what is to come true after the last fault"
             )
 
     def differs(
@@ -240,7 +241,9 @@ def scenario(*, seeds: int = 200, until: float = 120.0) -> Callable[[Build], Sce
     def made(build: Build) -> Scenario:
         if iscoroutinefunction(build):
             raise ScenarioMisuse(f"{build.__name__} is async: a scenario builds its world at once; write def")
-        if seeds < 1 or until <= 0:
+        options: tuple[object, ...] = (seeds, until)
+        positive = [isinstance(each, kind) and each > 0 for each, kind in zip(options, (int, int | float), strict=True)]
+        if not all(positive):
             raise ScenarioMisuse("scenario() takes seeds=, at least 1, and until=, in seconds after 0")
         return Scenario(build, seeds, until)
 

@@ -99,9 +99,12 @@ def test_the_mended_queue_holds() -> None:
         (["no.such.module:nothing"], 2, "there is no module no"),
         ([f"{HERE}:idle", "--replay", "1", "--seeds", "2"], 2, "leave one of them out"),
         ([f"{HERE}:idle", "--replay", "1"], 0, "everything held"),
-        ([f"{HERE}:idle", "--faults", "kill=1"], 2, "do you mean kills?"),
+        ([f"{HERE}:idle", "--faults", "kill=1"], 2, "Do you mean kills?"),
         ([f"{HERE}:idle", "--faults", "kills=some"], 2, "write kills= and a whole number"),
         ([f"{HERE}:idle", "--faults", "kills=-1"], 2, "not negative"),
+        ([f"{HERE}:idle", "--faults", ""], 2, "there are no faults ''. There are cuts,"),
+        ([f"{HERE}:idle", "--faults", "kills=1,until=9"], 2, "let that of the faults be earlier"),
+        ([f"{HERE}:idle", "--replay", "1", "--shrink"], 2, "there is nothing to shrink"),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, words: str) -> None:

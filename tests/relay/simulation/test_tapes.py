@@ -260,7 +260,11 @@ def test_the_command_replays_shrinks_and_writes(failing: Taped, tmp_path: Path) 
     assert [event.at for event in events] == sorted(event.at for event in events)
 
     refused = simulate(CACHE, "--replay", str(tape), "--record", str(record))
-    assert (refused.exit_code, "is there already" in refused.output) == (1, True)
+    assert (refused.exit_code, "is there already" in refused.output) == (2, True)
+    refused = simulate(CACHE, "--replay", str(tape), "--faults", "none")
+    assert (refused.exit_code, "a tape has its faults" in refused.output) == (2, True)
+    refused = simulate(CACHE, "--replay", str(record))
+    assert (refused.exit_code, "is no tape" in refused.output) == (2, True)
     refused = simulate(CACHE, "--replay", str(tape), "--policy", "pct")
     assert (refused.exit_code, "a tape says their order" in refused.output) == (2, True)
 
@@ -279,7 +283,9 @@ def test_the_command_replays_shrinks_and_writes(failing: Taped, tmp_path: Path) 
 
     evolve(failing, digest="0" * 64).write(tape)
     other = simulate(CACHE, "--replay", str(tape))
-    assert (other.exit_code, "not the run" in other.stderr) == (3, True)
+    assert (other.exit_code, "programs, or this version, have changed" in other.stderr) == (3, True)
+    mended = simulate(CACHE.replace("told", "observing"), "--replay", str(tape))
+    assert (mended.exit_code, "cache.py:told" in mended.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(

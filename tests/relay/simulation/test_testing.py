@@ -58,3 +58,101 @@ def test_scenarios_are_collected_and_failures_come_first(pytester: pytest.Pytest
     fewer = pytester.runpytest_subprocess("--simulate-seeds", "1", "-k", "divides and not test_divides")
     fewer.assert_outcomes(failed=1)
     fewer.stdout.fnmatch_lines([f"seed {seed}: *"])
+
+
+MARKED = """
+import pytest
+from syndicate import after
+
+def boot(world, least):
+    after(1.0, lambda: 1 // max(least, world.draw("n", 8)))
+
+@pytest.fixture
+def name():
+    return "p"
+
+@pytest.mark.simulated(seeds=30, until=3.0)
+@pytest.mark.parametrize("least", [0, 1])
+def test_with_others(world, least, name):
+    world.process(name, boot, world, least)
+
+@pytest.mark.simulated(seeds=30, until=3.0)
+class TestOfAClass:
+    def test_a_method(self, world):
+        world.process("p", boot, world, 1)
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.simulated(seeds=30, until=3.0)
+def test_that_is_to_fail(world):
+    world.process("p", boot, world, 0)
+
+@pytest.mark.skip
+@pytest.mark.simulated(seeds=30, until=3.0)
+def test_that_is_left_out(world):
+    world.process("p", boot, world, 0)
+"""
+
+
+def test_what_is_marked_is_a_test_like_any_other(pytester: pytest.Pytester) -> None:
+    """With fixtures, parameters, marks, and in a class."""
+    pytester.makeconftest('pytest_plugins = ["relay.simulation.testing"]')
+    pytester.makepyfile(test_marked=MARKED)
+    first = pytester.runpytest_subprocess("-rA")
+    first.assert_outcomes(passed=2, failed=1, xfailed=1, skipped=1)
+    first.stdout.fnmatch_lines(["seed *: crash p: p: broken at 1.000000 s: ZeroDivisionError: *"])
+    first.stdout.no_fnmatch_line("*def test_with_others_with_seed*")  # that would miss its parameters
+    command = next(line for line in first.outlines if "--simulate-replay" in line)
+    seed = command.split()[-1]
+    again = pytester.runpytest_subprocess("test_marked.py::test_with_others[0]", "--simulate-seeds", "1")
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines([f"seed {seed}: *"])
+
+
+MISTAKES = """
+import pytest
+simulated = pytest.mark.simulated
+
+def test_unmarked(world): world.broker("b")
+
+@simulated(sedes=3)
+def test_misspelt(world): world.broker("b")
+
+@simulated(3)
+def test_positional(world): world.broker("b")
+
+@simulated(seeds="x")
+def test_text(world): world.broker("b")
+
+@simulated(seeds=3)
+def test_without(): pass
+
+@simulated(seeds=3)
+def test_empty(world): pass
+
+@simulated(seeds=3)
+async def test_async(world): pass
+"""
+TOLD = [
+    "test_unmarked takes a world, and has no seeds: mark it with *",
+    "test_misspelt is marked with 'sedes': write @pytest.mark.simulated(seeds=200, until=120.0)*",
+    "test_positional is marked with 3: write @pytest.mark.simulated(seeds=200, until=120.0)*",
+    "scenario() takes seeds=, at least 1, and until=*",
+    "test_without is marked as simulated, and takes no world*",
+    "test_empty has no processes: *",
+    "test_async is async: *",
+]
+
+
+def test_mistakes_are_told_in_a_line(pytester: pytest.Pytester) -> None:
+    """And none of them passes; what is told is not within a traceback of the simulator."""
+    pytester.makeconftest('pytest_plugins = ["relay.simulation.testing"]')
+    pytester.makepyfile(test_mistakes=MISTAKES)
+    ended = pytester.runpytest_subprocess()
+    ended.assert_outcomes(failed=6, errors=1)
+    for words in TOLD:
+        ended.stdout.fnmatch_lines([words])
+    ended.stdout.no_fnmatch_line("*relay/simulation*")
+    for wrong in ("--simulate-seeds=-2", "--simulate-seeds=0", "--simulate-replay=x"):
+        refused = pytester.runpytest_subprocess(wrong)
+        assert refused.ret == pytest.ExitCode.USAGE_ERROR
+        refused.stderr.fnmatch_lines(["*a whole number, at least *"])
