@@ -163,17 +163,26 @@ class _Watchman:
 
     def _work(self) -> None:
         idle = 0
-        while True:
+        while idle <= _IDLE or not self._ends():
             self._news.wait(min((watch.period for watch in list(self._watches)), default=_LOOK))
             self._news.clear()
-            with self._lock:
-                watches = self._watches = [watch for watch in self._watches if not watch.over]
-                idle = 0 if watches else idle + 1
-                if idle > _IDLE:
-                    self._runs = False
-                    return
-            for watch in list(watches):
-                watch.look()
+            idle = 0 if self._look() else idle + 1
+
+    def _look(self) -> bool:
+        """Whether there was something to look at.  A method of its own, for the thread lives longer than runs: while it
+        waits it holds nothing of them.
+        """
+        with self._lock:
+            watches = self._watches = [watch for watch in self._watches if not watch.over]
+        for watch in list(watches):
+            watch.look()
+        return bool(watches)
+
+    def _ends(self) -> bool:
+        """Whether there is nothing to look at, so that the thread may end."""
+        with self._lock:
+            self._runs = bool(self._watches)
+            return not self._runs
 
 
 _watchman: Final = _Watchman()

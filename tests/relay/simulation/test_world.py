@@ -6,7 +6,9 @@ import gc
 import math
 import random
 import re
+import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -35,6 +37,8 @@ from syndicate import (
 )
 from syndicate.errors import Escaped, ScenarioMisuse
 from syndicate.outside import outside
+from syndicate.simulation import watch
+from syndicate.simulation.watch import Watch
 from tests.relay.simulation.systems import Item, build, calm, stormy
 
 
@@ -354,6 +358,27 @@ def test_a_run_leaves_nothing() -> None:
         stormy.run(seed)
     gc.collect()
     assert sum(1 for thing in gc.get_objects() if type(thing) is World) == before
+
+
+def test_who_watches_holds_nothing_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread lives longer than runs, and has looked at this one."""
+    looked, worlds, look = threading.Event(), list[weakref.ref[World]](), Watch.look
+    monkeypatch.setattr(watch, "_LOOK", 0.01)
+
+    def look_and_tell(self: Watch) -> None:
+        look(self)
+        looked.set()
+
+    monkeypatch.setattr(Watch, "look", look_and_tell)
+
+    def world_of(world: World) -> None:
+        worlds.append(weakref.ref(world))
+        world.broker("b")
+        world.at(1.0, looked.wait)
+
+    assert run(world_of).held
+    gc.collect()
+    assert worlds[0]() is None
 
 
 def _told(world: World) -> View:
