@@ -2,9 +2,9 @@
 
 What a run learns from there would differ from run to run, so it is refused with :class:`~syndicate.errors.Escaped`,
 which names the file and the line.  Sockets and processes are seen by an audit hook of Python; threads and functions of
-``time``, ``random``, ``secrets``, ``uuid``, ``os``, ``signal`` and ``numpy.random``, and ``datetime.now``, are replaced
-while :func:`guarded` runs, in the modules of programs too that have imported them by name.  Nothing is refused but in
-tasks of a simulated process; and ``logging`` gets the time of the run.
+``time``, ``random``, ``secrets``, ``uuid``, ``os``, ``signal``, ``select`` and ``numpy.random``, and ``datetime.now``,
+are replaced while :func:`guarded` runs, in the modules of programs too that have imported them by name.  Nothing is
+refused but in tasks of a simulated process; and ``logging`` gets the time of the run.
 
 A function may have been put elsewhere before: a default argument, the factory of an attribute, a closure, a table.  And
 a generator may have been made before the run, which makes what it draws depend on the runs before.  :func:`watched`
@@ -12,7 +12,8 @@ sees each call of these, wherever the function comes from, and makes a run three
 first run, and each that is replayed or differs from itself.
 
 Limits of this: what extension modules do by themselves is not seen, and neither is the order of a set of strings, which
-hangs on ``PYTHONHASHSEED``: for that, runs of two processes are compared (``--check-determinism``).
+hangs on ``PYTHONHASHSEED``: for that, runs of two processes are compared (``--check-determinism``).  Files, what is in
+the environment, and the time zone are those of the machine.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import os
 import platform
 import random
 import secrets
+import select
+import selectors
 import signal
 import site
 import sys
@@ -41,7 +44,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Final, NoReturn, ParamSpec, TypeVar
 
-import trio
+from trio import _threads
 
 from syndicate.errors import Escaped
 from syndicate.outside import outside
@@ -74,6 +77,8 @@ _SLEEP: Final = "sleeps in real time: after() and trio.sleep() take none"
 _NUMBER: Final = "asks for the number of the process, which is another each time: let the scenario pass a name"
 _ALARM: Final = "asks for a signal in real time: after() and every() are of the run"
 _MACHINE: Final = "asks what the machine does just now, which is another thing each time: let the scenario pass it"
+_CORES: Final = "asks how many processors there are, which is another number elsewhere: let the scenario pass it"
+_SELECT: Final = "waits for real sockets and files: connect() and trio's streams and channels are those of the run"
 _WAIT: Final = "waits for another thread, and there is none: trio.Event and trio's channels wait for other tasks"
 _BEFORE: Final = (
     "draws from a generator that was made before the run, so that what comes hangs on the runs before: make it in the "
@@ -93,17 +98,22 @@ _FUNCTIONS: Final[tuple[tuple[object, tuple[str, ...], str], ...]] = (
     ),
     (secrets, ("token_bytes", "token_hex", "token_urlsafe", "randbelow", "choice", "randbits"), _CHANCE),
     (uuid, ("uuid1", "uuid4"), _CHANCE),
+    (uuid, ("getnode",), _HOST),
     (os, ("urandom", "getrandom"), _CHANCE),
     (random, ("_urandom",), _CHANCE),  # of SystemRandom
     (os, ("getpid", "getppid"), _NUMBER),
     (os, ("times",), _CLOCK),
-    (os, ("getloadavg",), _MACHINE),
+    (os, ("getloadavg", "statvfs"), _MACHINE),
+    (os, ("cpu_count", "sched_getaffinity"), _CORES),
     (platform, ("node",), _HOST),
+    (os, ("uname",), _HOST),
     (threading.Condition, ("wait",), _WAIT),  # of events, queues and semaphores, too
     (signal, ("alarm", "setitimer"), _ALARM),
     (threading.Thread, ("start",), _THREAD),
     (_thread, ("start_new_thread",), _THREAD),
-    (trio.to_thread, ("run_sync",), _THREAD),  # which may have a thread already
+    (_threads, ("start_thread_soon",), _THREAD),  # of trio.to_thread, which may have a thread already
+    (select, ("select", "poll", "epoll", "kqueue"), _SELECT),
+    *((each, ("select",), _SELECT) for each in vars(selectors).values() if "select" in getattr(each, "__dict__", ())),
 )
 _DEFAULTS: Final[tuple[tuple[object, str, int, str], ...]] = (
     (time, "localtime", 1, _CLOCK),
@@ -186,8 +196,9 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
     if event in _EVENTS:
         if isinstance(outside(), SimulatedOutside) and not _is_import():
             _refuse(_EVENTS[event])
-    elif event == "open" and isinstance(args[0], str) and args[0].startswith(("/dev/", *_SYSTEM)):
-        what = _CHANCE if args[0] in _DEVICES else _MACHINE if args[0].startswith(_SYSTEM) else ""
+    elif event == "open" and isinstance(args[0], str | bytes):
+        path = os.fsdecode(args[0])
+        what = _CHANCE if path in _DEVICES else _MACHINE if path.startswith(_SYSTEM) else ""
         if what and isinstance(outside(), SimulatedOutside) and not _is_import():
             _refuse(what)
 
@@ -289,7 +300,7 @@ def watched() -> Iterator[None]:
         what = refused.get(id(function))
         if what is None:
             maker = getattr(function, "__self__", None)
-            if maker is _DATETIME:
+            if isinstance(maker, type) and issubclass(maker, _DATETIME):  # also one of a program's own
                 what = _CLOCK if getattr(function, "__name__", "") in ("now", "utcnow") else None
             elif id(maker) in there:
                 what = there[id(maker)][1]

@@ -16,6 +16,9 @@ import queue
 import random
 import resource
 import secrets
+import select
+import selectors
+import shutil
 import signal
 import socket
 import ssl
@@ -29,6 +32,9 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import attrs
 import numpy as np
 import psutil
@@ -74,6 +80,7 @@ CHANCE: list[Callable[[], object]] = [
     lambda: uuid.uuid4(),
     lambda: os.getpid(),
     lambda: Path("/dev/urandom").open("rb").close(),
+    lambda: os.close(os.open(b"/dev/urandom", os.O_RDONLY)),
     lambda: ssl.RAND_bytes(4),
     lambda: np.random.rand(),  # as people write it
     lambda: np.random.default_rng().random(),
@@ -85,12 +92,20 @@ MACHINE: list[Callable[[], object]] = [
     lambda: platform.node(),
     lambda: Path("/proc/uptime").read_text(),
     lambda: psutil.virtual_memory(),
+    lambda: os.uname(),
+    lambda: uuid.getnode(),
+    lambda: os.cpu_count(),
+    lambda: os.sched_getaffinity(0),
+    lambda: shutil.disk_usage("/"),
 ]
 SOCKETS: list[Callable[[], object]] = [
     lambda: socket.socket(),
     lambda: socket.create_connection(("127.0.0.1", 9), 0.1),
     lambda: socket.gethostbyname("localhost"),
     lambda: socket.gethostname(),
+    lambda: select.select([], [], [], 0.01),
+    lambda: select.poll().poll(0.01),
+    lambda: selectors.DefaultSelector().select(0.01),
 ]
 THREADS: list[Callable[[], object]] = [
     lambda: threading.Thread(target=int).start(),
@@ -140,6 +155,10 @@ class Dated:
     at: float = dataclasses.field(default_factory=time.time)
 
 
+class Day(dt.datetime):
+    """A date and time of its own."""
+
+
 class Watcher:
     """Has a clock of its own."""
 
@@ -171,6 +190,7 @@ HIDDEN: list[Callable[[], object]] = [
     lambda: TABLE["die"](),
     lambda: DICE.random(),
     lambda: DATE[0].now(dt.UTC),
+    lambda: Day.now(dt.UTC),
 ]
 
 
@@ -260,12 +280,22 @@ async def in_a_thread() -> None:
     await trio.to_thread.run_sync(int)
 
 
+async def in_a_thread_by_another_name() -> None:
+    """As a library has it that took trio's function when it was imported."""
+    await anyio.to_thread.run_sync(int)
+
+
+async def in_a_file() -> None:
+    """Which is read in a thread."""
+    await trio.Path(__file__).read_text()
+
+
 async def by_tcp() -> None:
     """To a port of this machine."""
     await trio.open_tcp_stream("127.0.0.1", 9)
 
 
-@pytest.mark.parametrize("reach", [in_a_thread, by_tcp])
+@pytest.mark.parametrize("reach", [in_a_thread, in_a_thread_by_another_name, in_a_file, by_tcp])
 def test_who_reaches_out_in_a_task_is_told_where(reach: Callable[[], Awaitable[None]]) -> None:
     """Where trio has a thread that waits for work, too: none is started then."""
     trio.run(in_a_thread)
