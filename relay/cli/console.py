@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Final, TextIO
@@ -14,9 +14,9 @@ import click
 from relay.cli.exit_codes import SETTINGS, Command, fail, run_command, version_option
 from relay.cli.keyboard import Keyboard
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
-from relay.tools.console import console
+from relay.tools.console import NO_CAUSES, console
 from relay.tools.printer import LineStyle, OutputThread, Printer, write_all
-from relay.tools.recording import Recorder
+from relay.tools.recording import Mark, Recorder
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from syndicate.actors.timer import every
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor
@@ -87,6 +87,7 @@ def console_main(
         fail("syndicate-console", e)
     printer = _make_printer(as_json, count)
     keyboard = Keyboard(sys.stdin.fileno()) if Keyboard.present() else None
+    causes = _Causes()
 
     def boot() -> None:
         if keyboard is not None:
@@ -96,7 +97,7 @@ def console_main(
             str(target.address),
             target.cap,
             printer,
-            sinks=[] if recorder is None else [recorder],
+            sinks=[causes] if recorder is None else [causes, recorder],
             patterns=shown,
             exclude=hidden,
             interests=observers,
@@ -121,6 +122,18 @@ def console_main(
                 recorder.close()
         except SyndicateError as e:
             fail("syndicate-console", e)
+    if why and causes.missing:
+        click.echo(NO_CAUSES, err=True)
+
+
+class _Causes:
+    """Whether events came, and none of them with causes."""
+
+    missing: bool | None = None
+
+    def tell(self, mark: Mark, key: int | None, value: str, why: Sequence[str] = ()) -> None:
+        """An event came."""
+        self.missing = not why and self.missing is not False
 
 
 def _make_printer(as_json: bool, count: int | None) -> Printer:

@@ -12,7 +12,7 @@ from relay.cli.console import stdout_layout
 from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.client import connect
-from relay.tools.console import chosen
+from relay.tools.console import NO_CAUSES, chosen
 from relay.tools.printer import LineStyle, encoded, write_all
 from relay.tools.recording import Replay, header, read, replayed
 from syndicate.actors.verbs import stop_actor
@@ -27,6 +27,7 @@ Examples:
   syndicate replay chat.jsonl --pattern '<Says "alice" _>' --json | jq .value
   syndicate replay chat.jsonl tcp://127.0.0.1:8001 --speed 10
   syndicate replay chat.jsonl tcp://127.0.0.1:8001 --fast
+  syndicate why chat.jsonl '<Says "bob" _>' --not (why something did not happen)
 """
 _NAME: Final = "syndicate replay"
 
@@ -96,13 +97,16 @@ def replay_main(
 
 def _show(file: str, wanted: Callable[[Value], bool], layout: LineStyle, with_why: bool) -> None:
     """The events, as fast as they are read."""
-    head, fd = header(file), sys.stdout.fileno()
+    head, fd, explained = header(file), sys.stdout.fileno(), not with_why
     try:
         for event in read(file):
             if wanted(event.value):
+                explained = explained or bool(event.why)
                 line = layout.event(event.mark, event.text, head.when(event.at), event.why if with_why else ())
                 write_all(fd, encoded(line, sys.stdout.encoding))
     except BrokenPipeError:  # whoever read has seen enough
         return
     except OSError as e:
         raise OutputError(f"cannot write to standard output: {e.strerror}") from None
+    if not explained:
+        click.echo(NO_CAUSES, err=True)

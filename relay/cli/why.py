@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Final
 
 import click
 
 from relay.cli.exit_codes import SETTINGS, Command, ending
+from relay.tools.recording import is_recording, recorded_steps
 from syndicate.errors import FactError
 from syndicate.introspect import Story, Why
 from syndicate.introspect.why_not import why_not
@@ -19,9 +21,10 @@ Examples:
   syndicate why server.story '<Present "alice">'
   syndicate why server.story shop.story '<Sold $what _>' --form dot | dot -Tsvg >why.svg
   syndicate why server.story '<Present "bob">' --not
+  syndicate why chat.jsonl '<Says "bob" _>' --not
 \b
 A program writes such a file with `with syndicate.introspect.written(FILE, process=NAME):` around its run().  Files of
-several processes are read as one.
+several processes are read as one.  A recording of syndicate-console --why answers too, as far as it has been told.
 """
 
 
@@ -44,8 +47,13 @@ def why_main(
     """
     if negated and retracted:
         raise click.UsageError("--not asks why it is not there, --retracted why it went: leave one of them out")
+    if Path(pattern).is_file() and not Path(files[0]).exists():
+        raise click.UsageError(f"the pattern comes last: syndicate why {pattern} '{files[0]}'")
     wanted = parse_pattern(pattern)
-    why = Why(Story.read(*files), full=full)
+    recordings = [file for file in files if is_recording(file)]
+    chronicled = Story.read(*[file for file in files if file not in recordings])
+    recorded = [step for file in recordings for step in recorded_steps(file)]
+    why = Why(Story([*chronicled, *recorded]), full=full)
     cause = why_not(why, wanted) if negated else why.why(wanted, retracted=retracted)
     if cause is None:
         what = "was retracted" if retracted else "was asserted or sent"

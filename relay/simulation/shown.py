@@ -14,6 +14,7 @@ from relay.simulation.process import BrokerProcess
 from relay.simulation.view import View
 from relay.simulation.world import World
 from relay.tools import recording
+from relay.tools.console import causes_in
 from syndicate.errors import ScenarioMisuse
 from syndicate.explain.spacetime import Mark, SpaceTime
 from syndicate.outside import Outside, replaced
@@ -134,7 +135,9 @@ class _Beginning(Outside):
 
 
 class RecordedView(View):
-    """All that stands and is sent in the dataspace of a broker, written as it comes, at virtual times."""
+    """All that stands and is sent in the dataspace of a broker, written as it comes, at virtual times; and what led to
+    it, if the run is followed.
+    """
 
     def __init__(self, broker: BrokerProcess, path: Path) -> None:
         super().__init__(broker, ANY)
@@ -174,7 +177,8 @@ class RecordedView(View):
         self._recorder.close()
 
     def _note(self, mark: recording.Mark, key: int | None, form: Frozen) -> None:
-        self._recorder.note(mark, key, unparse_form(form, str))
+        system = self.broker.system
+        self._recorder.note(mark, key, unparse_form(form, str), [] if system is None else causes_in(system))
         self._recorder.flush()
 
 

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Protocol, Unpack
+from typing import ClassVar, Final, Protocol, Unpack
 
 from relay.capabilities.certificate import Capability
 from relay.client import ConnectOptions, connect
 from relay.session.proxy import Proxy
 from relay.tools.printer import Printer
 from relay.tools.recording import Mark
-from syndicate.actors.system import system_of
+from syndicate.actors.system import System, system_of
 from syndicate.actors.timer import after
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import assert_, current_facet, on_stop, ref, stop_actor
@@ -33,6 +33,12 @@ from syndicate.index.interest import OBSERVE, Observe
 from syndicate.values.pattern import ANY, Capture, Group, Pattern, match
 from syndicate.values.text import unparse_form
 from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
+
+NO_CAUSES: Final = (
+    "no event came with causes: what stood before is told without, and else the server follows nothing (--chronicle), "
+    "or the programs do not (syndicate.introspect.written)"
+)
+"""What is said where one asked why, and was told nothing."""
 
 
 class EventSink(Protocol):
@@ -157,7 +163,12 @@ def console(
 
 def causes_here() -> list[str]:
     """What led to the turn that runs, the last cause first, if that is followed: handlers of programs elsewhere."""
-    chronicle = system_of(current("show").actor).chronicle
+    return causes_in(system_of(current("show").actor))
+
+
+def causes_in(system: System) -> list[str]:
+    """The same of the turn that runs in *system*."""
+    chronicle = system.chronicle
     if chronicle is None:
         return []
     hops = chronicle.path(chronicle.here())[1:]  # the first is that something is shown

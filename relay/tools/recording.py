@@ -41,7 +41,9 @@ Source: ``docs/design/commands.md``, "Recordings".
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -56,6 +58,7 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, current
 from syndicate.actors.verbs import current_facet, react, send, stop, sync, trio_task
 from syndicate.errors import RecordingError, TextError
+from syndicate.introspect.story import Done, Happening
 from syndicate.outside import outside
 from syndicate.values.text import parse, unparse
 from syndicate.values.value import Ref, Value
@@ -203,6 +206,48 @@ def read(path: File) -> Iterator[RecordedEvent]:
         number = 1
         while line := _next(path, file, number := number + 1):
             yield _event(line, f"line {number} of {path}")
+
+
+def is_recording(path: File) -> bool:
+    """Whether a file is one, by its first line; False if it cannot be read."""
+    try:
+        header(path)
+    except RecordingError:
+        return False
+    return True
+
+
+_KINDS: Final = {"+": "assert", "-": "retract", "!": "message"}
+_PLACED: Final = re.compile("(.*) in (.*) of (.*)", re.DOTALL)
+
+
+def recorded_steps(path: File) -> Iterator[Happening]:
+    """The events of a recording as steps of a story, for :class:`~syndicate.introspect.Why`: as far as a console was
+    told what led to them.  Raises :class:`~syndicate.errors.RecordingError`.
+    """
+    head, process, turn, last = header(path), Path(path).name, 0, math.nan
+    for number, event in enumerate(read(path), 1):
+        turn += event.at != last
+        last = event.at
+        hops = [match.groups() for why in event.why if (match := _PLACED.fullmatch(why))]
+        act = Done(_KINDS[event.mark], "dataspace", 1, True, event.value, event.key or 0)
+        yield Happening(
+            process,
+            number,
+            turn,
+            event.at,
+            f"somebody at {head.when(event.at):%H:%M:%S.%f}"[:-3],
+            "recorded",
+            "",
+            0,
+            False,
+            0,
+            "",
+            (),
+            (),
+            tuple([(there, actor, -at, place) for at, (place, actor, there) in enumerate(hops, 1)]),
+            (act,),
+        )
 
 
 def _open(path: File) -> BinaryIO:

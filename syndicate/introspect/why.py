@@ -10,7 +10,7 @@
 >>> print(Why(Story.of(*chronicles)).why(["seen", capture()]).draw())  # doctest: +ELLIPSIS
 asserted ["seen" "hall"]: by <doctest ...>:2 lamp.<locals>.<lambda> in <lambda>, turn 3
   asserted ["lit" "hall"]: by <doctest ...>:2 <lambda> in <lambda>, turn 1
-    the outside: a start, a timer, a task or a packet
+    the outside: a start
 """
 
 from __future__ import annotations
@@ -219,7 +219,8 @@ class Why:
         if depth >= DEEP:
             return (Cause("before that", (), f"more than {DEEP} steps, which are left out"),)
         premises: list[Cause] = []
-        for cause, did in self.causes(step):
+        begun = step.kind == "packet" and not step.hops and not self.full  # a task's start is not what led to it
+        for cause, did in () if begun else self.causes(step):
             done = did or Done(cause.kind, cause.actor, 0, False, cause.value, 0)
             premises += self._acts(cause, done, depth, seen)
         if step.hops:
@@ -238,7 +239,7 @@ class Why:
             premises.append(
                 Cause("before that", (), "not followed, or forgotten")
                 if unknown
-                else Cause("the outside", (), _OUTSIDE)
+                else Cause("the outside", (), _OUTSIDE.get(step.kind, _START if step.turn == 1 else _OTHERS))
             )
         if len(premises) > 1:  # that it began somewhere is said where nothing else led to it
             premises = [one for one in premises if one.relation != "the outside"] or premises[:1]
@@ -270,7 +271,12 @@ class Why:
 
 
 _UNKNOWN: Final = Cause("before that", (), "not followed, or forgotten")
-_OUTSIDE: Final = "a start, a timer, a task or a packet"
+_OUTSIDE: Final = {
+    "packet": "a packet; who sent it does not say what led to it: it follows nothing (introspect.written, --chronicle)",
+    "recorded": "what led to it was not recorded: syndicate-console --why does, where the server follows (--chronicle)",
+}
+_START: Final = "a start"
+_OTHERS: Final = "a task or a thread, or a timer that was set before"
 
 
 def _says_little(cause: Cause) -> bool:

@@ -6,6 +6,7 @@ handlers may say it, by the record classes that their code names, and did what t
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Final
 
 from syndicate.index.interest import Observe
@@ -15,6 +16,7 @@ from syndicate.values.pattern import pattern_of
 from syndicate.values.text import unparse_pattern
 from syndicate.values.value import Record, Value
 
+_SAYS: Final = ("assert", "message")
 LIKE: Final = 5
 """How many of those that are like it are shown."""
 
@@ -40,7 +42,8 @@ def _none(why: Why, pattern: Value, depth: int, seen: set[str]) -> Cause:
     if not reasons:
         reasons = [*_alike(why, pattern), *_waiting(why, pattern, depth, seen | {shown})]
     if not reasons:
-        reasons = [Cause("nobody", (), "no handler that was seen says the like: is its program running, and here?")]
+        nobody = Cause("nobody", (), "no handler that was seen says the like: is its program running, and here?")
+        reasons = [nobody, *_near(why, pattern)]
     return Cause("nothing matches", (), "here is what there is", tuple(reasons), shown=shown)
 
 
@@ -50,7 +53,7 @@ def _alike(why: Why, pattern: Value) -> list[Cause]:
     alike: dict[str, tuple[Happening, Done]] = {}
     for step in why.story:
         for act in () if step.public else step.acts:
-            if act.kind in ("assert", "message") and act.public and kind is not None and _skeleton(act.value) == kind:
+            if act.kind in _SAYS and act.public and kind is not None and _skeleton(act.value) == kind:
                 alike[text(act.value)] = (step, act)
     reasons = []
     for step, act in list(alike.values())[-LIKE:]:
@@ -59,6 +62,19 @@ def _alike(why: Why, pattern: Value) -> list[Cause]:
         gone = "" if act.kind == "message" or why.stands(step, act) else ", and retracted"
         reasons.append(Cause("but there was", (), f"said {by}, turn {step.turn}{gone}", shown=text(act.value)))
     return reasons
+
+
+def _near(why: Why, pattern: Value) -> list[Cause]:
+    """What was said with nearly the same label, or with another number of fields."""
+    kind = _skeleton(pattern)
+    if kind is None:
+        return []
+    acts = [act for step in why.story if not step.public for act in step.acts if act.public and act.kind in _SAYS]
+    said = {one for act in acts if (one := _skeleton(act.value)) is not None}
+    names = get_close_matches(kind[0], {label for label, _ in said}, 1)
+    sizes = sorted(size for label, size in said if label in names)
+    many = f"{' or '.join(map(str, sizes))} field{'s' * (sizes != [1])}"
+    return [Cause("perhaps", (), f"another is meant: there was <{name} ..>, with {many}") for name in names]
 
 
 def _waiting(why: Why, pattern: Value, depth: int, seen: set[str]) -> list[Cause]:

@@ -19,6 +19,7 @@ from syndicate import Handle, Ref, assert_, capture, current_facet, dataspace, d
 from syndicate.actors.facet import Facet
 from syndicate.introspect import Chronicle, why, written
 from syndicate.values.value import SEQ, Symbol
+from tests.relay.commands import Start, end
 from tests.relay.server.test_broker import until
 
 
@@ -109,6 +110,52 @@ def test_a_recording_has_causes_if_they_were_told(tmp_path: Path) -> None:
     recorder.close()
     assert [event.why for event in read(path)] == [("lamp.py:3 on in lamp of house",), ()]
     assert invoke("replay", path, "tcp://127.0.0.1:1", "--why")[0] == 2
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> str:
+    """A file with what a console has recorded with causes; the last event came without."""
+    recorder = Recorder(tmp_path / "rec", address="tcp://127.0.0.1:1")
+    recorder.note("+", 1, '<Lit "hall">', ["lamp.py:3 on in lamp of house"])
+    recorder.note("+", 2, '<Seen "hall">', ["lamp.py:9 see in lamp of house", "lamp.py:3 on in lamp of house"])
+    recorder.note("-", 2, '<Seen "hall">', ["lamp.py:3 on in lamp of house"])
+    recorder.note("!", None, "<Bell 1>")
+    recorder.close()
+    return str(tmp_path / "rec")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["<Lit _>"], ['asserted <Lit "hall">', "turn 1 of rec", "by lamp.py:3 on in lamp of house"]),
+        (["<Seen _>"], ["by lamp.py:9 see in lamp of house", "by lamp.py:3 on in lamp of house"]),
+        (["<Seen _>", "--retracted"], ['retracted <Seen "hall">', "by lamp.py:3 on in lamp of house"]),
+        (["<Seen _>", "--not"], ["nothing matches <Seen _>", 'retracted <Seen "hall">', "lamp.py:3 on in lamp"]),
+        (['<Lit "attic">', "--not"], ['but there was <Lit "hall">: said by somebody at ']),
+        (["<Bell _>"], ["sent <Bell 1>", "syndicate-console --why"]),
+        (["<Litt _>", "--not"], ["there was <Lit ..>"]),
+        (['<Lit "hall" 2>', "--not"], ["there was <Lit ..>, with 1 field"]),
+    ],
+)
+def test_a_recording_answers_too(recording: str, args: list[str], words: list[str]) -> None:
+    """As far as it says who caused what, and whether something was said at all."""
+    code, out, err = invoke("why", recording, *args)
+    assert code == 0, err
+    for each in words:
+        assert each in out
+
+
+def test_what_is_not_told_is_said_to_be_missing(recording: str, tmp_path: Path, start: Start) -> None:
+    """Causes that were not recorded, and files in the place of a pattern."""
+    assert "no event came with causes" not in end(start("syndicate", "replay", recording, "--why"))[2]
+    plain = Recorder(tmp_path / "plain", address="tcp://127.0.0.1:1")
+    plain.note("+", 1, '<Lit "hall">')
+    plain.close()
+    code, out, err = end(start("syndicate", "replay", str(tmp_path / "plain"), "--why"))
+    assert (code, out.count("Lit")) == (0, 1)
+    assert "no event came with causes" in err
+    code, _, err = invoke("why", "<Lit _>", recording)
+    assert (code, "the pattern comes last" in err) == (2, True)
 
 
 def test_causes_of_peers_are_bounded_and_can_be_printed() -> None:
