@@ -146,7 +146,7 @@ export function Causes({ place }: { place: Place }): ComponentChildren {
   const [turn, open] = useState<Turn | null>(null)
   const [problem, setProblem] = useState("")
   const [, draw] = useState(0)
-  const part = place["filter"] ?? ""
+  const [part, missing] = [place["filter"] ?? "", place["missing"] ?? ""]
   const on = followed.on
   useEffect(() => watch(() => draw((n) => n + 1)), [])
   useEffect(() => {
@@ -176,6 +176,10 @@ export function Causes({ place }: { place: Place }): ComponentChildren {
           {on && <span class="count">{figure(all.length)} turns</span>}
           {missed > 0 && <span class="warn">{figure(missed)} steps came too fast, and are left out</span>}
         </div>
+        <div class="bar">
+          <input type="search" placeholder='what is missing: <Ready "bob" _>' aria-label="what is missing" value={missing} onInput={(event) => move({ ...place, missing: event.currentTarget.value })} />
+        </div>
+        {missing && <Why key={missing} text={missing} negative />}
         {problem && <p class="bad">{visible(problem)}</p>}
         {!on ? (
           <div class="empty">
