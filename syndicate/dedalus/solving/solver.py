@@ -273,24 +273,26 @@ class Solver:
             self.least = lower[0]
             self.bounded(self.least)
 
-    def improving(self) -> Iterator[Answer]:
+    def improving(self, *, assuming: Sequence[tuple[str, bool]] = ()) -> Iterator[Answer]:
         """Answers of less and less cost, found by a short search: the last is a good one, if not the best."""
-        for answer in self.solve("models=0", "opt_mode=opt", "opt_strategy=bb", f"solve_limit={SHORT},umax"):
+        for answer in self.solve(
+            "models=0", "opt_mode=opt", "opt_strategy=bb", f"solve_limit={SHORT},umax", assuming=assuming
+        ):
             yield answer
             if not any(answer.cost):  # where nothing has a cost all models would follow
                 return
 
-    def smallest(self) -> Iterator[Answer]:
+    def smallest(self, *, assuming: Sequence[tuple[str, bool]] = ()) -> Iterator[Answer]:
         """The answers of least cost, each once by what is projected; a short search needs no other thread."""
         arguments = ("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto")
         if self.deadline is None:
             self._configure(f"solve_limit={SHORT},umax", *arguments)
-            with self.control.solve(yield_=True) as handle:
+            with self.control.solve(assumptions=_assumed(assuming), yield_=True) as handle:
                 answers = [self._answer(model) for model in handle]
                 if handle.get().exhausted:
                     yield from least(answers)
                     return
-        yield from least(self.solve(*arguments))
+        yield from least(self.solve(*arguments, assuming=assuming))
 
     @staticmethod
     def _answer(model: clingo.Model) -> Answer:

@@ -109,6 +109,9 @@ class Instance:
         return not (self.true or self.false or self.lost or self.needs or self.group)
 
 
+_CERTAIN: Final = Instance()
+
+
 @define(eq=False)
 class Block:
     """Atoms in an order in which they can be decided; if *loop*, they depend on each other."""
@@ -190,6 +193,8 @@ class _Grounding:
     cone: Cone = field(init=False)
     level: dict[str, int] = field(factory=dict)
     bodies: list[Body] = field(factory=list)
+    grouped: list[bool] = field(factory=list)
+    kept: list[bool] = field(factory=list)
     heads: list[str] = field(init=False)
     strata: dict[int, list[int]] = field(factory=dict)
     readers: dict[str, list[int]] = field(factory=dict)
@@ -202,6 +207,8 @@ class _Grounding:
             self.rules, self.faults.start, self.faults.eot, max(self.faults.late, self.faults.again), self.goals
         )
         self.bodies = [Body(rule) for rule in self.rules]
+        self.grouped = [is_grouped(rule) for rule in self.rules]
+        self.kept = [rule.keeps for rule in self.rules]
         self.level = levels(self.rules)
         self.heads = [rule.head.relation for rule in self.rules]
         deductive = [n for n, rule in enumerate(self.rules) if rule.kind == "deductive" and not rule.fact]
@@ -233,33 +240,37 @@ class _Grounding:
     def table(self, name: str, time: int) -> RowIndex:
         return self.tables.get((name, time), EMPTY)
 
-    def number(self, fact: Fact, part: int = 1) -> int:
-        """The number of an atom; *part* 0 of a stratum is decided before part 1."""
-        atom = self.ground.numbers.get(fact)
-        if atom is None:
-            atom = self.ground.numbers[fact] = len(self.ground.facts)
-            self.ground.facts.append(fact)
-            self.ground.instances.append([])
-            name, row, time = fact
-            self.tables.setdefault((name, time), RowIndex()).add(row)
-            self.pending.setdefault((time, self.level.get(name, len(self.level)), part), []).append(atom)
+    def new(self, fact: Fact) -> int:
+        """The number of an atom that is new."""
+        atom = self.ground.numbers[fact] = len(self.ground.facts)
+        self.ground.facts.append(fact)
+        self.ground.instances.append([])
+        name, row, time = fact
+        if (table := self.tables.get((name, time))) is None:
+            table = self.tables[name, time] = RowIndex()
+        table.add(row)
         return atom
 
     def add(self, fact: Fact, instance: Instance, part: int = 1) -> bool:
-        """Note a derivation of an atom; whether anything is new."""
-        present = fact in self.ground.numbers
-        number = self.number(fact, part)
-        instances = self.ground.instances[number]
-        if number in self.ground.certain or instance in instances:
-            return not present
+        """Note a derivation of an atom, whose *part* 0 of a stratum is decided before part 1; whether it is new."""
+        atom = self.ground.numbers.get(fact)
+        present = atom is not None
+        if atom is None:
+            atom = self.new(fact)
+        instances = self.ground.instances[atom]
+        if atom in self.ground.certain or instance in instances:
+            return False
         if instance.certain:
-            self.ground.certain.add(number)
+            self.ground.certain.add(atom)
             instances.clear()
             return True
         self.count += 1
         if self.count > self.limit:
             raise Undecided(f"the faults lead to more than {self.limit} derivations: lower --eot, or the faults")
         instances.append(instance)
+        if not present:
+            name, _, time = fact
+            self.pending.setdefault((time, self.level.get(name, len(self.level)), part), []).append(atom)
         return not present
 
     def state_facts(self, time: int) -> None:
@@ -295,9 +306,9 @@ class _Grounding:
         """What follows within a stratum."""
         here = [number for number in self.strata.get(level, ()) if self.cone.needs(self.heads[number], time)]
         for number in here:
-            if is_grouped(self.rules[number]):
+            if self.grouped[number]:
                 self.apply(number, time)
-        waiting = dict.fromkeys(number for number in here if not is_grouped(self.rules[number]))
+        waiting = dict.fromkeys(number for number in here if not self.grouped[number])
         plain = set(waiting)
         while waiting:
             number = next(iter(waiting))
@@ -307,15 +318,33 @@ class _Grounding:
 
     def apply(self, number: int, time: int) -> bool:
         """Apply a rule at a time; whether anything is new."""
-        rule, body = self.rules[number], self.bodies[number]
-        if is_grouped(rule):
+        if self.grouped[number]:
             return self.group(number, time)
-        new = False
-        for binding, true, false in list(self.satisfied(body, time)):
-            row = tuple(value_of(term, binding) for term in rule.head.terms)
+        rule, name, new = self.rules[number], self.heads[number], False
+        if rule.kind not in _SENDING:
+            then = time + (rule.kind != "deductive")
+            rows = self.kept_rows(name, time) if self.kept[number] else self.heads_of(number, time)
+            for row, true, false in list(rows):
+                new |= self.add((name, row, then), Instance(true, false) if true or false else _CERTAIN)
+            return new
+        for binding, true, false in list(self.satisfied(self.bodies[number], time)):
+            row = tuple([value_of(term, binding) for term in rule.head.terms])
             for then, fate in self.fates(rule, row, time, sent_by(rule, row, binding)):
-                new |= self.add((rule.head.relation, row, then), Instance(true, false, fate.lost, fate.needs))
+                new |= self.add((name, row, then), Instance(true, false, fate.lost, fate.needs))
         return new
+
+    def heads_of(self, number: int, time: int) -> Iterator[tuple[Row, tuple[int, ...], tuple[int, ...]]]:
+        """The rows that a rule may derive, with the atoms that are open."""
+        columns = self.rules[number].head.terms
+        for binding, true, false in self.satisfied(self.bodies[number], time):
+            yield tuple([value_of(term, binding) for term in columns]), true, false
+
+    def kept_rows(self, name: str, time: int) -> Iterator[tuple[Row, tuple[int, ...], tuple[int, ...]]]:
+        """The same, of a rule that keeps what is there."""
+        numbers, certain = self.ground.numbers, self.ground.certain
+        for row in self.table(name, time).rows:
+            atom = numbers[name, row, time]
+            yield row, () if atom in certain else (atom,), ()
 
     def satisfied(self, body: Body, time: int) -> Iterator[tuple[Binding, tuple[int, ...], tuple[int, ...]]]:
         """The bindings that are possible, with the atoms that are open in each: to be true, to be false."""
@@ -329,6 +358,12 @@ class _Grounding:
 
         if not all(tables(atom).rows for atom in body.positive):
             return
+        if len(ground.certain) == len(ground.facts):  # nothing is open
+            for binding, _ in body.bindings(tables, dict.fromkeys(body.times, time)):
+                present = [row for atom in body.negative for row in matching(atom, tables(atom), binding)]
+                if not present:
+                    yield binding, (), ()
+            return
         for binding, rows in body.bindings(tables, dict.fromkeys(body.times, time)):
             true = [ground.numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
             false = [
@@ -339,9 +374,8 @@ class _Grounding:
 
     def fates(self, rule: Rule, row: Row, time: int, sender: Value) -> Iterator[tuple[int, Fate]]:
         """When what a rule derives at a time may be there, as far as anybody asks, and what decides about it."""
-        sends = rule.kind in ("async", "later")
-        fates = self.faults.fates(sender, row[0] if row else None, time) if sends else _SURE
-        for fate in fates:
+        sends = rule.kind in _SENDING
+        for fate in self.faults.fates(sender, row[0] if row else None, time) if sends else _SURE:
             then = time + (rule.kind != "deductive") + fate.by
             if then <= self.faults.eot and self.cone.needs(rule.head.relation, then):
                 yield then, fate
@@ -425,6 +459,7 @@ class _Grounding:
             return Block(sorted(atoms), True)
 
 
+_SENDING: Final = ("async", "later")
 _SURE: Final = (Fate(0, 0, 0),)
 """How fares what is not sent."""
 

@@ -156,13 +156,12 @@ class Symbolic:
         if first is None:
             return []
         self._better(first)
-        self.solver.add(":- not breaks.")
         if self.progress is not None or self.deadline is not None:  # else nobody hears of the best so far
-            for better in self.solver.improving():
+            for better in self.solver.improving(assuming=[("breaks", True)]):
                 self._better(better)
         if (told := self.progress) is not None:
             self.solver.bounded = lambda least: told(Progress(least // UNIT, best=self.best))
-        return [self._read(answer) for answer in self.solver.smallest()]
+        return [self._read(answer) for answer in self.solver.smallest(assuming=[("breaks", True)])]
 
     def _read(self, answer: Answer) -> Counterexample:
         faults: list[Fault] = []

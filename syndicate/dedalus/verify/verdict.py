@@ -366,13 +366,17 @@ class _Question:
         return _Decision(engine, sets, ff_post, grounded.open, search.runs, obliges)
 
     def confirm(self, found: Counterexample, engine: str) -> None:
-        """Raise :class:`Undecided` unless the rules, matched under these faults alone, break what an engine says."""
+        """Raise :class:`Undecided` unless the rules, matched under these faults alone, break what an engine says first.
+
+        What it breaks later on is seen by the run.
+        """
         rules, outages = self.heeding
         names = {one.relation for one in found.broken}.union(specified(self.pre, self.post, self.invariant))
-        goals = [(name, time) for name in names for time in {one.time for one in found.broken}]
+        begun = min(one.time for one in found.broken)
+        goals = [(name, begun) for name in names]
         faults = self.faults.certain(found.faults)
         there = ground(rules, faults, goals, self.events, self.seed, MAX_INSTANCES, outages, found.chosen)
-        for one in found.broken:
+        for one in (one for one in found.broken if one.time == begun):
             obliged = one.never or there.holds(self.pre, one.row, one.time)
             if there.holds(one.relation, one.row, one.time) is not one.never or not obliged:
                 raise Undecided(_disagreement(engine, "the rules", one, found.words))
