@@ -98,11 +98,11 @@ class Attempt(Journal, Generic[T]):
         for level in turn.settling.levels.values():
             for block in level:
                 block.queued = False
-        made, gone = self._events(turn)
-        for handle in made:
+        asserted, retracted = self._events(turn)
+        for handle in asserted:
             handle.facet.handles.pop(handle, None)
-        for handle in gone:
-            if handle not in made:
+        for handle in retracted:
+            if handle not in asserted:
                 handle.facet.handles[handle] = None
         self._clean_up(turn)
         for back in reversed(self.notes):

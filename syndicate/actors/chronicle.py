@@ -154,7 +154,7 @@ class Chronicle:
         self._here: list[EventStep] = []  # the steps of the turn that runs
         self._now: EventStep | None = None
         self._settled: EventStep | None = None
-        self._made: dict[int, tuple[Event, EventStep]] = {}  # by the identities of events, which are kept
+        self._sources: dict[int, tuple[Event, EventStep]] = {}  # by the identities of events, which are kept
         self._batch = BatchCauses((), [0])
         self._outer: Callable[[Turn, list[Event]], None] | None = None
         system.chronicle = self
@@ -250,7 +250,7 @@ class Chronicle:
             actor.take(turn, events, None, True, self._deliver)
         finally:
             turn.tracing, self._outer = self._outer, None
-            self._made.clear()
+            self._sources.clear()
             steps, self._here, self._now = self._here, [], None
             for listener in self.listeners:
                 listener(steps)
@@ -361,23 +361,23 @@ class Chronicle:
 
     def _attribute(self, turn: Turn) -> None:
         """Note that the events that are new are those of this step."""
-        made, now = self._made, self._now
+        sources, now = self._sources, self._now
         if now is not None:
             for batches in (turn.pending, turn.late):
                 for batch in batches.values():
                     for event in reversed(batch):
-                        if id(event) in made:
+                        if id(event) in sources:
                             break
-                        made[id(event)] = event, now
+                        sources[id(event)] = event, now
 
     def _commit(self, turn: Turn, events: list[Event]) -> None:
-        made = self._made
+        sources = self._sources
         if self._now is not None:  # in the midst of a step
             self._attribute(turn)
         for actor, batch in turn.pending.items():
             causes = []
             for event in batch:
-                _, step = made.get(id(event)) or (event, self._settling(turn))
+                _, step = sources.get(id(event)) or (event, self._settling(turn))
                 kind, target, value, handle = event
                 code = None if step.code is not None or kind != ASSERT else _computed(handle)
                 refs = target if type(target) is tuple else (target,)
@@ -391,7 +391,7 @@ class Chronicle:
                     step.acts.append(Act(word, actor, ref if type(ref) is Ref else None, shown, handle, code))
                 causes.append((step.number,))
             self.batches[id(batch)] = BatchCauses(causes, self._batch.left)
-        made.clear()
+        sources.clear()
         if self._outer is not None:
             self._outer(turn, events)
 

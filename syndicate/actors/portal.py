@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from attrs import frozen
 
@@ -205,5 +205,4 @@ class Opener(Protocol):
 
 def opener() -> Opener:
     """That of the relay."""
-    found: Opener = of_the_relay("remote:open_remote")  # type: ignore[assignment]  # by its name alone
-    return found
+    return cast("Opener", of_the_relay("remote:open_remote"))

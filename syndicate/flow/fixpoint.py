@@ -112,7 +112,7 @@ class Program:
         self.nodes = {loop.slots[Port(node.id)]: node for node in loop.circuit.nodes}
         self.shapes: dict[int, Shape] = {}
         self.imports = list(imports)
-        self.kept = {at: n for n, at in enumerate(at for at in self.nodes if self.nodes[at].op == "distinct")}
+        self.sets = {at: n for n, at in enumerate(at for at in self.nodes if self.nodes[at].op == "distinct")}
         self.indices = {at: n for n, at in enumerate(at for at in self.nodes if _is_timed(loop, at))}
         self.functions: dict[int, tuple[Node, Shape]] = {}
         self.order = sorted(self.nodes)
@@ -266,7 +266,7 @@ class Program:
             case "plus":
                 return ("plus", rows, spread(shape)[0], inputs[1][0], spread(inputs[1][1])[0])
             case "distinct":
-                return ("distinct", rows, spread(shape)[0], self.kept[at])
+                return ("distinct", rows, spread(shape)[0], self.sets[at])
         joined, widths = self._joined(at)
         return ("join", *map(self._joins, self._inputs(at)), spread(joined)[0], tuple(widths))
 
@@ -286,7 +286,7 @@ class LoopRows(KeptRows):
 
     __slots__ = ("_before", "_given", "_is_current", "_program", "loop", "rest")
 
-    kept: Fixpoint | None
+    store: Fixpoint | None
 
     def __init__(self, texts: Texts, loop: Loop, rest: Step) -> None:
         """*rest* is the step of the loop where it is not in words."""
@@ -309,8 +309,8 @@ class LoopRows(KeptRows):
             except EndlessLoop:
                 raise
             except Exception:  # by rows it says what it is
-                if self.kept is not None:
-                    self.kept.take_back(self._before)
+                if self.store is not None:
+                    self.store.take_back(self._before)
         self.by_rows()
         for _, outer in self.loop.imports:
             taker = self.loop.around.takers[outer]
@@ -323,33 +323,33 @@ class LoopRows(KeptRows):
         assert restart is not None
         cells = [loop.around.cells[outer] for _, outer in loop.imports]
         takers = [loop.around.takers[outer] for _, outer in loop.imports]
-        if self.kept is not None:
-            self._before = self.kept.version
+        if self.store is not None:
+            self._before = self.store.version
         flats = [self._flat(number, taker) for number, taker in enumerate(takers)]
         tables = [None if taker is not None else self._table(n, cells[n]) for n, taker in enumerate(takers)]
-        kept, program = self._ready()
-        self._before = kept.version
-        self.undo.append((kept.take_back, kept.version))
-        size = kept.size()
+        store, program = self._ready()
+        self._before = store.version
+        self.undo.append((store.take_back, store.version))
+        size = store.size()
         budget = float("inf")
         if size:
             gone = sum(cell.gone() for cell in (*cells, *tables) if hasattr(cell, "memo"))
-            budget = restart.allowed(size, gone, lambda: self._extent(kept, flats))
-        if not (budget and self._run(kept, program, tables, flats, budget)):
-            kept.take_back(self._before)
-            self._run(kept, program, tables, flats, float("inf"), again=True)
-            restart.learn(kept.work, kept.size())
+            budget = restart.allowed(size, gone, lambda: self._extent(store, flats))
+        if not (budget and self._run(store, program, tables, flats, budget)):
+            store.take_back(self._before)
+            self._run(store, program, tables, flats, float("inf"), again=True)
+            restart.learn(store.work, store.size())
         elif not size:
-            restart.learn(kept.work, kept.size())
+            restart.learn(store.work, store.size())
         for slot, port in zip(loop.ports, loop.circuit.exports, strict=True):
             at = loop.slots[port]
-            changes = kept.changes(program.kept[at], program.shapes[at]) if at in program.shapes else None
+            changes = store.changes(program.sets[at], program.shapes[at]) if at in program.shapes else None
             if changes:
                 loop.around.put(slot, changes)
 
     def _run(
         self,
-        kept: Fixpoint,
+        store: Fixpoint,
         program: Program,
         tables: list[Table | None],
         flats: list[Arranged | None],
@@ -360,9 +360,9 @@ class LoopRows(KeptRows):
         """One epoch; whether it kept to its budget of rows."""
         limit: int = self.loop.node.params["limit"]
         rows = _UNBOUNDED if budget == float("inf") else int(budget)
-        what, table = kept.begin(tables, flats, again, rows, limit)
+        what, table = store.begin(tables, flats, again, rows, limit)
         while what not in (_DONE, _BEYOND, _ENDLESS):
-            what, table = kept.go_on(flats, None if table is None else self._asked(program, what, table))
+            what, table = store.go_on(flats, None if table is None else self._asked(program, what, table))
         if what == _ENDLESS:
             raise restless(self.loop.node, limit)
         return what == _DONE
@@ -381,9 +381,9 @@ class LoopRows(KeptRows):
             raise ByRows
         return result
 
-    def _extent(self, kept: Fixpoint, flats: list[Arranged | None]) -> int:
+    def _extent(self, store: Fixpoint, flats: list[Arranged | None]) -> int:
         """How many rows the imports stand for."""
-        return sum(kept.extent(number) if flat is None else len(flat) for number, flat in enumerate(flats))
+        return sum(store.extent(number) if flat is None else len(flat) for number, flat in enumerate(flats))
 
     # ------------------------------------------------------------------------------------------------ what is given
 
@@ -396,7 +396,7 @@ class LoopRows(KeptRows):
             raise ByRows
         words.begin()
         self._learn(number, words.shape)
-        return words.kept
+        return words.store
 
     def _table(self, number: int, batch: Element) -> Table | None:
         """What another import brings."""
@@ -423,24 +423,24 @@ class LoopRows(KeptRows):
 
     def _ready(self) -> tuple[Fixpoint, Program]:
         """What is kept, and what is to be done with it; raises :class:`ByRows`."""
-        words, kept, program = self.texts.words, self.kept, self._program
-        if kept is None:
+        words, store, program = self.texts.words, self.store, self._program
+        if store is None:
             self._learn_from_integrals()
-        if kept is None or program is None or not self._is_current:
+        if store is None or program is None or not self._is_current:
             fresh = Program(self.loop, self._given)
             if program is not None:
                 for at, shape in program.shapes.items():
                     if signature(spread(shape)[1]) != signature(spread(fresh.shapes[at])[1]):
                         raise ByRows
-            begun = words.fixpoint() if kept is None else kept
+            begun = words.fixpoint() if store is None else store
             words.program(begun, fresh.steps)
             self._program, self._is_current = fresh, True
-            if kept is None:
+            if store is None:
                 self._load(begun, fresh)
-                note_attribute(self.undo, self, "kept")
-                self.kept = begun
+                note_attribute(self.undo, self, "store")
+                self.store = begun
             return begun, fresh
-        return kept, program
+        return store, program
 
     # ---------------------------------------------------------------------------------------- as dictionaries have it
 
@@ -453,7 +453,7 @@ class LoopRows(KeptRows):
 
     def _states(self, program: Program) -> Iterator[tuple[int, int, list[Element]]]:
         """Of each set: where it is, its number, and what its node keeps in dictionaries."""
-        for at, number in program.kept.items():
+        for at, number in program.sets.items():
             yield at, number, self.loop.engine.states[program.nodes[at].global_id]
 
     def _totals(self) -> Iterator[tuple[int, Integral]]:
@@ -470,13 +470,13 @@ class LoopRows(KeptRows):
             raise ByRows
         return table
 
-    def _load(self, kept: Fixpoint, program: Program) -> None:
+    def _load(self, store: Fixpoint, program: Program) -> None:
         """Begin with what the dictionaries hold, and empty them; raises :class:`ByRows`."""
         emptied: list[dict[Key, Element]] = []
         for at, number, (derived, entered, *_) in self._states(program):
             if derived:
                 table = self._as_table([(key, 1) for key in derived], program.shapes.get(at))
-                kept.load_set(number, table, list(map(list, derived.values())), [entered.get(k, -1) for k in derived])
+                store.load_set(number, table, list(map(list, derived.values())), [entered.get(k, -1) for k in derived])
                 emptied += [derived, entered]
         for at, number in program.indices.items():
             taker = self.loop.takers[at]
@@ -489,11 +489,11 @@ class LoopRows(KeptRows):
             ]
             if rows:
                 shape = program.side(at)[:2] if at in program.shapes else None
-                kept.load_index(number, self._as_table([row[:2] for row in rows], shape), [row[2] for row in rows])
+                store.load_index(number, self._as_table([row[:2] for row in rows], shape), [row[2] for row in rows])
                 emptied.append(taker.index)
         for number, integral in self._totals():
             if integral.total:
-                kept.load_total(number, self._as_table(list(integral.total.items()), program.imported(number)))
+                store.load_total(number, self._as_table(list(integral.total.items()), program.imported(number)))
                 emptied.append(integral.total)
         for each in emptied:
             note_whole(self.undo, each)
@@ -501,20 +501,20 @@ class LoopRows(KeptRows):
 
     def settle(self) -> None:
         """Let dictionaries hold everything, with a note of it."""
-        kept, program = self.kept, self._program
-        if kept is not None and program is not None:
-            note_attribute(self.undo, self, "kept")
-            self.kept = None
+        store, program = self.store, self._program
+        if store is not None and program is not None:
+            note_attribute(self.undo, self, "store")
+            self.store = None
             for at, number, states in self._states(program):
                 if at in program.shapes:
-                    self._fill_set(*kept.set(number, program.shapes[at]), states)
+                    self._fill_set(*store.set(number, program.shapes[at]), states)
             for at, number in program.indices.items():
                 if at in program.shapes:
-                    self._fill_index(*kept.index(number, program.side(at)[:2]), self.loop.takers[at])
+                    self._fill_index(*store.index(number, program.side(at)[:2]), self.loop.takers[at])
             for number, integral in self._totals():
                 shape = program.imported(number)
                 if shape is not None:
-                    batch = self.texts.batch(kept.total(number, shape))
+                    batch = self.texts.batch(store.total(number, shape))
                     note_attribute(self.undo, integral, "total")
                     integral.total = batch
 

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 class KeptRows:
     """What a node keeps, in words or, for good, in dictionaries."""
 
-    __slots__ = ("_columns", "_seen", "in_words", "kept", "shape", "texts", "undo")
+    __slots__ = ("_columns", "_seen", "in_words", "shape", "store", "texts", "undo")
 
-    kept: Element
+    store: Element
 
     def __init__(self, texts: Texts, undo: Log) -> None:
         self.texts = texts
         self.undo = undo
         self.in_words = True
-        self.kept = None
+        self.store = None
         self.shape: Shape = None
         self._seen: Shape = None
         self._columns: list[int] = []
 
     def __len__(self) -> int:
-        return 0 if self.kept is None else len(self.kept)
+        return 0 if self.store is None else len(self.store)
 
     def columns(self, shape: Shape) -> list[int]:
         """The columns of a table in the order of what is kept; raises :class:`ByRows` if it looks otherwise."""
@@ -51,11 +51,11 @@ class KeptRows:
 
     def settle(self) -> None:
         """Let dictionaries hold everything, with a note of it."""
-        if self.kept is not None:
+        if self.store is not None:
             table = self.filled()
-            note_attribute(self.undo, self, "kept")
+            note_attribute(self.undo, self, "store")
             self.fill(table)
-            self.kept = None
+            self.store = None
 
     def filled(self) -> Table:
         """All that is kept, as a table."""
@@ -85,7 +85,7 @@ class ArrangedRows(KeptRows):
 
     __slots__ = ("_table", "arrangement")
 
-    kept: Arranged | None
+    store: Arranged | None
 
     def __init__(self, texts: Texts, undo: Log, arrangement: Arrangement) -> None:
         super().__init__(texts, undo)
@@ -98,10 +98,10 @@ class ArrangedRows(KeptRows):
         if self.in_words and is_table:
             try:
                 columns = self.columns(batch.shape)
-                if self.kept is None:
+                if self.store is None:
                     self._begin()
-                assert self.kept is not None
-                self.kept.arrive(batch, columns)
+                assert self.store is not None
+                self.store.arrive(batch, columns)
                 self._table = batch
                 return NO_ROWS
             except (ByRows, OverflowError):
@@ -115,8 +115,8 @@ class ArrangedRows(KeptRows):
         """Begin, with what the dictionaries hold; raises :class:`ByRows`."""
         key, value = self.shape
         width = len(set(leaves(key)))
-        note_attribute(self.undo, self, "kept")
-        kept = self.texts.words.arranged(width, len(set(leaves(self.shape))) - width)
+        note_attribute(self.undo, self, "store")
+        store = self.texts.words.arranged(width, len(set(leaves(self.shape))) - width)
         if self.arrangement.index:
             rows = [
                 ((natural(key), natural(value)), weight)
@@ -126,17 +126,17 @@ class ArrangedRows(KeptRows):
             table = self.texts.words.table(rows, self.texts.shape((key, value)), self.shape)
             if table is None:
                 raise ByRows
-            kept.arrive(table, list(range(table.width)))
-            kept.commit()
+            store.arrive(table, list(range(table.width)))
+            store.commit()
             note_attribute(self.undo, self.arrangement, "index")
             self.arrangement.index = {}
-        self.kept = kept
+        self.store = store
 
     def begin(self) -> None:
         """Be in words, if there is anything; raises :class:`ByRows`."""
         if not self.in_words:
             raise ByRows
-        if self.kept is None and self.arrangement.index:
+        if self.store is None and self.arrangement.index:
             if self.shape is None:
                 first = next(iter(self.arrangement.index))
                 key, parts = _shape_like(natural(first), 0)
@@ -148,7 +148,7 @@ class ArrangedRows(KeptRows):
         """Be in words, if there is anything, because the other side is; raises :class:`ByRows`."""
         if not self.in_words:
             raise ByRows
-        if self.kept is None and self.arrangement.index and other.shape is not None:
+        if self.store is None and self.arrangement.index and other.shape is not None:
             value = natural(next(iter(next(iter(self.arrangement.index.values())))))
             key, width = other.shape[0], len(set(leaves(other.shape[0])))
             parts = range(width, width + len(value)) if type(value) is tuple else ()
@@ -157,8 +157,8 @@ class ArrangedRows(KeptRows):
 
     def filled(self) -> Table:
         """All that is kept, as a table."""
-        assert self.kept is not None
-        table = self.kept.rows(self.shape)
+        assert self.store is not None
+        table = self.store.rows(self.shape)
         assert table is not None
         return table
 
@@ -177,16 +177,16 @@ class ArrangedRows(KeptRows):
 
     def commit(self, undo: Log) -> None:
         """The step has succeeded."""
-        if self.kept is not None and self._table is not None:
-            undo.append((self.kept.take_back, self.kept.version))
-            self.kept.commit()
+        if self.store is not None and self._table is not None:
+            undo.append((self.store.take_back, self.store.version))
+            self.store.commit()
         self._table = None
 
     def discard(self) -> None:
         """It has failed."""
         self._table = None
-        if self.kept is not None:
-            self.kept.discard()
+        if self.store is not None:
+            self.store.discard()
 
 
 class StateRows(KeptRows):
@@ -208,9 +208,9 @@ class StateRows(KeptRows):
                 if hasattr(batch, "memo"):
                     try:
                         columns = self.columns(batch.shape)
-                        if self.kept is None:
-                            self.kept = self._begun()
-                        undo.append((self.kept.take_back, self.kept.version))
+                        if self.store is None:
+                            self.store = self._begun()
+                        undo.append((self.store.take_back, self.store.version))
                         return self.change(batch, columns)
                     except (ByRows, OverflowError):
                         pass
@@ -227,22 +227,22 @@ class StateRows(KeptRows):
         """Begin with nothing."""
         raise NotImplementedError  # abstract
 
-    def load(self, kept: Element) -> None:
+    def load(self, store: Element) -> None:
         """Begin with what the dictionary holds; raises :class:`ByRows`."""
         raise NotImplementedError  # abstract
 
     def _begun(self) -> Kept:
-        note_attribute(self.undo, self, "kept")
-        kept = self.begun()
+        note_attribute(self.undo, self, "store")
+        store = self.begun()
         if self.state:
-            self.load(kept)
+            self.load(store)
             note_whole(self.undo, self.state)
             self.state.clear()
-        return kept
+        return store
 
     def filled(self) -> Table:
         """All that is kept, as a table."""
-        table: Table | None = self.kept.rows(self.shape)
+        table: Table | None = self.store.rows(self.shape)
         assert table is not None
         return table
 
@@ -261,7 +261,7 @@ class WeighedRows(StateRows):
 
     __slots__ = ()
 
-    kept: Weighed | None
+    store: Weighed | None
 
     def begun(self) -> Weighed:
         """Begin with nothing."""
@@ -269,15 +269,15 @@ class WeighedRows(StateRows):
 
     def change(self, batch: Table, columns: list[int]) -> Table:
         """What comes and what goes."""
-        assert self.kept is not None
-        return self.kept.step(batch, columns, self.shape)
+        assert self.store is not None
+        return self.store.step(batch, columns, self.shape)
 
-    def load(self, kept: Weighed) -> None:
+    def load(self, store: Weighed) -> None:
         """Begin with what the dictionary holds; raises :class:`ByRows`."""
         table = self.texts.words.table(list(self.state.items()), self.texts.shape(self.shape), self.shape)
         if table is None:
             raise ByRows
-        kept.step(table, list(range(table.width)), self.shape)
+        store.step(table, list(range(table.width)), self.shape)
 
 
 def _measured(aggregate: Aggregate, value: Shape) -> int:
@@ -295,7 +295,7 @@ class RankedRows(StateRows):
 
     __slots__ = ("_measure", "aggregate", "results", "typed")
 
-    kept: Ranked | None
+    store: Ranked | None
 
     def __init__(self, texts: Texts, undo: Log, states: list[Element], aggregate: Aggregate) -> None:
         super().__init__(texts, undo, states[0])
@@ -321,14 +321,14 @@ class RankedRows(StateRows):
 
     def change(self, batch: Table, columns: list[int]) -> Table:
         """Old results out, new ones in."""
-        assert self.kept is not None
-        return self.kept.step(self.texts.words, batch, columns, self._result())
+        assert self.store is not None
+        return self.store.step(self.texts.words, batch, columns, self._result())
 
     def _result(self) -> Shape:
         key, _ = self.shape
         return (key, leaf(len(set(leaves(key)))))
 
-    def load(self, kept: Ranked) -> None:
+    def load(self, store: Ranked) -> None:
         """Begin with what the dictionaries hold; raises :class:`ByRows`."""
         rows = [
             ((natural(key), natural(value)), weight)
@@ -338,14 +338,14 @@ class RankedRows(StateRows):
         table = self.texts.words.table(rows, self.texts.shape(self.shape), self.shape)
         if table is None:
             raise ByRows
-        kept.step(self.texts.words, table, list(range(table.width)), self._result())
+        store.step(self.texts.words, table, list(range(table.width)), self._result())
         note_whole(self.undo, self.results)
         self.results.clear()
 
     def fill(self, table: Table) -> None:
         """Put all that is kept into the dictionaries, with a note of it."""
-        assert self.kept is not None
-        bests = self.kept.bests(self._result())
+        assert self.store is not None
+        bests = self.store.bests(self._result())
         rows = self.texts.rows(table, indexed=True)
         self.undo.append((self.typed.restore, self.typed.value))
         self.typed.value = self.typed.value or type(rows) is MixedRows
@@ -360,7 +360,7 @@ class SummedRows(StateRows):
 
     __slots__ = ("_value", "_width", "aggregate")
 
-    kept: Summed | None
+    store: Summed | None
 
     def __init__(self, texts: Texts, undo: Log, state: dict[Key, Element], aggregate: Aggregate) -> None:
         super().__init__(texts, undo, state)
@@ -390,18 +390,18 @@ class SummedRows(StateRows):
 
     def change(self, batch: Table, columns: list[int]) -> Table:
         """Old results out, new ones in."""
-        assert self.kept is not None
-        table = self.kept.step(self.texts.words, batch, columns, self._value, self.shape)
+        assert self.store is not None
+        table = self.store.step(self.texts.words, batch, columns, self._value, self.shape)
         if table is None:
             raise OverflowError
         return table
 
-    def load(self, kept: Summed) -> None:
+    def load(self, store: Summed) -> None:
         """Begin with what the dictionary holds; raises :class:`ByRows`."""
         rows = [((natural(key), *sums), 1) for key, sums in self._sums()]
         shape = self._all()
         table = self.texts.words.table(rows, self.texts.shape(shape), shape)
-        if table is None or not kept.load(table):
+        if table is None or not store.load(table):
             raise ByRows
 
     def _sums(self) -> Iterator[tuple[Key, tuple[int, int]]]:
@@ -416,8 +416,8 @@ class SummedRows(StateRows):
 
     def filled(self) -> Table:
         """All keys with the sums of their weights and values."""
-        assert self.kept is not None
-        table = self.kept.rows(self._all())
+        assert self.store is not None
+        table = self.store.rows(self._all())
         assert table is not None
         return table
 

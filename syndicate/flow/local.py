@@ -483,8 +483,8 @@ class LocalEngine(Engine):
 
     def in_columns(self) -> list[tuple[Node, int]]:
         """How many entries of a node are in columns and no dictionary."""
-        kept = [] if self.readied is None else [(node, len(runs)) for node, runs in self.readied.sorted_runs]
-        return kept if self.tables is None else [(node, len(keeper)) for node, keeper in self.tables.keepers]
+        counts = [] if self.readied is None else [(node, len(runs)) for node, runs in self.readied.sorted_runs]
+        return counts if self.tables is None else [(node, len(keeper)) for node, keeper in self.tables.keepers]
 
     def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""

@@ -259,12 +259,12 @@ class Texts:
 
     def shape(self, shape: Shape) -> Written:
         """A shape as the kernel reads it; shapes are few, and made once."""
-        found = self.read.get(id(shape))
-        if found is None:
+        entry = self.read.get(id(shape))
+        if entry is None:
             if len(self.read) > 1000:
                 self.read.clear()
-            found = self.read[id(shape)] = (shape, self.words.shape(written(shape)))
-        return found[1]
+            entry = self.read[id(shape)] = (shape, self.words.shape(written(shape)))
+        return entry[1]
 
     def elements(self, table: Table, shape: Shape) -> list[Element]:
         """The elements of a table, or what of them this shape tells."""
@@ -292,9 +292,9 @@ class Texts:
 
     def batch(self, table: Table) -> dict[Key, int]:
         """A table as a canonical batch."""
-        made = self.words.batch(table, self.shape(table.shape))
-        if made is not None:
-            return made
+        batch = self.words.batch(table, self.shape(table.shape))
+        if batch is not None:
+            return batch
         elements = self.elements(table, table.shape)
         if table.once and all_plain(elements):
             return dict(zip(elements, table.weights(0, len(table)), strict=True))

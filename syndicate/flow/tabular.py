@@ -93,11 +93,11 @@ def _needed(scope: Scope, node: Node) -> list[Port]:
 
 
 def _behind(nodes: list[Node], gaining: set[int]) -> set[int]:
-    found = set(gaining)
+    ids = set(gaining)
     for node in nodes:  # in the order in which they were made: inputs first
-        if any(port.node in found for port in inputs_of(node)):
-            found.add(node.id)
-    return found
+        if any(port.node in ids for port in inputs_of(node)):
+            ids.add(node.id)
+    return ids
 
 
 def _can(node: Node) -> bool:
@@ -165,10 +165,10 @@ class Tabular:
 
     def give_back(self) -> None:
         """Give room back; between steps."""
-        kept = [each for _, keeper in self.keepers if (each := keeper.kept) is not None]
-        for each in kept:
+        stores = [each for _, keeper in self.keepers if (each := keeper.store) is not None]
+        for each in stores:
             each.give_back()
-        self.texts.words.sweep(kept)
+        self.texts.words.sweep(stores)
 
     def settle(self) -> None:
         """Let dictionaries hold everything, with a note of it."""
@@ -277,15 +277,15 @@ class Tabular:
         def step() -> object:
             nonlocal seen, shape, whole
             try:
-                if one.kept is None or other.kept is None:
+                if one.store is None or other.store is None:
                     one.ready(other)
                     other.ready(one)
-                    if one.kept is None or other.kept is None:
+                    if one.store is None or other.store is None:
                         return None  # one side has never had anything
                 if seen[0] is not one.shape or seen[1] is not other.shape:
                     shape, whole = joined_shape(function, one.shape, other.shape)
                     seen = one.shape, other.shape
-                return kernel.join(one.kept, other.kept, shape, whole)
+                return kernel.join(one.store, other.store, shape, whole)
             except (ByRows, OverflowError):
                 one.by_rows()
                 other.by_rows()

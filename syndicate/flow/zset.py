@@ -325,10 +325,10 @@ class IndexedZSet:
     @classmethod
     def adopt(cls, rows: Iterable[tuple[Key, Key, int]]) -> IndexedZSet:
         """Of rows ``(key, value, weight)`` of the engine's."""
-        made = object.__new__(cls)
-        made.typed = not isinstance(rows, Rows) or type(rows) is MixedRows
-        made.groups = grouped(rows)
-        return made
+        zset = object.__new__(cls)
+        zset.typed = not isinstance(rows, Rows) or type(rows) is MixedRows
+        zset.groups = grouped(rows)
+        return zset
 
     def rows(self) -> Rows:
         """``(key, value, weight)``, consolidated."""

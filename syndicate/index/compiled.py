@@ -145,13 +145,13 @@ def factory(
     taken = [writer.place(path) for path in captures]
     capture.append(f"c = {_tuple(taken)}")
     atoms = " or ".join(f"type({form}) is tuple" for form in taken)
-    told = [*capture, f"w = c if not ({atoms}) else None if handler.raw else values_of(c)" if atoms else "w = c"]
+    delivery = [*capture, f"w = c if not ({atoms}) else None if handler.raw else values_of(c)" if atoms else "w = c"]
     keep, drop = (_KEEP, _DROP) if places else ([], [])  # a table without places keeps nothing: see Table
     source = _TEMPLATE.format(
         key=key,
         reach=_indent(2, reach, "return"),
         reach_each=_indent(3, reach, "continue"),
-        capture=_indent(3, told, "return"),
+        capture=_indent(3, delivery, "return"),
         capture_each=_indent(3, capture, "continue"),
         keep=_indent(2, keep),
         keep_each=_indent(3, keep),

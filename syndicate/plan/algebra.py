@@ -307,8 +307,8 @@ class Projection(Expression):
         return ", ".join(name if str(scalar) == name else f"{name} = {scalar}" for name, scalar in self.columns)
 
 
-def _renaming(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Renaming:
-    return tuple(given.items() if isinstance(given, Mapping) else given)
+def _renaming(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> Renaming:
+    return tuple(pairs.items() if isinstance(pairs, Mapping) else pairs)
 
 
 @frozen(eq=False, repr=False)
@@ -362,11 +362,11 @@ class FlatMap(Expression):
         return getattr(self.function, "__name__", repr(self.function))
 
 
-def _with_function(made: Map | FlatMap) -> None:
-    is_expression(type(made).__name__, made.source)
-    if not callable(made.function):
-        raise PlanError(f"{made.title()} needs a function of a row, not {made.function!r}")
-    made._has(made.attributes)
+def _with_function(expression: Map | FlatMap) -> None:
+    is_expression(type(expression).__name__, expression.source)
+    if not callable(expression.function):
+        raise PlanError(f"{expression.title()} needs a function of a row, not {expression.function!r}")
+    expression._has(expression.attributes)
 
 
 def _to_scalars(of: object) -> tuple[Scalar, ...]:
@@ -451,12 +451,12 @@ class NonMonotone(Expression):
 # ------------------------------------------------------------------------------------------------------- more operands
 
 
-def _alike(made: Expression, operands: tuple[Expression, ...]) -> None:
+def _alike(expression: Expression, operands: tuple[Expression, ...]) -> None:
     first = operands[0].heading
     for other in operands[1:]:
         if set(other.heading) != set(first):
             raise PlanError(
-                f"{made.title()}: the operands need the same attributes, but one has {listed(first)}, the other "
+                f"{expression.title()}: the operands need the same attributes, but one has {listed(first)}, the other "
                 f"{listed(other.heading)}: project or rename one of them"
             )
 
@@ -494,13 +494,14 @@ class Difference(Expression):
         self._has(self.left.heading)
 
 
-def _apart(made: Expression, left: Expression, right: Expression) -> None:
+def _apart(expression: Expression, left: Expression, right: Expression) -> None:
     both = [name for name in left.heading if name in right.heading]
     if both:
         raise PlanError(
-            f"{made.title()}: both sides have {listed(both)}: rename on one side, or use NaturalJoin to equate them"
+            f"{expression.title()}: both sides have {listed(both)}: rename on one side, or use NaturalJoin to equate "
+            "them"
         )
-    made._has((*left.heading, *right.heading))
+    expression._has((*left.heading, *right.heading))
 
 
 @frozen(eq=False, repr=False)

@@ -216,9 +216,9 @@ class Lowering:
 
     def _check_names(self) -> None:
         for rule, body in self.bodies.items():
-            for found in walk(body):
-                if isinstance(found, Fixpoint) and found.name in self.program.declared:
-                    raise PlanError(f"{rule}: a Fixpoint cannot be called {found.name}, as a relation is: rename it")
+            for part in walk(body):
+                if isinstance(part, Fixpoint) and part.name in self.program.declared:
+                    raise PlanError(f"{rule}: a Fixpoint cannot be called {part.name}, as a relation is: rename it")
 
     # --------------------------------------------------------------------------------------------------- relations
 
@@ -398,8 +398,8 @@ class Lowering:
     def _mapped(self, this: Map | FlatMap, view: RowView) -> RowView:
         rows = self.as_rows(view, this.source.heading)
         checked = _Checked(this.function, this.heading)
-        made = rows.flat_map(checked.rows) if isinstance(this, FlatMap) else rows.map(checked.row)
-        return RowView.of(self._named(made), this.heading, None)
+        mapped = rows.flat_map(checked.rows) if isinstance(this, FlatMap) else rows.map(checked.row)
+        return RowView.of(self._named(mapped), this.heading, None)
 
     # --------------------------------------------------------------------------------------------------- joins
 
@@ -530,23 +530,23 @@ class _Checked:
 
     def row(self, row: Element) -> Element:
         """The one row that is made."""
-        made = self.function(row)
-        if type(made) is not tuple or len(made) != len(self.heading):
-            raise self._refusal(made)
-        return made
+        result = self.function(row)
+        if type(result) is not tuple or len(result) != len(self.heading):
+            raise self._refusal(result)
+        return result
 
     def rows(self, row: Element) -> Element:
         """The rows that are made."""
-        made = list(self.function(row))
+        results = list(self.function(row))
         width = len(self.heading)
-        for one in made:
+        for one in results:
             if type(one) is not tuple or len(one) != width:
                 raise self._refusal(one)
-        return made
+        return results
 
-    def _refusal(self, made: Element) -> PlanError:
+    def _refusal(self, result: Element) -> PlanError:
         name = getattr(self.function, "__name__", repr(self.function))
-        return PlanError(f"{name} gave {made!r}, not a tuple of {len(self.heading)}: {', '.join(self.heading)}")
+        return PlanError(f"{name} gave {result!r}, not a tuple of {len(self.heading)}: {', '.join(self.heading)}")
 
 
 # ------------------------------------------------------------------------------------------------------------- programs

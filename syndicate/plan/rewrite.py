@@ -194,10 +194,10 @@ class _Rewriting:
     def push(self, expression: Expression, conditions: Iterable[Condition]) -> Expression:
         """The rows of *expression* for which *conditions* hold."""
         asked = tuple(dict.fromkeys(conditions))
-        found = self._done.get((expression, asked))
-        if found is None:
-            found = self._done[expression, asked] = self._push(expression, asked)
-        return found
+        result = self._done.get((expression, asked))
+        if result is None:
+            result = self._done[expression, asked] = self._push(expression, asked)
+        return result
 
     def _push(self, this: Expression, asked: Conditions) -> Expression:
         if isinstance(this, Selection):
@@ -316,8 +316,8 @@ def _below(columns: Iterable[tuple[str, Scalar]], groups: GroupBy) -> dict[str, 
     return folds
 
 
-def _fitness(source: Expression, known: set[str]) -> tuple[bool, bool, int, int]:
-    shared = sum(name in known for name in source.heading)
+def _fitness(source: Expression, bound: set[str]) -> tuple[bool, bool, int, int]:
+    shared = sum(name in bound for name in source.heading)
     return bool(shared), shared == len(source.heading), shared, _constants(source)
 
 

@@ -155,12 +155,12 @@ def _decimal(value: Decimal) -> tuple[str]:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise NotAValue(f"{value!r} is not a value: a Decimal must be a number")
-    kept = len(digits)
-    while kept > 1 and digits[kept - 1] == 0:
-        kept -= 1
-    if digits[:kept] == (0,):
+    count = len(digits)
+    while count > 1 and digits[count - 1] == 0:
+        count -= 1
+    if digits[:count] == (0,):
         return ("0",)
-    return (str(Decimal((sign, digits[:kept], exponent + len(digits) - kept))),)
+    return (str(Decimal((sign, digits[:count], exponent + len(digits) - count))),)
 
 
 convert(datetime, to=_moment, back=_rfc3339, label="rfc3339")

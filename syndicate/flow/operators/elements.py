@@ -294,8 +294,9 @@ def make_flat_distinct(scope: Context, node: Node) -> Step:
     look = state.get
 
     def step() -> object:
-        given = cells[i]
-        batch = given if isinstance(given, dict) else paired(given)
+        batch = cells[i]
+        if not isinstance(batch, dict):
+            batch = paired(batch)
         out: dict[Key, int] = {}
         if type(batch) is Mixed:
             out = Mixed()

@@ -178,7 +178,7 @@ def test_most_loops_are_in_words() -> None:
     for seed, c in enumerate(found):
         for step in deltas(random.Random(seed), ["a", "b"], 6):
             c.step(step)
-    assert sum(loop.kept is not None for c in found for loop in loops(c)) > 20
+    assert sum(loop.store is not None for c in found for loop in loops(c)) > 20
 
 
 def closure(limit: int = 10_000) -> Circuit:
@@ -219,7 +219,7 @@ def test_a_closure_of_some_size(seed: int) -> None:
         paths = {*paths, *(row for row, w in out.items() if w > 0)} - {row for row, w in out.items() if w < 0}
         assert paths == reached(edges)
     (loop,) = loops(c)
-    assert loop.kept is not None
+    assert loop.store is not None
     c.step({"a": dict.fromkeys(edges, -1)})
     assert len(loop) == 0
 
@@ -252,7 +252,7 @@ def test_a_function_that_raises() -> None:
         c.step({"a": {(1, 1): 1}})
     assert len(c.step({"a": {(0, 8): -1}})["out"]) == 3
     (loop,) = loops(c)
-    assert loop.kept is not None
+    assert loop.store is not None
     assert len(loop) == 0
 
 
