@@ -127,7 +127,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Declaring:
     """``from syndicate.bloom import lmine``, for a lattice of a user's with this keyword."""
-    found = declaring(name)
-    if found is None:
+    keyword = declaring(name)
+    if keyword is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return keyword

@@ -450,19 +450,19 @@ def _declared(kind: Kind, keys: Value, values: Value, lattices: Mapping[str, obj
         )
     if kind is not Kind.CHANNEL and marked:
         raise BloomDeclaration(f"{site}: @{names[marked[0]]}: only a channel's column is a location: leave out the @")
-    held = dict(_lattice_of(name, given, names, len(first), site) for name, given in lattices.items())
+    held = dict(_lattice_of(name, value, names, len(first), site) for name, value in lattices.items())
     at = marked[0] if marked else None
     return Schema(kind, tuple(names), len(first), at, site=site, lattices=held, **more)
 
 
-def _lattice_of(name: str, given: object, names: Sequence[str], keys: int, site: str) -> tuple[str, type[Lattice]]:
+def _lattice_of(name: str, value: object, names: Sequence[str], keys: int, site: str) -> tuple[str, type[Lattice]]:
     """A column with its lattice, which is given as a class, or as what declares it."""
     column = name[:-1] if name not in names and name.endswith("_") else name
-    cls = getattr(given, "lattice", given)
+    cls = getattr(value, "lattice", value)
     if column not in names:
         raise BloomDeclaration(f"{site}: there is no column {name!r}{meant(name, names)}; there are {listed(names)}")
     if not isinstance(cls, type) or not issubclass(cls, Lattice):
-        raise BloomDeclaration(f"{site}: {name}= takes a lattice, such as lmin or a subclass of Lattice, not {given!r}")
+        raise BloomDeclaration(f"{site}: {name}= takes a lattice, such as lmin or a subclass of Lattice, not {value!r}")
     if names.index(column) < keys:
         raise BloomDeclaration(
             f"{site}: the column {name!r} belongs to the key, and a lattice value, which grows, cannot: put it into "

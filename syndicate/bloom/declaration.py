@@ -113,28 +113,28 @@ def plain(row: Iterable[Value]) -> tuple[Value, ...]:
     return tuple([plain(item) if isinstance(item, (Row, list)) or type(item) is tuple else item for item in row])
 
 
-def fitted(given: object, columns: Names, site: str) -> tuple[Value, ...] | None:
+def fitted(value: object, columns: Names, site: str) -> tuple[Value, ...] | None:
     """The row that is meant, None for none; raises :class:`RowMisfit`."""
-    if given is None:
+    if value is None:
         return None
-    if not is_row(given):
+    if not is_row(value):
         raise RowMisfit(
-            f"{site}: {given!r} is no row: a tuple is needed, of {', '.join(columns)}"
-            f"{f', as in ({given!r},)' if isinstance(given, (str, int)) else ''}"
+            f"{site}: {value!r} is no row: a tuple is needed, of {', '.join(columns)}"
+            f"{f', as in ({value!r},)' if isinstance(value, (str, int)) else ''}"
         )
-    row = plain(given)
+    row = plain(value)
     if len(row) > len(columns):
         raise RowMisfit(f"{site}: {row!r} has {len(row)} columns, but there are {len(columns)}: {', '.join(columns)}")
     return row if len(row) == len(columns) else row + (None,) * (len(columns) - len(row))
 
 
-def fitted_all(given: object, columns: Names, site: str) -> list[tuple[Value, ...]]:
+def fitted_all(source: object, columns: Names, site: str) -> list[tuple[Value, ...]]:
     """Rows of anything that holds some: of a mapping, its pairs; raises :class:`RowMisfit`."""
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-        raise RowMisfit(f"{site}: {given!r} holds no rows: give an iterable of tuples, of {', '.join(columns)}")
-    rows = given.items() if hasattr(given, "items") else given
-    if type(given) is tuple and given and not any(is_row(one) or one is None for one in given):
-        raise RowMisfit(f"{site}: {given!r} is one row: give a list of rows, [{given!r}]")
+    if isinstance(source, (str, bytes)) or not hasattr(source, "__iter__"):
+        raise RowMisfit(f"{site}: {source!r} holds no rows: give an iterable of tuples, of {', '.join(columns)}")
+    rows = source.items() if hasattr(source, "items") else source
+    if type(source) is tuple and source and not any(is_row(one) or one is None for one in source):
+        raise RowMisfit(f"{site}: {source!r} is one row: give a list of rows, [{source!r}]")
     return [row for one in rows if (row := fitted(one, columns, site)) is not None]
 
 
@@ -171,12 +171,12 @@ def here() -> str:
 
 def raised_at(error: BaseException, otherwise: str = "") -> str:
     """The file and line of a user's at which an error was raised: the innermost; *otherwise* if there is none."""
-    found, trace = "", error.__traceback__
+    place, trace = "", error.__traceback__
     while trace is not None:
         if is_users(name := trace.tb_frame.f_code.co_filename):
-            found = f"{name}:{trace.tb_lineno}"
+            place = f"{name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found or otherwise or here()
+    return place or otherwise or here()
 
 
 @contextmanager

@@ -66,10 +66,10 @@ class Entry:
         """What :meth:`to_json` gave; raises :class:`ScheduleError`."""
         match data:
             case {"tick": int(tick), **rest}:
-                given: Value = rest.get("given", {})
+                inputs: Value = rest.get("given", {})
                 sent: Value = rest.get("sent", {})
-                if isinstance(given, dict) and all(map(_is_rows, (sent, *given.values()))):
-                    return cls(tick, given, sent)
+                if isinstance(inputs, dict) and all(map(_is_rows, (sent, *inputs.values()))):
+                    return cls(tick, inputs, sent)
         raise ScheduleError(f"this is no tick of a program in Bloom: {str(data)[:80]}")
 
 
@@ -112,12 +112,12 @@ def messages_of(log: EventLog) -> list[Delivery]:
     """The different messages, and rows from outside, that came in a run: each may come in any order."""
     messages: dict[Delivery, None] = {}
     for entry in log.entries:
-        for name, given in entry.given.items():
+        for name, inputs in entry.given.items():
             if name != "now":
                 rows = [
-                    *given.get("inserted", ()),
-                    *given.get("upserted", ()),
-                    *([one] for one in given.get(MERGED, ())),
+                    *inputs.get("inserted", ()),
+                    *inputs.get("upserted", ()),
+                    *([one] for one in inputs.get(MERGED, ())),
                 ]
                 messages.update((Delivery(name, value_of(row)), None) for row in rows)
     return list(messages)
@@ -126,7 +126,7 @@ def messages_of(log: EventLog) -> list[Delivery]:
 def write_log(runtime: Runtime, path: str | Path) -> LogWriter:
     """Write each tick of a program from now on, until it is closed; raises :class:`ScheduleError`."""
     log = LogWriter(path, {"program": runtime.name, "address": as_json(runtime.address)})
-    runtime.noting = lambda given: log.write(Entry(runtime.done - 1, given, sent_of(runtime.states)))
+    runtime.noting = lambda inputs: log.write(Entry(runtime.done - 1, inputs, sent_of(runtime.states)))
     runtime.closing.append(log.close)
     return log
 
@@ -147,7 +147,7 @@ def replay(program: Instantiated, log: EventLog, look: Callable[[], object] = la
     runtime.sending.send = lambda address, channel, row: None
     runtime.sending.write = lambda line: None
     sent: list[dict[str, list[Json]]] = []
-    runtime.noting = lambda given: sent.append(sent_of(runtime.states))
+    runtime.noting = lambda inputs: sent.append(sent_of(runtime.states))
     time = 0.0
     runtime.clock = lambda: time
     for number, entry in enumerate(log.entries):

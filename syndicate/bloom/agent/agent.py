@@ -200,9 +200,9 @@ class Agent(Receiver):
     def stopped(self) -> ProgramStopped:
         """The error for who waits for a program that has stopped."""
         name, error = self.what, self.error
-        made = ProgramStopped(f"{name} has stopped" + (f" by an error: {error}" if error else ": make a new one"))
-        made.__cause__ = error
-        return made
+        failure = ProgramStopped(f"{name} has stopped" + (f" by an error: {error}" if error else ": make a new one"))
+        failure.__cause__ = error
+        return failure
 
     # ------------------------------------------------------------------------------------------------ ticks
 
@@ -457,11 +457,11 @@ class Agent(Receiver):
                 f"{what}() waits for {self.what}, which runs in this very thread: use "
                 "async_do(fn), callback(collection, fn), or a turn of its own actor"
             )
-        made: Future[Value] = Future()
-        self.waiting.add(made)
+        future: Future[Value] = Future()
+        self.waiting.add(future)
         if self.ended:  # since we asked; _end() may not have seen it
             raise self.stopped()
-        return made
+        return future
 
     def answer(self, future: Future[T], what: str, timeout: float | None) -> T:
         """Wait in another thread; raises :class:`NoAnswer` after *timeout* seconds."""

@@ -348,9 +348,11 @@ class AssertedRows(Output):
     def failure(self, row: Key, error: Exception) -> Unmade:
         """The error that names the function's place."""
         where = raised_at(error, self.site)
-        made = Unmade(f"{where}: {self.what} of {self.name} cannot make a value of {natural(row)!r}: {reason(error)}")
-        made.output = self
-        return made
+        failure = Unmade(
+            f"{where}: {self.what} of {self.name} cannot make a value of {natural(row)!r}: {reason(error)}"
+        )
+        failure.output = self
+        return failure
 
 
 class Sends(AssertedRows):

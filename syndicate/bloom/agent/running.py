@@ -245,8 +245,8 @@ class Running(Introspection):
         any, or after *limit* ticks.  Where the program runs, it waits, at most *timeout* seconds if given; raises
         :class:`ProgramStopped`, :class:`~syndicate.errors.NoAnswer`.
         """
-        given = self._one(into)
-        return self._awaited("ask", partial(given.insert, rows), self._one(out_of), limit, timeout)
+        target = self._one(into)
+        return self._awaited("ask", partial(target.insert, rows), self._one(out_of), limit, timeout)
 
     def delta(self, out_of: str | Collection, *, limit: int = 1000, timeout: float | None = None) -> list[Row]:
         """The rows of a collection at the end of the next tick in which there are some: :meth:`ask` without input."""

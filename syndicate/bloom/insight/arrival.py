@@ -74,48 +74,48 @@ PIECEMEAL: Final = "function of merged rows"
 
 def arrival_of(
     expression: plan.Expression,
-    known: Mapping[str, Arrival],
+    arrivals: Mapping[str, Arrival],
     merging: frozenset[str] = frozenset(),
     seals: Sequence[Seal] = (),
 ) -> ArrivalAnalysis:
-    """How the rows of *expression* come, if those of the collections come as *known*; some are *merging* rows.
+    """How the rows of *expression* come, if those of the collections come as *arrivals* say; some are *merging* rows.
 
     What *seals* promise is not waited for.
     """
-    found: dict[plan.Expression, ArrivalAnalysis] = {}
-    finality = Finality(seals, lambda part: found[part].arrival is Arrival.CONSTANT)
+    analyses: dict[plan.Expression, ArrivalAnalysis] = {}
+    finality = Finality(seals, lambda part: analyses[part].arrival is Arrival.CONSTANT)
     pending = [expression]
     while pending:
         this = pending[-1]
-        missing = [part for part in this.parts() if part not in found]
+        missing = [part for part in this.parts() if part not in analyses]
         if missing:
             pending += missing
             continue
         pending.pop()
-        if this not in found:
-            found[this] = _of(this, known, merging, found, finality)
-    return found[expression]
+        if this not in analyses:
+            analyses[this] = _of(this, arrivals, merging, analyses, finality)
+    return analyses[expression]
 
 
 def _of(
     this: plan.Expression,
-    known: Mapping[str, Arrival],
+    arrivals: Mapping[str, Arrival],
     merging: frozenset[str],
-    found: Mapping[plan.Expression, ArrivalAnalysis],
+    analyses: Mapping[plan.Expression, ArrivalAnalysis],
     finality: Finality,
 ) -> ArrivalAnalysis:
     if isinstance(this, plan.Relation):
-        arrival = known.get(this.name, Arrival.CONSTANT)
+        arrival = arrivals.get(this.name, Arrival.CONSTANT)
         return ArrivalAnalysis(arrival, (this.name,), (), arrival is Arrival.PASSING and this.name in merging)
-    parts = [(found[part], why) for part, why in ways(this)]
+    parts = [(analyses[part], why) for part, why in ways(this)]
     reads = tuple(dict.fromkeys(name for part, _ in parts for name in part.reads))
     hazards = [hazard for part, _ in parts for hazard in part.hazards]
     arrival = max((part.arrival for part, _ in parts), default=Arrival.CONSTANT)
     piecemeal = any(part.piecemeal for part, _ in parts)
     orders = [
-        Hazard(why, found[part].reads)
+        Hazard(why, analyses[part].reads)
         for part, why in ways(this)
-        if why and found[part].arrival is not Arrival.CONSTANT and not finality.lifts(this, part)
+        if why and analyses[part].arrival is not Arrival.CONSTANT and not finality.lifts(this, part)
     ]
     hazards += orders
     if not orders and not finality.of(this).final and len(parts) > 1 and not isinstance(this, plan.Union):

@@ -286,9 +286,9 @@ def calm_of(runtime: Runtime) -> Calm:
             outputs[name] = _output(name, labels[name], met)
         else:
             outputs[name] = _output(name, at_rest[name], [point for point in met if point.hazard.why != RESENDING])
-    found = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
+    verdicts = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
     ending = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if rule.head == "halt")
-    return Calm(runtime.name, len(rules), tuple(points), found, outputs, ending, tuple(runtime.seals))
+    return Calm(runtime.name, len(rules), tuple(points), verdicts, outputs, ending, tuple(runtime.seals))
 
 
 def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> bool:
@@ -304,26 +304,26 @@ def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[st
     """How the rows of each collection come: the least solution."""
     written = {rule.head for rule in rules}
     outer = set(own)
-    found: dict[str, Arrival] = {}
+    arrivals: dict[str, Arrival] = {}
     for name, kind in kinds.items():
-        given = name not in written or (kind is Kind.INPUT and name in outer)
+        external = name not in written or (kind is Kind.INPUT and name in outer)
         if kind is Kind.CONST:
-            found[name] = Arrival.CONSTANT
+            arrivals[name] = Arrival.CONSTANT
         elif kind in GROWING:
-            found[name] = Arrival.GROWING
+            arrivals[name] = Arrival.GROWING
         else:
-            passing = given or kind in ASYNCHRONOUS or name == "now"
-            found[name] = Arrival.PASSING if passing else Arrival.CONSTANT
+            passing = external or kind in ASYNCHRONOUS or name == "now"
+            arrivals[name] = Arrival.PASSING if passing else Arrival.CONSTANT
     while True:
-        before = dict(found)
+        before = dict(arrivals)
         for rule in rules:
-            coming = arrival_of(rule.body, found).arrival
+            coming = arrival_of(rule.body, arrivals).arrival
             if rule.op == "<+" and coming is Arrival.CONSTANT:  # not in the first tick
                 coming = Arrival.GROWING
             if kinds[rule.head] not in GROWING:
-                found[rule.head] = max(found[rule.head], coming)
-        if found == before:
-            return found
+                arrivals[rule.head] = max(arrivals[rule.head], coming)
+        if arrivals == before:
+            return arrivals
 
 
 def _hazards(
@@ -335,12 +335,12 @@ def _hazards(
     seals: Sequence[Seal],
 ) -> list[Hazard]:
     coming = arrival_of(rule.body, arrivals, merging, seals)
-    found = [evolve(one, why=RESENDING) if _resends(rule, one, kinds, standing) else one for one in coming.hazards]
+    hazards = [evolve(one, why=RESENDING) if _resends(rule, one, kinds, standing) else one for one in coming.hazards]
     if rule.op in TAKING:
-        found.append(Hazard(TAKING[rule.op], coming.reads))
+        hazards.append(Hazard(TAKING[rule.op], coming.reads))
     if "now" in coming.reads:
-        found.append(Hazard(CLOCK, ("now",)))
-    return found
+        hazards.append(Hazard(CLOCK, ("now",)))
+    return hazards
 
 
 def _resends(rule: Rule, hazard: Hazard, kinds: Mapping[str, Kind], standing: set[str]) -> bool:
@@ -357,7 +357,7 @@ def _resends(rule: Rule, hazard: Hazard, kinds: Mapping[str, Kind], standing: se
 
 def _settled(hazards: Mapping[Rule, Sequence[Hazard]]) -> dict[Rule, list[Hazard]]:
     """Without what does not matter once all is at rest."""
-    return {rule: [one for one in found if one.why != RESENDING] for rule, found in hazards.items()}
+    return {rule: [one for one in several if one.why != RESENDING] for rule, several in hazards.items()}
 
 
 def reach_of(names: Iterable[str], rules: Iterable[Rule]) -> dict[str, set[str]]:
@@ -379,14 +379,14 @@ def _labels(
 ) -> dict[str, tuple[str, ...]]:
     """The labels of the ways to each collection."""
     written = {rule.head for rule in rules}
-    found: dict[str, set[str]] = {name: set() for name in kinds}
+    labels: dict[str, set[str]] = {name: set() for name in kinds}
     for name, kind in kinds.items():
         if kind in ASYNCHRONOUS:
-            found[name].add("A")
+            labels[name].add("A")
         elif name not in written or kind in GROWING or kind is Kind.INPUT:
-            found[name].add("")
+            labels[name].add("")
     while True:
-        before = {name: set(labels) for name, labels in found.items()}
+        before = {name: set(some) for name, some in labels.items()}
         for rule in rules:
             ordered = {name for one in hazards[rule] for name in (*one.of, *one.with_)}
             for read in dict.fromkeys(one.name for one in rule.reads()):
@@ -394,9 +394,9 @@ def _labels(
                 for label in before[read]:
                     for step in steps:
                         label = _THEN[label, step]  # noqa: PLW2901  # a way is a sequence of steps
-                    found[rule.head].add(label)
-        if found == before:
-            return {name: tuple(sorted(labels)) for name, labels in found.items()}
+                    labels[rule.head].add(label)
+        if labels == before:
+            return {name: tuple(sorted(some)) for name, some in labels.items()}
 
 
 def _output(name: str, labels: tuple[str, ...], points: Sequence[Point]) -> Output:

@@ -151,8 +151,8 @@ class History:
 
 
 def _came(name: str, row: Key, reason: Reason) -> NewRow:
-    made = (reason, *reason.premises) if reason.how == "merged" else (reason,)
-    rules = [rule for one in made for rule in ([one.rule] if one.rule is not None else one.rules)]
+    reasons = (reason, *reason.premises) if reason.how == "merged" else (reason,)
+    rules = [rule for one in reasons for rule in ([one.rule] if one.rule is not None else one.rules)]
     return NewRow(name, natural(row), reason.because(), tuple(sorted({rule.number for rule in rules})))
 
 
@@ -169,10 +169,10 @@ def _text(history: History) -> str:
 
 
 def _json(history: History) -> str:
-    def rows(given: Iterable[NewRow]) -> list[dict[str, Value]]:
+    def rows(entries: Iterable[NewRow]) -> list[dict[str, Value]]:
         return [
             {"collection": one.collection, "row": [*one.row], "because": one.because, "rules": [*one.rules]}
-            for one in given
+            for one in entries
         ]
 
     moments = [
@@ -186,8 +186,8 @@ def _json(history: History) -> str:
         }
         for one in history.moments
     ]
-    found = {"program": history.runtime.name, "ticks": moments}
-    return json.dumps(found, indent=2, ensure_ascii=False, default=repr)
+    document = {"program": history.runtime.name, "ticks": moments}
+    return json.dumps(document, indent=2, ensure_ascii=False, default=repr)
 
 
 _STYLE: Final = (

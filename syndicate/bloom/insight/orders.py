@@ -206,8 +206,8 @@ class _Searching:
                 other = next((one for one in ends if _differ(one[1], end, name)), None)
                 if other is not None:
                     again = sum(map(len, schedule)) > len(some)
-                    told = (_told_all(other[1][name]), _told_all(end[name]))
-                    self.found[name] = Divergence(name, other[0], schedule, told, again)
+                    texts = (_told_all(other[1][name]), _told_all(end[name]))
+                    self.found[name] = Divergence(name, other[0], schedule, texts, again)
             ends.append((schedule, end))
             if len(self.found) == len(self.names):
                 return
@@ -256,16 +256,16 @@ class _Run:
             rows.update(self.runtime.rows(name))
 
     def _now(self) -> dict[str, Ending]:
-        found: dict[str, Ending] = {}
+        endings: dict[str, Ending] = {}
         for name in self.names:
             if kind_of(self.runtime.collections[name]) is Kind.LATTICE:
-                found[name] = self.runtime.value(name)
+                endings[name] = self.runtime.value(name)
             elif name in self.passed:
                 sent = (key_of(row) for _, into, row in self.runtime.sending.sent if into == name)
-                found[name] = frozenset(self.passed[name]).union(sent)
+                endings[name] = frozenset(self.passed[name]).union(sent)
             else:
-                found[name] = frozenset(self.runtime.rows(name))
-        return found
+                endings[name] = frozenset(self.runtime.rows(name))
+        return endings
 
     def _rest(self) -> None:
         """Tick until nothing waits; who never rests has ticked often enough."""
@@ -364,12 +364,12 @@ class _Sources:
             if cls is object or (cls.__module__.startswith("syndicate.bloom.") and _LIBRARY not in cls.__module__):
                 continue
             for name, value in vars(cls).items():
-                found: Iterable[object] = ()
+                candidates: Iterable[object] = ()
                 if isinstance(value, FunctionType):
-                    found = _constants(value.__code__)
+                    candidates = _constants(value.__code__)
                 elif isinstance(value, (tuple, list)) and not name.startswith("__"):
-                    found = value
-                for one in found:
+                    candidates = value
+                for one in candidates:
                     if type(one) is int or (type(one) is str and one.strip() and one not in columns):
                         more.setdefault(repr(one), one)
         names = {repr(one) for one in runtime.collections}

@@ -181,7 +181,7 @@ def _edges(rules: Iterable[Rule], calm: Calm, at: dict[str, int]) -> Iterator[Pl
     points: dict[Rule, list[Point]] = {}
     for point in calm.points:
         points.setdefault(point.rule, []).append(point)
-    found: dict[tuple[int, int, str, tuple[str, ...]], list[Rule]] = {}
+    groups: dict[tuple[int, int, str, tuple[str, ...]], list[Rule]] = {}
     for rule in rules:
         for name in dict.fromkeys(one.name for one in rule.reads()):
             why = tuple(
@@ -191,8 +191,8 @@ def _edges(rules: Iterable[Rule], calm: Calm, at: dict[str, int]) -> Iterator[Pl
             )
             op = _OPERATORS.get(rule.op, "~" if rule.op == "<~" else "")
             if at[name] != at[rule.head] or op or why or len([n for n in at if at[n] == at[name]]) == 1:
-                found.setdefault((at[name], at[rule.head], op, why), []).append(rule)
-    for (tail, head, op, why), some in found.items():
+                groups.setdefault((at[name], at[rule.head], op, why), []).append(rule)
+    for (tail, head, op, why), some in groups.items():
         yield PlotEdge(tail, head, "" if op == "~" else op, tuple(some), op == "~", tuple(dict.fromkeys(why)))
 
 
@@ -206,8 +206,8 @@ def _outer(
         kind = kinds[name]
         if name in lacks:
             yield PlotEdge(place, "??") if kind is Kind.INPUT else PlotEdge("??", place)
-        given = name not in written or kind in ASYNCHRONOUS or (kind is Kind.INPUT and "." not in name)
-        if given and (name in read or kind is Kind.INPUT) and kind is not Kind.CONST:
+        external = name not in written or kind in ASYNCHRONOUS or (kind is Kind.INPUT and "." not in name)
+        if external and (name in read or kind is Kind.INPUT) and kind is not Kind.CONST:
             yield PlotEdge("S", place, asynchronous=kind in ASYNCHRONOUS)
     for output in calm.outputs:
         if output.name in at:

@@ -34,61 +34,61 @@ class _Depends(Exception):
 def says_when(body: plan.Expression, timers: AbstractSet[str]) -> bool:
     """Whether the rows of *timers* say when *body* has its rows, and neither which nor what."""
     try:
-        return not _told(body, timers)
+        return not _timed(body, timers)
     except _Depends:
         return False
 
 
-def _told(this: plan.Expression, timers: AbstractSet[str]) -> frozenset[str]:
+def _timed(this: plan.Expression, timers: AbstractSet[str]) -> frozenset[str]:
     """The attributes that say what is in a timer's rows; raises :class:`_Depends`."""
     match this:
         case plan.Relation():
             return frozenset(this.heading) if this.name in timers else frozenset()
         case plan.Literal() | TermExpression():
             return frozenset()
-    parts = [(part, _told(part, timers)) for part in this.parts()]
-    told = frozenset[str]().union(*(of for _, of in parts))
+    parts = [(part, _timed(part, timers)) for part in this.parts()]
+    attributes = frozenset[str]().union(*(of for _, of in parts))
     match this:
         case plan.Rename():
             new = dict(this.renaming)
-            return frozenset(new.get(name, name) for name in told)
+            return frozenset(new.get(name, name) for name in attributes)
         case plan.Projection():
-            return frozenset(name for name, scalar in this.columns if told.intersection(scalar.attributes()))
+            return frozenset(name for name, scalar in this.columns if attributes.intersection(scalar.attributes()))
         case plan.NonMonotone() | plan.Union():
-            return told
+            return attributes
         case plan.Selection():
             for condition in this.conditions:
-                _free(condition, told)
-            return told
-        case plan.FlatMap() if told:
-            _called(this.function, told, Purpose(many=getattr(this.function, "many", False)))
+                _free(condition, attributes)
+            return attributes
+        case plan.FlatMap() if attributes:
+            _called(this.function, attributes, Purpose(many=getattr(this.function, "many", False)))
             return frozenset()
         case plan.NaturalJoin() | plan.SemiJoin():
             for part, of in parts:
                 if any(of.intersection(other.heading) for other, _ in parts if other is not part):
                     raise _Depends
-            return told.intersection(this.heading)
-    if told or _reads(this, timers):
+            return attributes.intersection(this.heading)
+    if attributes or _reads(this, timers):
         raise _Depends
-    return told
+    return attributes
 
 
 def _reads(this: plan.Expression, timers: Iterable[str]) -> bool:
     return any(one.name in timers for one in plan.occurrences(this))
 
 
-def _free(condition: plan.Condition, told: frozenset[str]) -> None:
+def _free(condition: plan.Condition, attributes: frozenset[str]) -> None:
     if isinstance(condition, plan.Holds) and isinstance(condition.function, Testing):
-        _called(condition.function, told, Purpose(test=True))
-    elif told.intersection(condition.attributes()):
+        _called(condition.function, attributes, Purpose(test=True))
+    elif attributes.intersection(condition.attributes()):
         raise _Depends
 
 
-def _called(call: object, told: frozenset[str], purpose: Purpose) -> None:
+def _called(call: object, attributes: frozenset[str], purpose: Purpose) -> None:
     """Raise :class:`_Depends` if a function looks into what a timer's rows say."""
     origin = origin_of(call) if isinstance(call, (Fitting, Bare, Testing)) else None
     if origin is None:
         raise _Depends
-    found = read_origin(origin, dict.fromkeys(told), purpose)
-    if told & (found.offences.keys() | found.of):
+    monotonicity = read_origin(origin, dict.fromkeys(attributes), purpose)
+    if attributes & (monotonicity.offences.keys() | monotonicity.of):
         raise _Depends

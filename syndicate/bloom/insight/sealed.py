@@ -37,7 +37,7 @@ Entry: TypeAlias = tuple[Seal, tuple[str, ...]]
 
 
 @frozen
-class Known:
+class Facts:
     """What is known of an expression.
 
     *table* and *columns* say of which relation it has the rows, all or some by what is in them, and from which columns
@@ -56,15 +56,15 @@ class Finality:
 
     seals: Sequence[Seal]
     constant: Callable[[plan.Expression], bool]
-    found: dict[plan.Expression, Known] = field(factory=dict)
+    memo: dict[plan.Expression, Facts] = field(factory=dict)
 
-    def of(self, this: plan.Expression) -> Known:
+    def of(self, this: plan.Expression) -> Facts:
         """What is known of an expression."""
         if not self.seals:
             return _NOTHING
-        if this not in self.found:
-            self.found[this] = self._of(this)
-        return self.found[this]
+        if this not in self.memo:
+            self.memo[this] = self._of(this)
+        return self.memo[this]
 
     def lifts(self, this: plan.Expression, part: plan.Expression) -> bool:
         """Whether what is not monotone about how *this* reads *part* needs to wait for nothing."""
@@ -83,30 +83,30 @@ class Finality:
     def _is_sealed(self, part: plan.Expression, entry: Entry) -> bool:
         """Whether an expression has rows of the table that is sealed, with the columns of the seal in an entry."""
         seal, attributes = entry
-        known = self.of(part)
-        return known.table == seal.of and [known.columns.get(name) for name in attributes] == [
+        facts = self.of(part)
+        return facts.table == seal.of and [facts.columns.get(name) for name in attributes] == [
             a for a, _ in seal.columns
         ]
 
     def _seals(self, part: plan.Expression) -> Iterator[Entry]:
         """The entries whose seal is given by an expression."""
-        known = self.of(part)
+        facts = self.of(part)
         for seal in self.seals:
-            if known.table == seal.by:
-                by_column = {column: name for name, column in known.columns.items()}
+            if facts.table == seal.by:
+                by_column = {column: name for name, column in facts.columns.items()}
                 if all(column in by_column for _, column in seal.columns):
                     yield seal, tuple(by_column[column] for _, column in seal.columns)
 
     def _inside(self, part: plan.Expression) -> frozenset[Entry]:
-        known = self.of(part)
-        return known.final | known.within
+        facts = self.of(part)
+        return facts.final | facts.within
 
     # --------------------------------------------------------------------------------------------------- expressions
 
-    def _of(self, this: plan.Expression) -> Known:
+    def _of(self, this: plan.Expression) -> Facts:
         match this:
             case plan.Relation():
-                return Known(this.name, {name: name for name in this.heading})
+                return Facts(this.name, {name: name for name in this.heading})
             case plan.Rename():
                 new = dict(this.renaming)
                 return self._renamed(self.of(this.source), {name: new.get(name, name) for name in this.source.heading})
@@ -116,11 +116,13 @@ class Finality:
             case plan.Selection():
                 return self.of(this.source)
             case plan.GroupBy():
-                known = self.of(this.source)
-                return Known(final=_over(this.by, known.final), within=_over(this.by, known.within))
+                facts = self.of(this.source)
+                return Facts(final=_over(this.by, facts.final), within=_over(this.by, facts.within))
             case plan.AntiJoin() | plan.Difference():
-                kept = [one for one in self.of(this.left).final if self.constant(this.right) or self._whole(this, one)]
-                return Known(final=frozenset(kept), within=self._inside(this.left))
+                final = self.of(this.left).final
+                if not self.constant(this.right):
+                    final = frozenset(one for one in final if self._whole(this, one))
+                return Facts(final=final, within=self._inside(this.left))
             case plan.SemiJoin():
                 return self._joined([this.left, this.right], this.left.heading)
             case plan.NaturalJoin():
@@ -128,14 +130,14 @@ class Finality:
             case plan.Union():
                 parts = [self.of(part) for part in this.parts()]
                 final = frozenset.intersection(*(part.final for part in parts))
-                return Known(final=final, within=frozenset.intersection(*(self._inside(one) for one in this.parts())))
+                return Facts(final=final, within=frozenset.intersection(*(self._inside(one) for one in this.parts())))
         return _NOTHING
 
-    def _renamed(self, known: Known, moved: Mapping[str, str]) -> Known:
-        columns = {moved[name]: column for name, column in known.columns.items() if name in moved}
-        return Known(known.table, columns, _moved(known.final, moved), _moved(known.within, moved))
+    def _renamed(self, facts: Facts, moved: Mapping[str, str]) -> Facts:
+        columns = {moved[name]: column for name, column in facts.columns.items() if name in moved}
+        return Facts(facts.table, columns, _moved(facts.final, moved), _moved(facts.within, moved))
 
-    def _joined(self, parts: Sequence[plan.Expression], heading: Iterable[str]) -> Known:
+    def _joined(self, parts: Sequence[plan.Expression], heading: Iterable[str]) -> Facts:
         """Of a join: final where each part is, or is the sealed table, the seal itself, or constant."""
         sealing = [entry for part in parts for entry in self._seals(part) if set(entry[1]) <= set(heading)]
         here = [*sealing, *(entry for part in parts for entry in self._inside(part))]
@@ -151,10 +153,10 @@ class Finality:
                 for part in parts
             )
         }
-        return Known(final=frozenset(final), within=within)
+        return Facts(final=frozenset(final), within=within)
 
 
-_NOTHING = Known()
+_NOTHING = Facts()
 
 
 def _over(heading: Iterable[str], entries: Iterable[Entry]) -> frozenset[Entry]:

@@ -22,16 +22,16 @@ def unmarked(program: Instantiated) -> list[tuple[str, str]]:
     """Methods that hold rules and had no part in the program, each with a remedy; or that there are no rules at all."""
     instance = instance_of(program)
     sites = {rule.site for rule in instance.runtime.wiring.rules}
-    found = [
+    findings = [
         (f"{cls.__name__}.{name}", f"{text} is no rule here: mark the method @bloom, unless it is to give rows")
         for cls in reversed(type(program).__mro__)
         for name, method in vars(cls).items()
         if isinstance(method, FunctionType) and not any(is_marked(method, mark) for mark in ("bloom", "bootstrap"))
         for text in _rules_of(method, instance, sites)
     ]
-    if not found and not sites and set(instance.own) - {"halt", "localtick", "now"}:
-        found = [(type(program).__name__, "it has collections and no rules: these stand in methods marked @bloom")]
-    return found
+    if not findings and not sites and set(instance.own) - {"halt", "localtick", "now"}:
+        findings = [(type(program).__name__, "it has collections and no rules: these stand in methods marked @bloom")]
+    return findings
 
 
 def _rules_of(method: FunctionType, instance: Instance, sites: set[str]) -> Iterator[str]:

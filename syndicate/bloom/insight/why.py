@@ -89,8 +89,8 @@ class KeyMerge:
 
     def bound(self, row: Row, heading: Sequence[str]) -> dict[str, Value]:
         """What a row has in common with those that it is made of."""
-        known = dict(zip(self.columns, row, strict=True))
-        return {name: known[name] for name in heading if not isinstance(known[name], Lattice)}
+        values = dict(zip(self.columns, row, strict=True))
+        return {name: values[name] for name in heading if not isinstance(values[name], Lattice)}
 
     def made(self, row: Row) -> Row:
         """A row as it is merged."""
@@ -216,15 +216,15 @@ def find(instance: Instance, collection: str | Collection, row: Value) -> tuple[
     asked = collection if isinstance(collection, str) else collection.tabname[len(instance.prefix) :]
     base, _, sent = asked.partition(" ")
     one = instance.collection(base)
-    given = row if isinstance(row, (tuple, list)) else (row,)
+    values = row if isinstance(row, (tuple, list)) else (row,)
     try:
-        key = key_of(fitted_all([given], one.cols, f"{here()}: {one.tabname}")[0])
+        key = key_of(fitted_all([values], one.cols, f"{here()}: {one.tabname}")[0])
     except IndexError:
         raise RowMisfit(f"{here()}: {row!r} is no row of {one.tabname}: give a tuple") from None
     held = instance.runtime.states[one.tabname].contents
-    if not sent and key not in held.rows and len(given) == key_count(one):
-        found = held.by_key(tuple(given))
-        key = key if found is None else key_of(natural(found))
+    if not sent and key not in held.rows and len(values) == key_count(one):
+        match = held.by_key(tuple(values))
+        key = key if match is None else key_of(natural(match))
     return f"{one.tabname} {sent}" if sent else one.tabname, key
 
 
@@ -242,9 +242,9 @@ class TermWitnesses(Witnesses):
                 for name, value in zip(this.source.heading, row, strict=True)
             }
             answer = TermEvaluation(this.term, cells, naive=True).pull(place_of(this.term))
-            for made in [(answer,)] if this.rows is None else this.rows(answer):
-                if fits(made, this.heading, bound):
-                    yield made, seen
+            for result in [(answer,)] if this.rows is None else this.rows(answer):
+                if fits(result, this.heading, bound):
+                    yield result, seen
 
 
 class Reasons(Proofs[Rule, Reason]):
@@ -296,11 +296,11 @@ class Reasons(Proofs[Rule, Reason]):
         """Rules that give the very row; then, if it is no part of one, a merge of what they give."""
         parts: dict[Key, None] = {}
         for rule in self.rules.get(fact.name, ()):
-            for given, seen in self.witnesses.of(rule.body, self.bound(fact, rule)):
-                made = key_of(merging.made(given))
-                if made == fact.row:
+            for row, seen in self.witnesses.of(rule.body, self.bound(fact, rule)):
+                key = key_of(merging.made(row))
+                if key == fact.row:
                     yield Proof("rule", rule, seen)
-                parts[made] = None
+                parts[key] = None
         if fact.row in self.witnesses.contents[fact.name]:
             used, whole = merging.cover(natural(fact.row), map(natural, parts))
             if used and (len(used) > 1 or not whole):
@@ -314,10 +314,10 @@ class Reasons(Proofs[Rule, Reason]):
             return Proof("always")
         state = self.states.get(fact.name)
         if isinstance(state, TableState):
-            given = self._came(fact) and any(fact.row in rows for rows in state.outside)
+            outside = self._came(fact) and any(fact.row in rows for rows in state.outside)
         else:
-            given = fact.row in getattr(state, "given", ())
-        return Proof("outside", tick=self.tick) if given else None
+            outside = fact.row in getattr(state, "given", ())
+        return Proof("outside", tick=self.tick) if outside else None
 
     def otherwise(self, fact: Fact) -> Proof[Rule]:
         """The proof of what was there before the tick, or was deferred to it."""

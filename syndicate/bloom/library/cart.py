@@ -48,10 +48,10 @@ class Cart(Lattice):
 
         Raises :class:`LatticeValue` for what is not a cart, or where they contradict each other.
         """
-        given: Iterable[Value]
-        given, checkout = ((), None) if content is None else content
+        entries: Iterable[Value]
+        entries, checkout = ((), None) if content is None else content
         actions: dict[int, tuple[Value, int]] = {}
-        for action in given:
+        for action in entries:
             match action:
                 case (int(number), item, int(change)) if actions.get(number, (item, change)) == (item, change):
                     actions[number] = item, change

@@ -103,6 +103,6 @@ class LatticeCarts(Carts):
     @bloom
     def answer(self) -> None:
         """Of the carts that are complete."""
-        self.receipt <= self.cart.flat_map(lambda c: [(c.session, found) for found in c.held.receipt().reveal()])
+        self.receipt <= self.cart.flat_map(lambda c: [(c.session, receipt) for receipt in c.held.receipt().reveal()])
 
 # fmt: on

@@ -70,9 +70,9 @@ def fingers_of(me: str, members: Iterable[str]) -> frozenset[str]:
 
 def next_step(me: str, number: int, fingers: Iterable[str]) -> tuple[str, str]:
     """``(owner, "")``, or ``("", whom to ask)``, who is closer before the number than one is oneself."""
-    known = [me, *fingers]
-    owner = first_after(number, known)
-    before = min(known, key=lambda one: distance(place(one), number - 1))
+    members = [me, *fingers]
+    owner = first_after(number, members)
+    before = min(members, key=lambda one: distance(place(one), number - 1))
     return (owner, "") if me in (owner, before) else ("", before)
 
 

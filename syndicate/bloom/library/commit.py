@@ -58,7 +58,7 @@ class Commit(Unanimous):
     @bloom
     def hear(self) -> None:
         """What the coordinator says."""
-        self.outcome <= self.learn.map(lambda told: (told.xact, told.decision))
+        self.outcome <= self.learn.map(lambda message: (message.xact, message.decision))
 
 
 class Persistent(Commit, Repeating):
@@ -70,7 +70,7 @@ class Persistent(Commit, Repeating):
     @bloom
     def acknowledge(self) -> None:
         """Say that it was heard."""
-        self.heard <~ self.learn.map(lambda told: (told.clerk, told.voter, told.xact))
+        self.heard <~ self.learn.map(lambda message: (message.clerk, message.voter, message.xact))
         self.informed <= self.heard.map(lambda h: (h.voter, h.xact))
 
     @bloom

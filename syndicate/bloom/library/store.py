@@ -98,8 +98,8 @@ class Client(Wires):
     def put(self, key: Value, *values: Value) -> int:
         """Write with the next tick, in place of all that was read or written here; the number of the write."""
         self._count += 1
-        known = self.known[key]
-        context = Clock() if known is None else known.version.key(Clock)
+        latest = self.known[key]
+        context = Clock() if latest is None else latest.version.key(Clock)
         clock = context.merge(Clock({self.address: self._count}))
         self.write.insert([(self._count, key, DomPair((clock, Set(values))))])
         return self._count

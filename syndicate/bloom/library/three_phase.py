@@ -78,6 +78,6 @@ class ThreePhase(Commit):
     def hear(self) -> None:
         """What the coordinator says, unless it was ended before."""
         new = self.learn.notin(self.outcome, "xact")
-        self.outcome <+ new.map(lambda told: (told.xact, told.decision))
+        self.outcome <+ new.map(lambda message: (message.xact, message.decision))
 
 # fmt: on

@@ -258,20 +258,20 @@ class Session:
             self.write(str(program.why_not(name, asked)))
 
     def _collection(self, rest: str, usage: str) -> tuple[Collection, str]:
-        found = re.match(r"([\w.]+)\s*(.*)$", rest, re.DOTALL)
-        if found is None:
+        match = re.match(r"([\w.]+)\s*(.*)$", rest, re.DOTALL)
+        if match is None:
             raise IllegalRule(usage)
-        name = found[1]
+        name = match[1]
         program = self.bench.view if any(one.tabname == name for one in self.bench.view.collections()) else None
-        return (program or self.bench.newest).collection(name), found[2]
+        return (program or self.bench.newest).collection(name), match[2]
 
     # --------------------------------------------------------------------------------------------------- the program
 
     def _lscollections(self, _: str) -> None:
-        known = {one.tabname: one for one in self.bench.view.collections()}
+        tables = {one.tabname: one for one in self.bench.view.collections()}
         for one in self.bench.newest.collections():
             if one.cols and one.tabname not in ("halt", "localtick", "now"):
-                old = known.get(one.tabname)
+                old = tables.get(one.tabname)
                 count = len(old) if old is not None and old.cols else 0
                 columns = ", ".join(one.cols)
                 self.write(f"{one.tabname}({columns}): {kind_of(one).value}, {_counted(count, 'row')}")

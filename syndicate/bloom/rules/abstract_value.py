@@ -147,17 +147,17 @@ def captured(function: object) -> list[Mentioned]:
     reachable: list[object] = [cell.cell_contents for cell in plain.__closure__ or () if _is_full(cell)]
     reachable += plain.__defaults__ or ()
     reachable += [plain.__globals__[name] for name in names if name in plain.__globals__]
-    found: dict[Mentioned, None] = {}
+    mentions: dict[Mentioned, None] = {}
     seen: set[int] = set()
     while reachable:
         one = reachable.pop()
         if isinstance(one, Mentioned):
-            found[one] = None
+            mentions[one] = None
         elif isinstance(one, Namespace) and id(one) not in seen:
             seen.add(id(one))
             own = vars(one)
             reachable += [own[name] for name in sorted(names) if name in own]
-    return list(found)
+    return list(mentions)
 
 
 def mentioning(factor: Factor, function: object) -> tuple[Factor, list[Mentioned]]:
@@ -304,7 +304,7 @@ class Partial:
     """A function with some of its arguments."""
 
     callee: Abstract
-    given: tuple[Abstract, ...]
+    arguments: tuple[Abstract, ...]
     named: Mapping[str, Abstract]
 
 
@@ -380,7 +380,7 @@ def of(abstract: Abstract) -> Of:
         case Closure():
             return of_all([*abstract.free.values(), *abstract.defaults, *(abstract.named or {}).values()])
         case Partial():
-            return of_all([abstract.callee, *abstract.given, *abstract.named.values()])
+            return of_all([abstract.callee, *abstract.arguments, *abstract.named.values()])
         case KnownObject(value):
             return _within(value)
 
@@ -401,19 +401,19 @@ def is_changeable(abstract: Abstract) -> bool:
         case Closure():
             return any(map(is_changeable, (*abstract.free.values(), *abstract.defaults, *abstract.named.values())))
         case Partial():
-            return any(map(is_changeable, (abstract.callee, *abstract.given, *abstract.named.values())))
+            return any(map(is_changeable, (abstract.callee, *abstract.arguments, *abstract.named.values())))
     return False
 
 
 def chosen(abstracts: Iterable[Abstract]) -> Of:
     """Of what plain values are that are one of several elements, whichever."""
-    found = NOBODY
+    elements = NOBODY
     for abstract in abstracts:
         if isinstance(abstract, Plain):
-            found |= abstract.of
+            elements |= abstract.of
         elif isinstance(abstract, Items):
-            found |= chosen((*abstract.items, *abstract.keys))
-    return found
+            elements |= chosen((*abstract.items, *abstract.keys))
+    return elements
 
 
 def of_all(abstracts: Iterable[Abstract]) -> Of:

@@ -205,11 +205,13 @@ def grouped(factor: Factor, keys: Refs, aggregates: Sequence[object], site: str)
         of = tuple(attribute(column, factor.sides, site) for column in one.columns)
         aggs.append((f"{one.name} {len(aggs)}", plan.Agg(one.aggregate, of)))
         names.append("_".join([one.name, *(c if isinstance(c, str) else c.name for c in one.columns)]))
-    made: plan.Expression = plan.GroupBy(factor.rows, by, aggs) if aggs else plan.Projection(factor.rows, by)
+    groups: plan.Expression = plan.GroupBy(factor.rows, by, aggs) if aggs else plan.Projection(factor.rows, by)
     tied = [len(by) + at for at, one in enumerate(several) if one.ties]
     if tied:
-        made = plan.Map(made, made.heading, lambda row: tuple([v[0] if at in tied else v for at, v in enumerate(row)]))
-    return over(made, distinct_names(names), (*by, *(name for name, _ in aggs)), "group")
+        groups = plan.Map(
+            groups, groups.heading, lambda row: tuple([v[0] if at in tied else v for at, v in enumerate(row)])
+        )
+    return over(groups, distinct_names(names), (*by, *(name for name, _ in aggs)), "group")
 
 
 def chosen(factor: Factor, aggregate: Callable[..., Value], keys: Refs, column: Column | str, site: str) -> Factor:

@@ -270,8 +270,8 @@ class Expression(RowsTerm, NoOperand):
         if len(factor.sides) < 2:
             raise IllegalRule(f"{here()}: {what}() is for a join, and this is of one collection")
         side = factor.sides[at]
-        found = Expression(Factor(plan.Projection(factor.rows, tuple(dict.fromkeys(side.attributes))), (side,)))
-        return found if function is None else found.map(function)
+        rows = Expression(Factor(plan.Projection(factor.rows, tuple(dict.fromkeys(side.attributes))), (side,)))
+        return rows if function is None else rows.map(function)
 
     # --------------------------------------------------------------------------------------------------- groups
 

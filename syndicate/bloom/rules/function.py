@@ -96,9 +96,9 @@ def watching() -> Iterator[None]:
 
 def watch(function: object, site: str) -> None:
     """Remember what a function of the rule at *site* uses of what is around it."""
-    found = _watched.get()
-    if found is not None and isinstance(function, FunctionType) and function.__closure__:
-        found.append((function, site, _contents(function)))
+    functions = _watched.get()
+    if functions is not None and isinstance(function, FunctionType) and function.__closure__:
+        functions.append((function, site, _contents(function)))
 
 
 def _equal(was: object, now: object) -> bool:
@@ -287,8 +287,8 @@ def takes(function: Function, number: int, rows: str, site: str) -> None:
         raise _unfit(signature, rows, site)
 
 
-def _unfit(signature: inspect.Signature, told: str, site: str) -> IllegalRule:
-    return IllegalRule(f"{site}: the function takes {signature}, but here it is called with {told}")
+def _unfit(signature: inspect.Signature, arguments: str, site: str) -> IllegalRule:
+    return IllegalRule(f"{site}: the function takes {signature}, but here it is called with {arguments}")
 
 
 def _signature(function: Function, site: str) -> inspect.Signature | None:
@@ -347,17 +347,17 @@ def picks(function: Function, sides: Sequence[Side], site: str) -> list[tuple[st
     if any(one.opname == "BINARY_OP" and one.argrepr != "+" for one in steps):
         return None
     try:
-        made = function(*[_Symbol(side, site) for side in sides])
+        result = function(*[_Symbol(side, site) for side in sides])
     except IllegalRule:
         raise
     except (_Read, TypeError):  # a row plus what is no tuple, which is told when there is one
         return None
-    if isinstance(made, _Symbol):
-        return [(c, Attribute(a)) for c, a in zip(made._side.columns, made._side.attributes, strict=True)]
-    if type(made) not in (tuple, list):
+    if isinstance(result, _Symbol):
+        return [(c, Attribute(a)) for c, a in zip(result._side.columns, result._side.attributes, strict=True)]
+    if type(result) not in (tuple, list):
         return None
     picked: list[tuple[str, Value]] = []
-    for place, one in enumerate(made):
+    for place, one in enumerate(result):
         if type(one) is _Pick:
             picked.append((one.column, Attribute(one.attribute)))
         elif type(one) in (int, str, bytes, bool, float, type(None)):
@@ -381,7 +381,7 @@ def made_columns(function: Function, sides: Sequence[Side]) -> Names | None:
     rows: dict[str, Names] = {}
     if inspect.isfunction(function) and code.co_argcount == len(sides):
         rows = {name: side.columns for name, side in zip(code.co_varnames, sides, strict=False)}
-    found: set[Names] = set()
+    headings: set[Names] = set()
     before = None
     steps = [one for one in instructions_of(code) if one.opname not in ("CACHE", "NOP")]
     ends = {one.offset for one in steps if one.opname == "RETURN_VALUE"}
@@ -391,20 +391,20 @@ def made_columns(function: Function, sides: Sequence[Side]) -> Names | None:
             if before is None:
                 return None
             if before.opname == "BUILD_TUPLE":
-                found.add(numbered(before.argval))
+                headings.add(numbered(before.argval))
             elif before.opname.startswith("LOAD_FAST") and before.argval in rows:
-                found.add(rows[before.argval])
+                headings.add(rows[before.argval])
             elif before.opname == "LOAD_CONST" and type(before.argval) is tuple:
-                found.add(numbered(len(before.argval)))
+                headings.add(numbered(len(before.argval)))
             elif before.opname != "LOAD_CONST" or before.argval is not None:
                 return None
         elif (one.opname == "RETURN_CONST" and one.argval is not None) or ("JUMP" in one.opname and one.argval in ends):
             return None
         before = one
-    if len({len(columns) for columns in found}) != 1:
+    if len({len(columns) for columns in headings}) != 1:
         return None
-    columns = found.pop()
-    return columns if not found else numbered(len(columns))
+    columns = headings.pop()
+    return columns if not headings else numbered(len(columns))
 
 
 def _changes(one: dis.Instruction, name: str) -> bool:
@@ -436,8 +436,8 @@ def noted(call: Callable[[Value], Value], origin: RowFunction | None) -> Callabl
 
 def origin_of(call: object) -> RowFunction | None:
     """The function of the user's that is called; None if there is none."""
-    found = getattr(getattr(call, "call", call), "origin", None)
-    return found if isinstance(found, RowFunction) else None
+    origin = getattr(getattr(call, "call", call), "origin", None)
+    return origin if isinstance(origin, RowFunction) else None
 
 
 def _called(
@@ -520,17 +520,17 @@ def composed(first: Function, second: Function, many: bool, more: bool, site: st
     takes(second, 1, "a row", site)
 
     def call(row: Value) -> list[Value]:
-        given = first(row)
+        outcome = first(row)
         rows: list[Value] = []
-        for one in given if many else (given,):
+        for one in outcome if many else (outcome,):
             if one is not None:
                 flat = plain(one) if is_row(one) else (one,)
-                made = tuple.__new__(row_type(tuple(f"c{place}" for place in range(len(flat)))), flat)
+                middle = tuple.__new__(row_type(tuple(f"c{place}" for place in range(len(flat)))), flat)
                 try:
-                    result = second(made)
+                    result = second(middle)
                     rows.extend(result if more else (result,))
                 except Exception as error:
-                    raise failure(site, error, made) from error
+                    raise failure(site, error, middle) from error
         return rows
 
     return call
@@ -560,17 +560,17 @@ class Fitting:
                 if not _KNOWN.issuperset(map(type, one)):
                     self._looked(one)
             return rows
-        given = self.call(row)
-        if type(given) is tuple and len(given) == self.width and self.flat.issuperset(map(type, given)):
-            return (given,)  # as nearly all are
-        made = fitted(given, self.columns, self.site)
-        if made is None:
+        result = self.call(row)
+        if type(result) is tuple and len(result) == self.width and self.flat.issuperset(map(type, result)):
+            return (result,)  # as nearly all are
+        values = fitted(result, self.columns, self.site)
+        if values is None:
             return ()
-        if not _KNOWN.issuperset(map(type, made)):
-            self._looked(made)
+        if not _KNOWN.issuperset(map(type, values)):
+            self._looked(values)
             if self.head is not None and is_merging(self.head):
-                self.flat |= {type(one) for one in made if isinstance(one, Lattice)}
-        return (made,)
+                self.flat |= {type(one) for one in values if isinstance(one, Lattice)}
+        return (values,)
 
     def _looked(self, row: tuple[Value, ...]) -> None:
         """Raise :class:`LatticeFound` where rows of a collection hold lattice values and nobody knew."""
@@ -594,9 +594,9 @@ class Bare:
 
     def __call__(self, row: Value) -> Sequence[Value]:
         """The values for a row."""
-        made = self.call(row)
-        given = list(made) if self.many and made is not None else [made]
-        return [(plain(one) if is_row(one) else one,) for one in given if one is not None]
+        result = self.call(row)
+        values = list(result) if self.many and result is not None else [result]
+        return [(plain(one) if is_row(one) else one,) for one in values if one is not None]
 
 
 class Testing:
@@ -610,5 +610,5 @@ class Testing:
 
     def __call__(self, *values: Value) -> bool:
         """Whether it holds for a row; an lbool holds if it is true: a threshold."""
-        found = self.call(values)
-        return found.content if type(found) is Bool else bool(found)
+        truth = self.call(values)
+        return truth.content if type(truth) is Bool else bool(truth)

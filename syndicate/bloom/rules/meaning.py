@@ -165,15 +165,15 @@ class Meaning:
             case Closure():
                 return self.reader.read(callee, _bound(callee, arguments, named), way, depth + 1)
             case Partial():
-                return self.call(callee.callee, [*callee.given, *arguments], {**callee.named, **named}, way, depth)
+                return self.call(callee.callee, [*callee.arguments, *arguments], {**callee.named, **named}, way, depth)
             case KnownObject(value):
                 return self._call_object(value, arguments, named, way, depth)
         return self._opaque(callee, arguments, named, way)
 
     def _opaque(
-        self, callee: Abstract, given: Sequence[Abstract], named: Mapping[str, Abstract], way: Way
+        self, callee: Abstract, arguments: Sequence[Abstract], named: Mapping[str, Abstract], way: Way
     ) -> list[Outcome]:
-        parts = [callee, *given, *named.values()]
+        parts = [callee, *arguments, *named.values()]
         if _changes(callee, parts[1:]):
             raise Unreadable
         self.unseen(parts, callee)
@@ -225,9 +225,11 @@ class Meaning:
             return self._call_object(call, [KnownObject(value), *arguments], named, way, depth)
         return self._opaque(KnownObject(value), arguments, named, way)
 
-    def _marked(self, value: Value, given: list[Abstract], named: Mapping[str, Abstract], way: Way) -> list[Outcome]:
+    def _marked(
+        self, value: Value, arguments: list[Abstract], named: Mapping[str, Abstract], way: Way
+    ) -> list[Outcome]:
         """What a function gives whose author says how it treats lattice values, inside of whatever it is given."""
-        parts = [*given, *named.values()]
+        parts = [*arguments, *named.values()]
         mark = mark_of(value)
         assert mark is not None
         if not mark.kind.is_monotone:
@@ -441,7 +443,7 @@ def is_foreign(abstract: Abstract) -> bool:
     return abstract.foreign if isinstance(abstract, Plain) else is_strange(abstract)
 
 
-def _changes(callee: Abstract, given: Sequence[Abstract]) -> bool:
+def _changes(callee: Abstract, arguments: Sequence[Abstract]) -> bool:
     """Whether a call may change something that the function has made, under whatever name."""
     if isinstance(callee, BoundMethod):
         receiver = callee.receiver
@@ -449,8 +451,8 @@ def _changes(callee: Abstract, given: Sequence[Abstract]) -> bool:
             return callee.name not in READING
         if not isinstance(receiver, KnownObject) and (is_foreign(receiver) or callee.name in CHANGING):
             return True
-        return any(map(is_changeable, given)) and not _is_plain(receiver)
-    changeable = [one for one in given if is_changeable(one)]
+        return any(map(is_changeable, arguments)) and not _is_plain(receiver)
+    changeable = [one for one in arguments if is_changeable(one)]
     looks = isinstance(callee, KnownObject) and any(callee.value is one for one in LOOKING)
     return bool(changeable) and not (looks and all(isinstance(one, Items) for one in changeable))
 

@@ -62,7 +62,7 @@ class ReaderState:
     stack: list[Value]
     names: dict[str, Abstract]
     way: Way
-    given: tuple[Abstract, ...] = ()
+    yields: tuple[Abstract, ...] = ()
     """What a generator has given."""
     loops: tuple[tuple[int, Mapping[str, Abstract]], ...] = ()
     closed: frozenset[str] = frozenset()
@@ -154,8 +154,8 @@ class Frame:
             raise Unreadable
         state.at = at
 
-    def fork(self, state: ReaderState, offset: int, abstract: Abstract, jumps: bool, *, kept: bool = False) -> None:
-        """Go on where the truth of *abstract* says: at *offset* if it is *jumps*; what is *kept* is so only there."""
+    def fork(self, state: ReaderState, offset: int, abstract: Abstract, jumps: bool, *, pops: bool = False) -> None:
+        """Go on where the truth of *abstract* says: at *offset* if it is *jumps*; else *pops* takes it away."""
         truth, node = self.reader.truth(abstract), object()
         for came in (True, False) if not isinstance(truth, bool) else (truth,):
             steps: tuple[Step, ...] = ((node, truth.of, came is not truth.turned),) if isinstance(truth, Test) else ()
@@ -167,7 +167,7 @@ class Frame:
                 other.names = {name: KnownObject(came) if one is abstract else one for name, one in other.names.items()}
             if came is jumps:
                 self.goto(other, offset)
-            elif kept:
+            elif pops:
                 other.stack.pop()
             self.pending.append(other)
         state.at = -1
@@ -436,7 +436,7 @@ def _return_const(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 
 def _end(frame: Frame, state: ReaderState, abstract: Abstract) -> None:
-    outcome = Items(state.given, list, loose=True) if frame.generates else abstract
+    outcome = Items(state.yields, list, loose=True) if frame.generates else abstract
     frame.outcomes.append((state.way, outcome))
     state.at = -1
 
@@ -454,7 +454,7 @@ def _assertion(frame: Frame, state: ReaderState, step: Instruction) -> None:
 @_on("YIELD_VALUE")
 def _yield(frame: Frame, state: ReaderState, step: Instruction) -> None:
     value = state.stack.pop()
-    state.given = (*state.given, cleaned(value) if frame.code.co_name == "<genexpr>" else value)
+    state.yields = (*state.yields, cleaned(value) if frame.code.co_name == "<genexpr>" else value)
     state.stack.append(NOTHING)
 
 
@@ -478,7 +478,7 @@ def _if_true(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 @_on("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP")
 def _or_pop(frame: Frame, state: ReaderState, step: Instruction) -> None:
-    frame.fork(state, step.argval, state.stack[-1], step.opname == "JUMP_IF_TRUE_OR_POP", kept=True)
+    frame.fork(state, step.argval, state.stack[-1], step.opname == "JUMP_IF_TRUE_OR_POP", pops=True)
 
 
 @_on("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_IF_NONE")

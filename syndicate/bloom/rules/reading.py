@@ -274,19 +274,19 @@ def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[La
 
 
 def _rows(outcomes: Sequence[Outcome], *, many: bool) -> list[Abstract]:
-    found = []
+    rows = []
     for _, abstract in outcomes:
         if isinstance(abstract, KnownObject) and abstract.value is None:
             continue
-        found += list(abstract.items) if many and isinstance(abstract, Items) else [abstract]
-    return found
+        rows += list(abstract.items) if many and isinstance(abstract, Items) else [abstract]
+    return rows
 
 
 def read_origin(origin: RowFunction, kinds: Kinds, purpose: Purpose) -> Monotonicity:
     """What a function of a rule does, of whose source some attributes hold lattice values."""
     rows = [row_of(side.columns, side.attributes, kinds) for side in origin.sides]
-    given: list[Abstract] = list(rows) if origin.spread else [Items(tuple(rows))]
-    return reading(origin.function, given, purpose, origin.then)
+    arguments: list[Abstract] = list(rows) if origin.spread else [Items(tuple(rows))]
+    return reading(origin.function, arguments, purpose, origin.then)
 
 
 def of_elements(

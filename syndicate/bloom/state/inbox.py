@@ -188,9 +188,9 @@ class FollowingState(ScratchState):
 
     def standing(self) -> Delta:
         """All that the circuit has been given."""
-        found = super().standing()
-        found.update({row: found.get(row, 0) + 1 for row in self.held if row not in self.given})
-        return found
+        weights = super().standing()
+        weights.update({row: weights.get(row, 0) + 1 for row in self.held if row not in self.given})
+        return weights
 
     def present(self) -> list[Key]:
         """The rows that no rule derives, in the tick that begins."""
@@ -241,23 +241,25 @@ def give_again(states: Mapping[str, State], noted: Mapping[str, Mapping[str, lis
     if unknown is not None:
         raise ScheduleError(f"the program has no collection {unknown}: is this the event log of another one?")
     for name, state in states.items():
-        given = dict(noted.get(name, {}))
+        batches = dict(noted.get(name, {}))
         if isinstance(state, CellState):
-            state.inserted = [value_of(value) for value in given.pop(MERGED, ())]
+            state.inserted = [value_of(value) for value in batches.pop(MERGED, ())]
         else:
             for pending in _PENDING:
                 if hasattr(state, pending):
-                    setattr(state, pending, keys_of(given.pop(pending, ())))
+                    setattr(state, pending, keys_of(batches.pop(pending, ())))
             if isinstance(state, FollowingState):
-                held, released = (keys_of(given.pop(what, ())) for what in (HELD, RELEASED))
+                held, released = (keys_of(batches.pop(what, ())) for what in (HELD, RELEASED))
                 state.wanted = {**dict.fromkeys(held, True), **dict.fromkeys(released, False)}
-        if given:
-            raise ScheduleError(f"{name} takes no rows that are {', '.join(given)}: is this the event log of another?")
+        if batches:
+            raise ScheduleError(
+                f"{name} takes no rows that are {', '.join(batches)}: is this the event log of another?"
+            )
 
 
 def is_followed(noted: Mapping[str, Mapping[str, list[Json]]]) -> set[str]:
     """The collections that follow assertions, as far as this says."""
-    return {name for name, given in noted.items() if HELD in given or RELEASED in given}
+    return {name for name, batches in noted.items() if HELD in batches or RELEASED in batches}
 
 
 def sent_of(states: Mapping[str, State]) -> dict[str, list[Json]]:

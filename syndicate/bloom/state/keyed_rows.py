@@ -79,22 +79,22 @@ class TickChanges(Mapping[str, Mapping[Key, int]]):
     """
 
     def __init__(
-        self, known: Mapping[str, Mapping[Key, int]], later: Mapping[str, Callable[[], Mapping[Key, int]]]
+        self, changes: Mapping[str, Mapping[Key, int]], later: Mapping[str, Callable[[], Mapping[Key, int]]]
     ) -> None:
-        """Some that are known, some to be made before the next tick."""
-        self._known, self._later = {**dict.fromkeys(later, NO_CHANGE), **known}, dict(later)
+        """Some that are there, some to be made before the next tick."""
+        self._changes, self._later = {**dict.fromkeys(later, NO_CHANGE), **changes}, dict(later)
 
     def __getitem__(self, name: str) -> Mapping[Key, int]:
         make = self._later.pop(name, None)
         if make is not None:
-            self._known[name] = make()
-        return self._known[name]
+            self._changes[name] = make()
+        return self._changes[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._known))
+        return iter(sorted(self._changes))
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._changes)
 
 
 class KeyedRows:
@@ -106,11 +106,11 @@ class KeyedRows:
         self.indexes: dict[tuple[int, ...], ColumnIndex] = {}
         self.readers: list[Rows] = []
         self.before: dict[Key, Value] = {}
-        self.told: dict[Key, Value] | None = None
+        self.baseline: dict[Key, Value] | None = None
 
     def detach(self) -> None:
         """Forget who reads it."""
-        self.indexes, self.readers, self.told = {}, [], None
+        self.indexes, self.readers, self.baseline = {}, [], None
 
     def reader(self) -> Rows:
         """What is new, from now on: to be emptied by who looks."""
@@ -119,27 +119,27 @@ class KeyedRows:
 
     def index(self, places: tuple[int, ...]) -> ColumnIndex:
         """The index by the columns at some places."""
-        found = self.indexes.get(places)
-        if found is None:
-            found = self.indexes[places] = ColumnIndex(places)
-            found.add(self.rows)
-        return found
+        index = self.indexes.get(places)
+        if index is None:
+            index = self.indexes[places] = ColumnIndex(places)
+            index.add(self.rows)
+        return index
 
     def follow(self) -> None:
         """Keep in mind, for :meth:`untold`, what changes from now on."""
-        self.told = dict.fromkeys(self.rows, NO_ROW)
+        self.baseline = dict.fromkeys(self.rows, NO_ROW)
 
     def put(self, rows: Rows) -> None:
         """Rows that are new, or take the place of those with their keys."""
         if len(rows) == 1:
             self.put_one(*next(iter(rows.items())))
             return
-        mine, before, told = self.rows, self.before, self.told
+        mine, before, baseline = self.rows, self.before, self.baseline
         if mine.keys().isdisjoint(rows):
             replaced = []
         else:
             replaced = [(key, mine[key]) for key in rows if key in mine]
-        for old in (before,) if told is None else (before, told):
+        for old in (before,) if baseline is None else (before, baseline):
             if not replaced and old.keys().isdisjoint(rows):
                 old.update(dict.fromkeys(rows, NO_ROW))
                 continue
@@ -159,8 +159,8 @@ class KeyedRows:
         old: Value = self.rows.get(key, NO_ROW)
         if key not in self.before:
             self.before[key] = old
-        if self.told is not None and key not in self.told:
-            self.told[key] = old
+        if self.baseline is not None and key not in self.baseline:
+            self.baseline[key] = old
         self.rows[key] = row
         for index in self.indexes.values():
             if old is not NO_ROW:
@@ -181,8 +181,8 @@ class KeyedRows:
             if old is NO_ROW:
                 continue
             self.before.setdefault(key, old)
-            if self.told is not None:
-                self.told.setdefault(key, old)
+            if self.baseline is not None:
+                self.baseline.setdefault(key, old)
             for index in self.indexes.values():
                 index.remove(key, old)  # type: ignore[arg-type]  # not NO_ROW: see above
             for reader in self.readers:
@@ -194,10 +194,10 @@ class KeyedRows:
 
     def untold(self) -> dict[Key, int]:
         """What has changed since this was asked before, as weights of whole rows."""
-        if not self.told:
+        if not self.baseline:
             return {}
-        told, self.told = self.told, {}
-        return self.since(told)
+        baseline, self.baseline = self.baseline, {}
+        return self.since(baseline)
 
     def since(self, old: Mapping[Key, Value]) -> dict[Key, int]:
         """What has changed since the rows of some keys were these, as weights of whole rows."""
@@ -230,7 +230,7 @@ class KeyedRows:
                 index.buckets = {}
                 index.add(self.rows)
         self.before = {}
-        if self.told is not None:
-            self.told = {}
+        if self.baseline is not None:
+            self.baseline = {}
         for reader in self.readers:
             reader.clear()

@@ -144,9 +144,9 @@ class ShownContents(Mapping[Key, None]):
             raise KeyError(row)
 
     def __contains__(self, row: object) -> bool:
-        given = natural(row)
-        found = self._merged.held.rows.get(self._merged.key(given))
-        return found is not None and bool(key_of(found) == key_of(given))
+        values = natural(row)
+        present = self._merged.held.rows.get(self._merged.key(values))
+        return present is not None and bool(key_of(present) == key_of(values))
 
 
 class Merged(Contents):
@@ -180,13 +180,13 @@ class Merged(Contents):
 
     def covers(self, row: Key) -> bool:
         """Whether merging a row would change nothing."""
-        given = natural(row)
-        old = self.held.rows.get(self.key(given))
+        values = natural(row)
+        old = self.held.rows.get(self.key(values))
         if old is None:
             return False
         if self.lattices:
-            given = made_lattices(given, self.columns, self.lattices, self.name)
-        return self._merge(old, given, "") is old
+            values = made_lattices(values, self.columns, self.lattices, self.name)
+        return self._merge(old, values, "") is old
 
     def together(self, rows: Iterable[Key]) -> list[Key]:
         """Of rows of one key, the first and those that can be merged with it."""
@@ -284,8 +284,8 @@ class MergedSending(Contents):
     def checked(self, delta: Mapping[Key, int]) -> Mapping[Key, int]:
         """*delta*, if its rows can be merged; raises :class:`KeyConflict`."""
         if delta:
-            kept = [row for row in self._derived if delta.get(row, 0) >= 0]
-            self._made([*kept, *(row for row, weight in delta.items() if weight > 0)])
+            rows = [row for row in self._derived if delta.get(row, 0) >= 0]
+            self._made([*rows, *(row for row, weight in delta.items() if weight > 0)])
         return delta
 
     def commit(self, delta: Mapping[Key, int]) -> None:
@@ -511,13 +511,13 @@ class ScratchState:
 
     def standing(self) -> Delta:
         """All that the circuit has been given."""
-        found = dict.fromkeys(self.given, 1)
+        weights = dict.fromkeys(self.given, 1)
         for row in self.next.rows:
             if row not in self.next.new:
-                found[row] = found.get(row, 0) + 1
+                weights[row] = weights.get(row, 0) + 1
         for row in self.next.gone:
-            found[row] = found.get(row, 0) + 1
-        return found
+            weights[row] = weights.get(row, 0) + 1
+        return weights
 
     def present(self) -> list[Key]:
         """The rows that no rule derives, in the tick that begins."""
@@ -571,10 +571,10 @@ class SentState(ScratchState):
 
 def merged(old: Contents, lattices: Mapping[str, type[Lattice]], rows: list[Value]) -> Merged:
     """The same rows, merged by key."""
-    made = Merged(old.name, old.columns, old.keys, lattices)
-    made.absorb(rows, f"a row of {old.name}")
-    made.held.commit()
-    return made
+    contents = Merged(old.name, old.columns, old.keys, lattices)
+    contents.absorb(rows, f"a row of {old.name}")
+    contents.held.commit()
+    return contents
 
 
 class CellState:
@@ -592,9 +592,9 @@ class CellState:
     @property
     def contents(self) -> Contents:
         """One row, of the value."""
-        made = Contents(self.name, ("value",), 0)
-        made.commit({key_of((self.value,)): 1})
-        return made
+        contents = Contents(self.name, ("value",), 0)
+        contents.commit({key_of((self.value,)): 1})
+        return contents
 
     def insert(self, value: Lattice) -> None:
         """Merge this in the next tick."""

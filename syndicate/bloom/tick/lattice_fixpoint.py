@@ -191,11 +191,11 @@ class LatticeFixpoint:
 
     def evaluation(self, term: Term) -> TermEvaluation:
         """A term that is notified when its variables grow."""
-        made = TermEvaluation(term, self.cells, naive=self.naive)
-        self.evaluations.append(made)
-        for name in made.leaves:
-            self.grown.setdefault(name, []).append(made)
-        return made
+        evaluation = TermEvaluation(term, self.cells, naive=self.naive)
+        self.evaluations.append(evaluation)
+        for name in evaluation.leaves:
+            self.grown.setdefault(name, []).append(evaluation)
+        return evaluation
 
     def grow(self, state: CellState, value: Lattice) -> None:
         """Merge into a variable."""
@@ -209,7 +209,7 @@ class LatticeFixpoint:
             for leaf in evaluation.leaves[state.name]:
                 leaf.grow(fresh)
         held = self.cell_rows[state.name]
-        if held.readers or held.told is not None:
+        if held.readers or held.baseline is not None:
             held.put({(): (merged,)})
 
     # --------------------------------------------------------------------------------------------------- a tick
@@ -311,14 +311,14 @@ class LatticeFixpoint:
         for term in self.terms:
             term.run()
         for name in self.fed:
-            self.held[name].told = None
+            self.held[name].baseline = None
         settle({name: {key_of(row): 1 for row in self.held[name].rows.values()} for name in self.fed})
         for held in self.held.values():
             held.commit()
             for reader in held.readers:
                 reader.clear()
         for name in self.fed:
-            self.held[name].told = {}
+            self.held[name].baseline = {}
         self.untouched = False
 
     def changes(self, name: str) -> Mapping[Key, int]:
@@ -327,13 +327,13 @@ class LatticeFixpoint:
 
     def later(self) -> dict[str, Callable[[], Mapping[Key, int]]]:
         """What can be asked after this tick, until the next, of what has changed in it."""
-        found: dict[str, Callable[[], Mapping[Key, int]]] = {
+        changes: dict[str, Callable[[], Mapping[Key, int]]] = {
             name: partial(held.since, held.before) for name in self.merged if (held := self.held[name]).before
         }
         for name, state in self.cells.items():
             if state.before is not None:
-                found[name] = partial(_grown, state.before, state.value)
-        return found
+                changes[name] = partial(_grown, state.before, state.value)
+        return changes
 
     def commit(self) -> None:
         """The tick happened."""

@@ -169,11 +169,10 @@ class BodyEvaluation:
     def _way(self, first: int) -> list[Callable[[list[Value]], list[Value]]]:
         """From what is new of one input to joined rows over the heading."""
         body = self.body
-        known = dict(body.inputs[first].places)
-        width = max(known.values(), default=-1) + 1
         order: list[Callable[[list[Value]], list[Value]]] = []
         waiting = [at for at in range(len(body.inputs)) if at != first]
-        at_row = known
+        at_row = dict(body.inputs[first].places)
+        width = max(at_row.values(), default=-1) + 1
         while waiting:
             following = max(waiting, key=lambda at: len(at_row.keys() & body.inputs[at].places.keys()))
             waiting.remove(following)
@@ -292,11 +291,11 @@ class TermCall:
         ]
         if not any(one is not None and one is not NOTHING for one in pulled):
             return None
-        given: list[Value] = [
+        values: list[Value] = [
             part if one is NOTHING else self._value(part) if one is None else one
             for part, one in zip(self.parts, pulled, strict=True)
         ]
-        answer = increment(self.name, given[0], *given[1:], naive=naive)
+        answer = increment(self.name, values[0], *values[1:], naive=naive)
         if not isinstance(answer, Lattice):
             return answer
         if not self.keep and not naive:
@@ -387,8 +386,8 @@ class TermEvaluation:
                     leaf.delta = None
             _forget(self.top)
             return self.top.whole()
-        found = self.top.pull(naive=self.naive) if isinstance(self.top, TermCall) else self.top.pull()
-        return found.delta if isinstance(found, Grown) else found
+        result = self.top.pull(naive=self.naive) if isinstance(self.top, TermCall) else self.top.pull()
+        return result.delta if isinstance(result, Grown) else result
 
 
 def _forget(node: object) -> None:

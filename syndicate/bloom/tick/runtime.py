@@ -243,7 +243,7 @@ class Runtime:
             self.states,
             [one.tabname for one in self._durable()],
             self.store,
-            found=self._rewired,
+            rewiring=self._rewired,
             naive=not self.semi_naive,
             engine=self.make_engine,
             seals=[Sealed.made(one, self.collections) for one in self.seals],

@@ -89,9 +89,9 @@ class Sealed:
             values = natural(row)
             if key_of(tuple(values[place] for place in self.of)) in self.closed:
                 columns = zip(self.seal.columns, self.of, strict=True)
-                told = " and ".join(f"{name} = {values[at]!r}" for (name, _), at in columns)
+                entry = " and ".join(f"{name} = {values[at]!r}" for (name, _), at in columns)
                 raise RowMisfit(
-                    f"{self.seal.site}: {self.seal.of} is sealed{f' for {told}' if told else ''}, by {self.seal.by}, "
+                    f"{self.seal.site}: {self.seal.of} is sealed{f' for {entry}' if entry else ''}, by {self.seal.by}, "
                     f"and {values!r} {'comes' if weight > 0 else 'goes'} after that. The tick did not happen"
                 )
 
@@ -116,21 +116,21 @@ class Ticking:
         durable: Sequence[str] = (),
         store: Store | None = None,
         *,
-        found: Callable[[str, frozenset[str]], Wiring | None] = lambda name, columns: None,
+        rewiring: Callable[[str, frozenset[str]], Wiring | None] = lambda name, columns: None,
         naive: bool = False,
         engine: MakeEngine | None = None,
         seals: Sequence[Sealed] = (),
     ) -> None:
         """Of a wired program, whose *durable* tables are kept in a *store*.
 
-        *found* wires it anew when a collection turns out to hold lattice values; *naive* applies methods of lattices to
-        whole values each time; *engine* makes what runs the circuit, which does it itself otherwise.  *seals* may not
-        be broken.
+        *rewiring* wires it again when a collection turns out to hold lattice values; *naive* applies methods of
+        lattices to whole values each time; *engine* makes what runs the circuit, which does it itself otherwise.
+        *seals* may not be broken.
         """
         self.seals = seals
         self.engine = engine
         self.runner: CircuitRunner | None = None
-        self.durable, self.store, self.found, self.naive = durable, store, found, naive
+        self.durable, self.store, self.rewiring, self.naive = durable, store, rewiring, naive
         self.changes: Mapping[str, Mapping[Value, int]] = {}
         self.began = self.broken = False
         self.noticed: dict[str, frozenset[str]] = {}
@@ -174,14 +174,14 @@ class Ticking:
 
     def learn(self, name: str, columns: frozenset[str]) -> bool:
         """Wire the program anew, now that a collection is known to hold lattice values; whether that changed it."""
-        wiring = self.found(name, columns)
+        wiring = self.rewiring(name, columns)
         if wiring is None:
             return False
         while wiring is not None:
             try:
                 self._rewire(wiring)
             except LatticeFound as more:  # of another collection, when the new circuit was told what there is
-                wiring = self.found(more.name, more.columns)
+                wiring = self.rewiring(more.name, more.columns)
                 if wiring is None:
                     raise
             except BaseException:  # neither the old circuit nor the new one
@@ -192,7 +192,7 @@ class Ticking:
         return True
 
     def _rewire(self, wiring: Wiring) -> None:
-        given = {
+        inputs = {
             name: state.standing()
             for name, state in self.states.items()
             if not isinstance(state, CellState) and name not in wiring.merged
@@ -201,13 +201,13 @@ class Ticking:
         self.facts = None
         if self.began:  # the new circuit is told what the old one was, and what comes out of it is known
             self.facts = {}
-            told: list[Mapping[str, Delta]] = []
+            steps: list[Mapping[str, Delta]] = []
             fixpoint = self.fixpoint
             assert fixpoint is not None
             fixpoint.told(
-                self._step({name: rows for name, rows in given.items() if name in self.sources and rows}, told)
+                self._step({name: rows for name, rows in inputs.items() if name in self.sources and rows}, steps)
             )
-            fixpoint.replay(lambda deltas: fixpoint.told(self._step(deltas, told)))
+            fixpoint.replay(lambda deltas: fixpoint.told(self._step(deltas, steps)))
 
     def tick(self) -> None:
         """One tick; raises :class:`RuleFailed`, :class:`RowMisfit`, :class:`KeyConflict`, and is then as before."""
@@ -233,7 +233,7 @@ class Ticking:
             self.facts = self._step({}, [])
         awake = {name: state for name, state in self.states.items() if not state.still()}
         fed = {name: delta for name, state in awake.items() if (delta := state.prepare())}
-        told: list[Mapping[str, Delta]] = []
+        steps: list[Mapping[str, Delta]] = []
         fixpoint = self.fixpoint
         try:
             grown: Mapping[str, Delta] = {}
@@ -244,9 +244,9 @@ class Ticking:
                 fixpoint.told({name: delta for name, delta in fed.items() if name not in self.sunk})
                 fixpoint.told(self.facts)
             first = {name: fed[name] for name in fed if name in self.sources} | dict(grown)
-            out = self._settle(first, dict(self.facts), fed, told)
+            out = self._settle(first, dict(self.facts), fed, steps)
             if fixpoint is not None:
-                fixpoint.run(lambda deltas: self._settle(deltas, out, fed, told))
+                fixpoint.run(lambda deltas: self._settle(deltas, out, fed, steps))
             for sink in out:
                 name = self.of[sink]
                 if name:
@@ -264,10 +264,10 @@ class Ticking:
                 told_of = TickChanges({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
             if self.inspect is not None:
                 self.inspect(told_of, out)
-            if self.store is not None and (kept := self._kept(changes)):
-                self.store.write(kept)
+            if self.store is not None and (entries := self._kept(changes)):
+                self.store.write(entries)
         except Exception:
-            self._undo(told)
+            self._undo(steps)
             raise
         except BaseException:  # Ctrl-C, in the midst of a step
             self.broken = True
@@ -314,12 +314,12 @@ class Ticking:
 
     def _kept(self, changes: Mapping[str, Mapping[Value, int]]) -> dict[str, Mapping[Value, int]]:
         """What is to be stored: the changes of durable tables, and the rows of an earlier run that never came back."""
-        kept = {name: changes[name] for name in self.durable if changes.get(name)}
+        entries = {name: changes[name] for name in self.durable if changes.get(name)}
         for name in self.durable:
             state = self.states[name]
             if isinstance(state, TableState) and state.dropped:
-                kept[name] = {**dict.fromkeys(state.dropped, -1), **kept.get(name, {})}
-        return kept
+                entries[name] = {**dict.fromkeys(state.dropped, -1), **entries.get(name, {})}
+        return entries
 
     def _sites(self, name: str) -> list[str]:
         return [rule.site for rule in self.wiring.rules if rule.head == name]
@@ -339,14 +339,18 @@ class Ticking:
         return name in self.durable or (isinstance(state, TableState) and deletes)
 
     def _settle(
-        self, deltas: Mapping[str, Delta], out: dict[str, Delta], fed: dict[str, Delta], told: list[Mapping[str, Delta]]
+        self,
+        deltas: Mapping[str, Delta],
+        out: dict[str, Delta],
+        fed: dict[str, Delta],
+        steps: list[Mapping[str, Delta]],
     ) -> dict[str, Delta]:
         """Step, and again as long as tables would lose rows; *out* is what has come out in this tick, and grows."""
         while deltas:
-            found = self._step(deltas, told)
+            results = self._step(deltas, steps)
             if self.fixpoint is not None:
-                self.fixpoint.told(found)
-            for name, delta in found.items():
+                self.fixpoint.told(results)
+            for name, delta in results.items():
                 out[name] = plus(out[name], delta) if name in out else delta
             lost: dict[str, Delta] = {}
             for name, state in self.sunk.items():
@@ -360,7 +364,7 @@ class Ticking:
     def _sum(one: Mapping[str, Delta], other: Mapping[str, Delta]) -> dict[str, Delta]:
         return {name: plus(one.get(name, {}), other.get(name, {})) for name in {**one, **other}}
 
-    def _step(self, deltas: Mapping[str, Delta], told: list[Mapping[str, Delta]]) -> dict[str, Delta]:
+    def _step(self, deltas: Mapping[str, Delta], steps: list[Mapping[str, Delta]]) -> dict[str, Delta]:
         if self.circuit is None:
             return {}
         try:
@@ -377,7 +381,7 @@ class Ticking:
             rule = self._rule(error.label)
             where = str(error) if rule is None else f"{rule.origin}: {rule.head}: {error.reason}"
             raise RowMisfit(f"{where} The tick did not happen") from error
-        told.append(deltas)
+        steps.append(deltas)
         return {name: change.batch for name, change in out.items() if change.batch}
 
     def _rule(self, label: str) -> Rule | None:
@@ -425,10 +429,10 @@ class Ticking:
             self.runner.close()
             self.runner = None
 
-    def _undo(self, told: Sequence[Mapping[str, Delta]]) -> None:
+    def _undo(self, steps: Sequence[Mapping[str, Delta]]) -> None:
         """Tell the circuit the opposite: what it derives depends on nothing but the sum of what it was told."""
         back: dict[str, Delta] = {}
-        for deltas in told:
+        for deltas in steps:
             back = self._sum(back, deltas)
         try:
             if self.circuit is not None and back:

@@ -60,16 +60,16 @@ from syndicate.plan.rules import ColumnValue, Growth
 # ------------------------------------------------------------------------------------------------------------- ordering
 
 
-Known = dict[str, dict[str, ColumnValue]]
+LatticeColumns = dict[str, dict[str, ColumnValue]]
 """The columns of each relation that hold lattice values, or may."""
 
 
 class Kinds(Growth):
     """The attributes of expressions that hold lattice values; with *reading*, also what functions make, or may."""
 
-    def __init__(self, known: Known, reading: Callable[[plan.FlatMap], Monotonicity] | None = None) -> None:
-        """*known* are the columns of relations that do."""
-        super().__init__(known)
+    def __init__(self, columns: LatticeColumns, reading: Callable[[plan.FlatMap], Monotonicity] | None = None) -> None:
+        """*columns* are those of relations that do."""
+        super().__init__(columns)
         self.reading = reading
 
     def grows(self, this: plan.Expression) -> Mapping[str, ColumnValue]:
@@ -96,24 +96,24 @@ class Kinds(Growth):
 class Ordering:
     """Marks rules; a function is read once for each kind of rows."""
 
-    def __init__(self, known: Known, cells: Mapping[str, Term]) -> None:
-        """*known* of the columns that hold lattice values, or may; *cells* are the variables, by name."""
-        self.held = {name: dict(columns) for name, columns in known.items()}
-        self.known, self.cells = known, cells
-        self.kinds = Kinds(known, self.reading)
+    def __init__(self, columns: LatticeColumns, cells: Mapping[str, Term]) -> None:
+        """*columns* are those that hold lattice values, or may; *cells* are the variables, by name."""
+        self.held = {name: dict(kinds) for name, kinds in columns.items()}
+        self.columns, self.cells = columns, cells
+        self.kinds = Kinds(columns, self.reading)
         self._read: dict[Hashable, Monotonicity] = {}
 
     def infer(self, rules: Sequence[Rule]) -> None:
         """Learn of columns from what functions make."""
         while True:
-            before = {name: dict(columns) for name, columns in self.known.items()}
-            self.kinds = Kinds(self.known, self.reading)
+            before = {name: dict(columns) for name, columns in self.columns.items()}
+            self.kinds = Kinds(self.columns, self.reading)
             for rule in rules:
-                columns = self.known.get(rule.head, {})
+                columns = self.columns.get(rule.head, {})
                 for name, kind in self.kinds.of(rule.body).items():
                     if name in columns and _tells(kind) > _tells(columns[name]):
                         columns[name] = kind
-            if before == self.known:
+            if before == self.columns:
                 return
 
     def spread(self, rules: Sequence[Rule], keys: Mapping[str, int]) -> dict[str, frozenset[str]]:
@@ -122,14 +122,14 @@ class Ordering:
         What functions make is not counted: it is seen when they are called.  *keys* says how many columns the key of
         each collection has; raises :class:`LatticeAsKey`, with the rule, where one of these would hold such a value.
         """
-        known: Known = {name: dict.fromkeys(VALUE) for name in self.cells}
+        lattices: LatticeColumns = {name: dict.fromkeys(VALUE) for name in self.cells}
         for name, columns in self.held.items():
-            known[name] = {column: kind for column, kind in columns.items() if kind != PERHAPS}
-        before: Known = {}
-        while before != known:
-            before, kinds = {name: dict(columns) for name, columns in known.items()}, Kinds(known)
+            lattices[name] = {column: kind for column, kind in columns.items() if kind != PERHAPS}
+        before: LatticeColumns = {}
+        while before != lattices:
+            before, kinds = {name: dict(columns) for name, columns in lattices.items()}, Kinds(lattices)
             for rule in rules:
-                columns = known.setdefault(rule.head, {})
+                columns = lattices.setdefault(rule.head, {})
                 new = [name for name, kind in kinds.of(rule.body).items() if kind != PERHAPS and name not in columns]
                 for name in new if rule.head not in self.cells else ():
                     if rule.body.heading.index(name) < keys[rule.head]:
@@ -139,7 +139,7 @@ class Ordering:
                             "complete"
                         )
                     columns[name] = None
-        return {name: frozenset(columns) for name, columns in known.items() if columns and name not in self.cells}
+        return {name: frozenset(columns) for name, columns in lattices.items() if columns and name not in self.cells}
 
     def ordered(self, rule: Rule) -> Rule:
         """The rule, with what its functions must see whole marked."""
@@ -259,9 +259,9 @@ def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression
             yield expression
 
 
-def known_columns(collections: Iterable[Head], held: Mapping[str, Iterable[str]]) -> Known:
+def known_columns(collections: Iterable[Head], held: Mapping[str, Iterable[str]]) -> LatticeColumns:
     """What is known of columns before functions are read; *held* hold lattice values, but nobody says which."""
-    result: Known = {}
+    result: LatticeColumns = {}
     for one in collections:
         named: Mapping[str, type[Lattice]] = declaration_of(one).lattices
         own: dict[str, ColumnValue] = dict.fromkeys(one.cols[key_count(one) :], PERHAPS)
@@ -420,10 +420,10 @@ def wired(
     """
     every: list[Head] = list(collections)
     rules = list(rules)
-    known = {one.tabname: one for one in every if one.cols or kind_of(one) is not Kind.TEMP}
+    declared = {one.tabname: one for one in every if one.cols or kind_of(one) is not Kind.TEMP}
     _check_definitions(rules)
     cells = frozenset(one.tabname for one in every if kind_of(one) is Kind.LATTICE)
-    named = {name: dict(declaration_of(one).lattices) for name, one in known.items() if name not in cells}
+    named = {name: dict(declaration_of(one).lattices) for name, one in declared.items() if name not in cells}
     held: Mapping[str, frozenset[str]] = {}
     if merged or cells or any(named.values()) or not all(moves_only(rule.body) for rule in rules):
         ordering = Ordering(
@@ -431,20 +431,20 @@ def wired(
         )
         ordering.infer(rules)
         rules = [ordering.ordered(rule) for rule in rules]
-        held = ordering.spread(rules, {name: key_count(one) for name, one in known.items()})
+        held = ordering.spread(rules, {name: key_count(one) for name, one in declared.items()})
     rules_ = [CircuitRule(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
     if not is_partitioned(every, rules, held):
-        program, sinks = _program(known, rules_)
+        program, sinks = _program(declared, rules_)
         _check_strata(program)
-        wiring = _wiring(program, program, known, rules_, sinks)
+        wiring = _wiring(program, program, declared, rules_, sinks)
         wiring.rules = rules
         return wiring
-    program, _ = _program(known, rules_)
+    program, _ = _program(declared, rules_)
     _check_strata(program)
     partition = partitioned(every, rules, program, held)
     parts = [CircuitRule(name, "<=", name, body, partition.sites[name]) for name, body in partition.parts.items()]
-    own, sinks = _program(known, [*partition.circuit_rules, *parts], partition)
-    wiring = _wiring(program, own, known, [*partition.circuit_rules, *parts], sinks, partition)
+    own, sinks = _program(declared, [*partition.circuit_rules, *parts], partition)
+    wiring = _wiring(program, own, declared, [*partition.circuit_rules, *parts], sinks, partition)
     wiring.lattices, wiring.rules = named, rules
     return wiring
 
@@ -491,7 +491,7 @@ def _program(
 
 
 def _read(rules: Iterable[CircuitRule]) -> frozenset[str]:
-    return frozenset(found.name for rule in rules for found in rule.reads())
+    return frozenset(occurrence.name for rule in rules for occurrence in rule.reads())
 
 
 def _derived(rules: Iterable[CircuitRule]) -> frozenset[str]:
