@@ -91,6 +91,15 @@ def components(nodes: Iterable[N], after: Callable[[N], Iterable[N]]) -> Iterato
                     yield component
 
 
+def component_numbers(nodes: Iterable[N], after: Callable[[N], Iterable[N]]) -> dict[N, int]:
+    """The number of each node's component, which is larger than those of the components that it leads to.
+
+    >>> component_numbers("abc", {"a": "b", "b": "ac", "c": ""}.__getitem__)
+    {'c': 0, 'b': 1, 'a': 1}
+    """
+    return {node: number for number, members in enumerate(components(nodes, after)) for node in members}
+
+
 def levels(below: Mapping[N, Iterable[tuple[N, int]]]) -> dict[N, int]:
     """For each node the most that edges add up to on a path down from it; those within a component do not count.
 

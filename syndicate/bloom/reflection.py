@@ -27,7 +27,7 @@ from syndicate.bloom.program import Bloom
 from syndicate.bloom.rules.symbols import declaration_of, key_count, kind_of
 from syndicate.bloom.tick.runtime import instance_of
 from syndicate.flow.element import key_of
-from syndicate.graph import components
+from syndicate.graph import component_numbers
 from syndicate.values.value import Value
 
 
@@ -106,8 +106,7 @@ def _cycles(edges: Iterable[tuple[Value, ...]]) -> Iterator[tuple[Value, ...]]:
         negative, temporal = flags_of.get((head, body), (False, False))
         flags_of[head, body] = (negative or nonmonotone, temporal or op not in ("<=", "="))
         after.setdefault(head, set()).add(body)
-    groups = enumerate(components(after, lambda name: after.get(name, ())))
-    group = {name: number for number, members in groups for name in members}
+    group = component_numbers(after, lambda name: after.get(name, ()))
     for (head, body), flags in flags_of.items():
         if group[head] == group[body]:
             yield (head, body, *flags)

@@ -16,7 +16,7 @@ Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``, "Conventions where the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
@@ -26,6 +26,8 @@ from syndicate.errors import DedalusArithmetic
 
 Value: TypeAlias = str | int | float
 Row: TypeAlias = tuple[Value, ...]
+Events: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
+"""Rows that come from outside: by time, then by relation."""
 Kind: TypeAlias = Literal["deductive", "next", "async", "later"]
 
 AGGREGATES: Final = ("count", "min", "max", "sum", "avg")

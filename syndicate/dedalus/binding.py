@@ -185,7 +185,7 @@ class Body:
             best = max(left, key=lambda n: sum(_is_known(t, bound) for t in self.positive[n].terms))
             left.remove(best)
             atom = self.positive[best]
-            known = [(column, term) for column, term in enumerate(atom.terms) if _is_known(term, bound)]
+            keys = [(column, term) for column, term in enumerate(atom.terms) if _is_known(term, bound)]
             new = [
                 (column, term.name)
                 for column, term in enumerate(atom.terms)
@@ -194,7 +194,7 @@ class Body:
             bound.update(name for _, name in new)
             ready = [goal for goal in waiting if _known(goal, bound)]
             waiting = [goal for goal in waiting if goal not in ready]
-            lookups.append(Lookup(best, atom, tuple(n for n, _ in known), [term for _, term in known], new, ready))
+            lookups.append(Lookup(best, atom, tuple(n for n, _ in keys), [term for _, term in keys], new, ready))
         return first, lookups
 
     def _extend(

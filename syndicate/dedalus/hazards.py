@@ -25,7 +25,7 @@ from attrs import frozen
 from syndicate.dedalus.ast import Constant, Place, Rule, Statement, terms
 from syndicate.dedalus.checks import observing
 from syndicate.dedalus.desugar import core
-from syndicate.graph import components, shortest
+from syndicate.graph import component_numbers, shortest
 from syndicate.plan.algebra import meant
 
 
@@ -100,8 +100,7 @@ def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
     below: dict[str, dict[str, None]] = {}
     for rule in rules:
         below.setdefault(rule.head.relation, {}).update((atom.relation, None) for atom in rule.atoms)
-    cycles = enumerate(components(below, lambda name: below.get(name, ())))
-    cycle_of = {name: number for number, members in cycles for name in members}
+    cycle_of = component_numbers(below, lambda name: below.get(name, ()))
     past = {
         cycle_of[rule.head.relation]
         for rule in rules

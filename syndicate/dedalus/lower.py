@@ -96,6 +96,15 @@ def arities(rules: Iterable[Rule]) -> dict[str, int]:
     return {atom.relation: len(atom.terms) for rule in rules for atom in (rule.head, *rule.atoms)}
 
 
+def deductive_reads(rules: Iterable[Rule]) -> dict[str, set[str]]:
+    """For each relation that deductive rules derive, those that they read."""
+    below: dict[str, set[str]] = {}
+    for rule in rules:
+        if rule.kind == "deductive":
+            below.setdefault(rule.head.relation, set()).update(atom.relation for atom in rule.atoms)
+    return below
+
+
 def levels(rules: Sequence[Rule]) -> dict[str, int]:
     """The strata of relations within a timestep; of checked rules, so that this ends."""
     below: dict[str, list[tuple[str, int]]] = {name: [] for name in arities(rules)}

@@ -36,6 +36,7 @@ from syndicate.dedalus.ast import (
     Comparison,
     Computed,
     Constant,
+    Events,
     Include,
     Kind,
     Persist,
@@ -59,7 +60,7 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.parse import load, parse, with_library
 from syndicate.dedalus.placement import Placement
-from syndicate.dedalus.run import MAX_STEPS, Facts, Model, run
+from syndicate.dedalus.run import MAX_STEPS, Model, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
 from syndicate.dedalus.solving import solver
 from syndicate.dedalus.verify.induction import LOOKING_BACK, Proof, prove
@@ -200,7 +201,7 @@ class Program:
         schedule: Schedule | Mapping[str, object] | None = None,
         delivery: Delivery = "free",
         net: Net | None = None,
-        events: Facts | None = None,
+        events: Events | None = None,
         strict: bool = False,
         limit: int = MAX_STEPS,
         engine: Callable[[Circuit], Engine] | None = None,
@@ -245,7 +246,7 @@ class Program:
         *,
         schedule: Schedule | Mapping[str, object] | None = None,
         delivery: Delivery = "free",
-        events: Facts | None = None,
+        events: Events | None = None,
         strict: bool = False,
         **question: Unpack[Question],
     ) -> Explorer:
@@ -270,7 +271,7 @@ class Program:
         lossless: bool | None = None,
         schedule: Schedule | Mapping[str, object] | None = None,
         delivery: Delivery = "free",
-        events: Facts | None = None,
+        events: Events | None = None,
         strict: bool = False,
         limit: int = MOST_STEPS,
         progress: Progress | None = None,
@@ -303,7 +304,7 @@ class Program:
             engine=engine,
         ).run()
 
-    def verify(self, *, events: Facts | None = None, strict: bool = False, **bounds: Unpack[Bounds]) -> Verdict:
+    def verify(self, *, events: Events | None = None, strict: bool = False, **bounds: Unpack[Bounds]) -> Verdict:
         """Whether faults can break a specification in a run from *start* to *eot*, and the smallest that do.
 
         ``verify(eot=6, eff=3, nodes=["a", "b"], crashes=0, late=0, pre="pre", post="post", invariant=None, start=1,
@@ -360,7 +361,7 @@ def _choose(rules: list[Rule], schedule: Schedule | None) -> None:
             raise ScheduleError(f"the schedule chooses for rule {number} at {time}, which has no choose")
 
 
-def _fit(columns: dict[str, int], events: Facts | None) -> Facts:
+def _fit(columns: dict[str, int], events: Events | None) -> Events:
     """Events, of which each row fits its relation, and can be read again and again; raises :class:`FactError`."""
     facts: dict[int, dict[str, Collection[Row]]] = {}
     for time, relations in (events or {}).items():

@@ -52,7 +52,7 @@ from typing import Final, TypeAlias
 from attrs import define, evolve, field, frozen
 
 from syndicate.collector import Pause
-from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value, Variable
+from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value, Variable
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.desugar import fresh
 from syndicate.dedalus.lower import NOW, Lowered, arities, lower, sender_of
@@ -95,15 +95,15 @@ class Guarded:
         columns = arities(rules)
         down, resting = fresh("down", columns), fresh("resting", columns)
         result = []
-        kept: dict[str, None] = {}
+        names: dict[str, None] = {}
         for rule in rules:
             place = sender_of(rule)
             alive = () if place is None else (Atom(down, (place,), negated=True),)
             outside = rule.fact or rule.head.relation in observers
             result.append(rule if outside else evolve(rule, body=(*rule.body, *alive)))
             if rule.kind == "next" and rule.head.terms and not outside:
-                kept[rule.head.relation] = None
-        for name in kept if keeping else ():
+                names[rule.head.relation] = None
+        for name in names if keeping else ():
             atom = Atom(name, tuple(Variable(f"X{number}") for number in range(1, columns[name] + 1)))
             result.append(Rule(atom, "next", (atom, Atom(resting, atom.terms[:1]))))
         return cls(result, down, resting)
@@ -179,9 +179,6 @@ class Model(Timeline):
 # ----------------------------------------------------------------------------------------------------------------- runs
 
 
-Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
-"""Events from outside: by time and relation."""
-
 MAX_STEPS: Final = 1_000_000
 MAX_PASSES: Final = 1_000
 
@@ -192,14 +189,14 @@ Early: TypeAlias = frozenset[tuple[int, str, Row]]
 Assumed: TypeAlias = tuple[Early, Early]
 """Arrivals in the past, and what is true at constant times ahead."""
 
-StabilityTest: TypeAlias = Callable[[Sequence[Rule], Clock, Facts, Model, Assumed], bool]
+StabilityTest: TypeAlias = Callable[[Sequence[Rule], Clock, Events, Model, Assumed], bool]
 """Whether a model does not owe what it assumed to itself."""
 
 
 def run(
     rules: Sequence[Rule],
     clock: Clock,
-    events: Facts | None = None,
+    events: Events | None = None,
     *,
     limit: int = MAX_STEPS,
     assumed: Assumed | None = None,
@@ -230,7 +227,7 @@ def run(
 def _model(
     rules: Sequence[Rule],
     clock: Clock,
-    events: Facts,
+    events: Events,
     limit: int,
     assumed: Assumed,
     stable: StabilityTest | None,
@@ -311,7 +308,7 @@ class Pass:
 
     rules: Sequence[Rule]
     clock: Clock
-    facts: Facts
+    facts: Events
     assumed_early: Early
     assumed_ahead: Early
     limit: int

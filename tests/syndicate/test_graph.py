@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syndicate.graph import components, levels, reached, shortest
+from syndicate.graph import component_numbers, components, levels, reached, shortest
 
 SIZE = 6
 Edges = dict[int, list[tuple[int, int]]]
@@ -56,7 +56,8 @@ def test_components(graph: Edges) -> None:
     far = distances(graph)
     found = list(components(graph, lambda node: (end for end, _ in graph[node])))
     assert sorted(node for members in found for node in members) == sorted(graph)
-    place = {node: number for number, members in enumerate(found) for node in members}
+    place = component_numbers(graph, lambda node: (end for end, _ in graph[node]))
+    assert all(place[node] == number for number, members in enumerate(found) for node in members)
     for one, other in product(graph, graph):
         assert (place[one] == place[other]) == ((one, other) in far and (other, one) in far)
         assert (one, other) not in far or place[other] <= place[one]

@@ -27,7 +27,9 @@ from attrs import define, field
 from syndicate.dedalus.ast import Constant, Row, Rule, Value, Variable
 from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult
 from syndicate.dedalus.explore.state import PathStep, Sent, State, divided
+from syndicate.dedalus.lower import deductive_reads
 from syndicate.dedalus.timeline import order
+from syndicate.graph import reached
 
 Sending: TypeAlias = tuple[int, Row, tuple[Value, ...]]
 """The number of the rule, the row, the senders."""
@@ -145,16 +147,9 @@ class Arrivals:
 def is_local(rules: Sequence[Rule]) -> bool:
     """Whether what rules keep and send at a location depends on what is there at that location alone."""
     derived = {rule.head.relation for rule in rules if not rule.fact}
-    below: dict[str, set[str]] = {}
-    for rule in rules:
-        if rule.kind == "deductive":
-            below.setdefault(rule.head.relation, set()).update(atom.relation for atom in rule.atoms)
-    needed = {atom.relation for rule in rules if rule.kind != "deductive" for atom in rule.atoms}
-    waiting = list(needed)
-    while waiting:
-        more = below.get(waiting.pop(), set()) - needed
-        needed |= more
-        waiting += more
+    below = deductive_reads(rules)
+    later = (atom.relation for rule in rules if rule.kind != "deductive" for atom in rule.atoms)
+    needed = reached(later, lambda name: below.get(name, ()))
     return all(
         _at_one(rule, derived)
         for rule in rules

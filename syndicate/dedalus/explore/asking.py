@@ -6,11 +6,10 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
-from syndicate.dedalus.ast import Rule
+from syndicate.dedalus.ast import Events, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress
 from syndicate.dedalus.explore.outcome import MODES, Mode
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.run import Facts
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.solving.solver import ENGINES, Engine
 from syndicate.errors import FactError, ScheduleError
@@ -31,7 +30,7 @@ class Question(TypedDict, total=False):
 def explorer(
     rules: Sequence[Rule],
     clock: Clock,
-    events: Facts,
+    events: Events,
     *,
     relations: Iterable[str] | None = None,
     mode: Mode = "all-models",

@@ -31,7 +31,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field
 
-from syndicate.dedalus.ast import Rule
+from syndicate.dedalus.ast import Events, Rule
 from syndicate.dedalus.explore.arrivals import Arrivals, is_local
 from syndicate.dedalus.explore.bounds import hidden_in
 from syndicate.dedalus.explore.extreme import extreme
@@ -43,7 +43,6 @@ from syndicate.dedalus.explore.stability import Early, Run, StabilityCheck, idli
 from syndicate.dedalus.explore.state import Lane, Met, PathStep, Sent, State, decided, is_causal, steps_of
 from syndicate.dedalus.explore.symbolic import Outcomes, Span
 from syndicate.dedalus.net import Send
-from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.solving.solver import INSTALL, Engine, Unencodable, is_there
 from syndicate.dedalus.timeline import Timeline

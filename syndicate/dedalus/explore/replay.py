@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import define, evolve, field
 
-from syndicate.dedalus.ast import Constant, Row, Rule
+from syndicate.dedalus.ast import Constant, Events, Row, Rule
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.explore.outcome import Decisions
 from syndicate.dedalus.explore.space import Fact, Facts
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Send
-from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.run import Model, run
 from syndicate.dedalus.schedule import Clock, Schedule
 

@@ -15,20 +15,18 @@ Source: Gebser et al. 2019; ``docs/design/dedalus.md``, "The solver".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from attrs import define, field, frozen
 
-from syndicate.dedalus.ast import Row, Rule
+from syndicate.dedalus.ast import Events, Row, Rule
 from syndicate.dedalus.explore.outcome import Decisions, Projection
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, exact, fixed, sums
 from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
-
-Events: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
 _SENT: Final = ("async", "later")
 _BEFORE: Final = """
@@ -75,16 +73,15 @@ class Outcomes:
     def __attrs_post_init__(self) -> None:
         self.columns = arities(self.rules)
         self.past = set(self.past)
-        given = {name for rows in self.events.values() for name in rows}
-        self.fixed = fixed(self.rules, self.span.start, self.span.last, given)
+        inputs = {name for rows in self.events.values() for name in rows}
+        self.fixed = fixed(self.rules, self.span.start, self.span.last, inputs)
         self.encoding = Encoding(self.rules, "", self.fixed)
         self.solver = Solver(tick=self.tick)
 
     def run(self) -> Iterator[tuple[Projection, Callable[[], Decisions]]]:
         """The outcomes as they come, each with decisions that lead to it; raises :class:`Unencodable`."""
         rules = [rule for rule in self.rules if not rule.fact]
-        values = (value for given in self.events.values() for rows in given.values() for row in rows for value in row)
-        plain = self.forward and exact(self.rules, self.span.start, self.span.last, values)
+        plain = self.forward and exact(self.rules, self.span.start, self.span.last, self.events)
         try:
             self._ground(exact=plain, apart=self.forward and sums(rules))
         except Unencodable:
@@ -129,8 +126,10 @@ class Outcomes:
                 table.at(self.times[1:], encoding.rule(number, rule, "t-1", "t"))
             else:
                 self._sent(table, number, rule)
-        for time, given in self.events.items():
-            rows = [(name, list(map(constant, row))) for name in given if name in self.columns for row in given[name]]
+        for time, rows_of in self.events.items():
+            rows = [
+                (name, list(map(constant, row))) for name in rows_of if name in self.columns for row in rows_of[name]
+            ]
             table.at([time] if time in self.times else [], [f"{encoding.atom(name, row, 't')}." for name, row in rows])
         self._asked(table)
         return table

@@ -301,11 +301,11 @@ class _Timely(Conclusions):
         """As of every plan, without the step from ``+name`` to ``name``."""
         if len(premises) == 1 and isinstance(premises[0], _Given) and premises[0].relation == fact.name:
             return premises[0]
-        made = super().derivation(fact, proof, premises, groups)
+        conclusion = super().derivation(fact, proof, premises, groups)
         if proof.how != "given" or not fact.name.startswith("+"):
-            return made
+            return conclusion
         name = fact.name[1:].partition("@")[0]
-        return _Given(name, made.row, "given", since=self._since.get((name, made.row), 0))
+        return _Given(name, conclusion.row, "given", since=self._since.get((name, conclusion.row), 0))
 
 
 @define(eq=False)

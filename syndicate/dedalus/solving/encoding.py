@@ -30,6 +30,7 @@ from syndicate.dedalus.ast import (
     Comparison,
     Computed,
     Constant,
+    Events,
     Rule,
     Term,
     Value,
@@ -39,10 +40,10 @@ from syndicate.dedalus.ast import (
     variables,
 )
 from syndicate.dedalus.desugar import grouped
-from syndicate.dedalus.lower import arities, sender_of
+from syndicate.dedalus.lower import arities, deductive_reads, sender_of
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.solver import LARGEST, Unencodable
-from syndicate.graph import components
+from syndicate.graph import component_numbers
 
 _TOTALS: Final = {"count": "#count", "min": "#min", "max": "#max", "sum": "#sum"}
 _OPERATORS: Final = {"==": "="}
@@ -279,31 +280,25 @@ class Goals:
     absent: list[str] = field(factory=list)
 
 
-def exact(rules: Sequence[Rule], start: int, last: int, events: Iterable[Value]) -> bool:
+def exact(rules: Sequence[Rule], start: int, last: int, events: Events) -> bool:
     """Whether clingo's own arithmetic, of 32 bits, can do what rules compute from *start* to *last*.
 
     That is so where they add or subtract what is constant, or the time, and not again and again within a timestep, so
-    that no number can become large.  *events* are the values that come from outside.
+    that no number can become large.  *events* are the rows that come from outside.
 
     >>> from syndicate.dedalus.desugar import core
     >>> from syndicate.dedalus.parse import parse
     >>> rules = core(parse("left(X, N - 1)@next :- left(X, N), N > 0; left(1, 9)@1;"))
-    >>> exact(rules, 1, 20, []), exact(rules, 1, 2_000_000, []), exact(rules, 1, 2, [1 << 20])
+    >>> exact(rules, 1, 20, {}), exact(rules, 1, 2_000_000, {}), exact(rules, 1, 2, {1: {"left": [(0, 1 << 20)]}})
     (True, False, False)
     """
     if sums(rules):
         return False
-    below: dict[str, set[str]] = {}
-    for rule in rules:
-        if rule.kind == "deductive":
-            below.setdefault(rule.head.relation, set()).update(atom.relation for atom in rule.atoms)
-    circle = {
-        name: number
-        for number, names in enumerate(components(below, lambda name: below.get(name, ())))
-        for name in names
-    }
-    numbers = [*events, *(t.value for rule in rules for t in terms(rule.head, *rule.body) if isinstance(t, Constant))]
-    largest = max((abs(value) for value in numbers if not isinstance(value, str)), default=0)
+    below = deductive_reads(rules)
+    circle = component_numbers(below, lambda name: below.get(name, ()))
+    values = [t.value for rule in rules for t in terms(rule.head, *rule.body) if isinstance(t, Constant)]
+    values += [value for relations in events.values() for rows in relations.values() for row in rows for value in row]
+    largest = max((abs(value) for value in values if not isinstance(value, str)), default=0)
     growth: float = 0
     for rule in rules:
         times = {time.name for time in rule.times}
@@ -338,8 +333,10 @@ def _growth(term: Term, times: Collection[str], latest: int) -> float:
     return growth if changing < 2 else math.inf
 
 
-def fixed(rules: Sequence[Rule], start: int, last: int, given: Collection[str]) -> frozenset[str]:
-    """The relations that have the same rows at each time from *start* to *last*, as none are *given* besides facts.
+def fixed(rules: Sequence[Rule], start: int, last: int, inputs: Collection[str]) -> frozenset[str]:
+    """The relations that have the same rows at each time from *start* to *last*.
+
+    Those of *inputs* are none, as they get rows from outside.
 
     >>> from syndicate.dedalus.desugar import core
     >>> from syndicate.dedalus.parse import parse
@@ -347,11 +344,11 @@ def fixed(rules: Sequence[Rule], start: int, last: int, given: Collection[str]) 
     >>> sorted(fixed(core(parse(text)), 1, 4, ()))
     ['limit', 'node']
     """
-    kept = {rule.head.relation for rule in rules if rule.keeps}
-    names = {rule.head.relation for rule in rules if rule.fact}.difference(given)
+    persistent = {rule.head.relation for rule in rules if rule.keeps}
+    names = {rule.head.relation for rule in rules if rule.fact}.difference(inputs)
     for rule in rules:
         name, time = rule.head.relation, rule.head.time
-        if not ((rule.fact and (time is None or (time == start and name in kept))) or rule.keeps):
+        if not ((rule.fact and (time is None or (time == start and name in persistent))) or rule.keeps):
             names.discard(name)
         names -= {a.relation for a in rule.atoms if isinstance(a.time, int) and not start <= a.time <= last}
     return frozenset(names)

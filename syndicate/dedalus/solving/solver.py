@@ -66,7 +66,7 @@ def at(text: str, time: int) -> str:
     >>> at('r1_t("t, too",t-1)', 4)
     'r1_t("t, too",4-1)'
     """
-    return _TIME.sub(lambda found: str(time) if found[0] == "t" else found[0], text)
+    return _TIME.sub(lambda match: str(time) if match[0] == "t" else match[0], text)
 
 
 _TIME: Final = re.compile(r'"(?:\\.|[^"\\])*"|\bt\b')

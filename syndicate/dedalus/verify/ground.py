@@ -32,7 +32,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
+from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value
 from syndicate.dedalus.binding import (
     EMPTY,
     Binding,
@@ -56,7 +56,6 @@ from syndicate.dedalus.verify.faults import Crash, Fate, NumberedFaults
 from syndicate.errors import Undecided, Unverifiable
 
 Fact: TypeAlias = tuple[str, Row, int]
-Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
 MAX_INSTANCES: Final = 1_000_000
 MAX_UNCERTAIN: Final = 12
@@ -159,7 +158,7 @@ def ground(
     rules: Sequence[Rule],
     faults: NumberedFaults,
     goals: Iterable[tuple[str, int]],
-    events: Facts | None = None,
+    events: Events | None = None,
     seed: int | None = None,
     limit: int = MAX_INSTANCES,
     outages: tuple[str, str] | None = None,
@@ -183,7 +182,7 @@ class _Grounding:
     rules: Sequence[Rule]
     faults: NumberedFaults
     goals: list[tuple[str, int]]
-    events: Facts
+    events: Events
     clock: Clock
     open: bool
     limit: int

@@ -242,9 +242,9 @@ class _Proving:
 
     def solver(self, lines: Iterable[str]) -> Solver:
         """A solver with a program; raises :class:`OutOfTime`, :class:`Unencodable`."""
-        made = Solver(self.deadline)
-        made.add("\n".join([*lines, "#show."]))
-        return made
+        solver = Solver(self.deadline)
+        solver.add("\n".join([*lines, "#show."]))
+        return solver
 
     # ------------------------------------------------------------------------------------------------ base and step
 
@@ -290,7 +290,7 @@ class _Proving:
         """The rows of a state, as atoms at a time that is to be filled in."""
         asked = self.solver(self.possible())
         world, possible = Encoding(self.rules), Encoding(self.rules, "any_")
-        found: dict[str, None] = {}
+        atoms: dict[str, None] = {}
         widths = arities(self.rules)
         for number, rule in enumerate(self.rules):
             if rule.fact or rule.kind == "deductive":
@@ -298,10 +298,10 @@ class _Proving:
             name = rule.head.relation
             for atom in asked.control.symbolic_atoms.by_signature(possible.names[name], widths[name] + 1):
                 columns = [str(one) for one in atom.symbol.arguments[:-1]]
-                found[call(world.names[name], [*columns, "{0}"])] = None
+                atoms[call(world.names[name], [*columns, "{0}"])] = None
                 if rule.kind != "next":
-                    found[call(f"ever{number}", [*columns, "{0}"])] = None
-        return list(found)
+                    atoms[call(f"ever{number}", [*columns, "{0}"])] = None
+        return list(atoms)
 
     def lemmas(self, first: int) -> list[tuple[str, str]]:
         """Pairs of rows that are never there together after a time: the most that hold in the base and in each step."""
@@ -318,28 +318,28 @@ class _Proving:
         return self._kept(pairs, step, 2, 1)
 
     def _kept(
-        self, pairs: list[tuple[str, str]], lines: Sequence[str], at: int, given: int | None
+        self, pairs: list[tuple[str, str]], lines: Sequence[str], at: int, before: int | None
     ) -> list[tuple[str, str]]:
         """Those that no model breaks at a time, given that all that are kept held at another."""
         text = list(lines)
         for number, (one, other) in enumerate(pairs):
             text.append(f"#external keep({number}). #defined keep/1.")
-            if given is not None:
-                text.append(f":- keep({number}), {one.format(given)}, {other.format(given)}.")
+            if before is not None:
+                text.append(f":- keep({number}), {one.format(before)}, {other.format(before)}.")
             text.append(f"hit({number}) :- keep({number}), {one.format(at)}, {other.format(at)}.")
         import clingo
 
         asked = self.solver([*text, "some :- hit(_). :- not some. #show hit/1. #defined hit/1."])
-        kept = set(range(len(pairs)))
-        for number in kept:
+        numbers = set(range(len(pairs)))
+        for number in numbers:
             asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), True)
         while (answer := asked.some()) is not None:
             for symbol in answer.shown:
                 if symbol.name == "hit":
                     number = symbol.arguments[0].number
-                    kept.discard(number)
+                    numbers.discard(number)
                     asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), False)
-        return [pairs[number] for number in sorted(kept)]
+        return [pairs[number] for number in sorted(numbers)]
 
 
 def _place(rule: Rule) -> str:
@@ -347,8 +347,9 @@ def _place(rule: Rule) -> str:
     first = next((atom.terms[0] for atom in rule.body if isinstance(atom, Atom) and atom.terms), None)
     if isinstance(first, Constant):
         return constant(first.value)
-    known = isinstance(first, Variable) and first in Dependencies(rule.choices).variables
-    return f"V{first.name}" if known and isinstance(first, Variable) else ""
+    if isinstance(first, Variable) and first in Dependencies(rule.choices).variables:
+        return f"V{first.name}"
+    return ""
 
 
 def _negated(goal: object) -> bool:

@@ -10,12 +10,12 @@ Source: Gebser et al. 2019; ``docs/design/dedalus.md``, "The solver".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, evolve, field
 
-from syndicate.dedalus.ast import Constant, Row, Rule, Variable
+from syndicate.dedalus.ast import Constant, Events, Row, Rule, Variable
 from syndicate.dedalus.lower import arities, sender_of
 from syndicate.dedalus.net import Outage, Partition
 from syndicate.dedalus.schedule import Clock, Dependencies
@@ -38,8 +38,6 @@ from syndicate.dedalus.verify.faults import UNIT, Again, Crash, Drop, Fault, Fau
 if TYPE_CHECKING:
     import clingo
 
-Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
-
 
 @define(eq=False)
 class Symbolic:
@@ -54,12 +52,12 @@ class Symbolic:
     pre: str
     post: str
     invariant: str | None
-    events: Facts
+    events: Events
     seed: int | None = None
     outages: tuple[str, str] | None = None
     deadline: float | None = None
     progress: Callable[[Progress], object] | None = None
-    found: Answer | None = field(init=False, default=None)
+    answer: Answer | None = field(init=False, default=None)
     post_rows: list[Row] = field(init=False, factory=list)
     obliged: bool = field(init=False, default=False)
     solver: Solver = field(init=False)
@@ -77,8 +75,8 @@ class Symbolic:
         goals = [(name, time) for name in names for time in times]
         self.slowest = max(faults.late, faults.again)
         self.cone = Cone(self.rules, faults.start, faults.eot, self.slowest, goals)
-        given = {"crash", *(self.outages or ()), *(name for rows in self.events.values() for name in rows)}
-        self.fixed = fixed(self.rules, faults.start, faults.eot, given)
+        inputs = {"crash", *(self.outages or ()), *(name for rows in self.events.values() for name in rows)}
+        self.fixed = fixed(self.rules, faults.start, faults.eot, inputs)
 
     def _rank(self, number: int, time: int, value: Row) -> str:
         clock_ = Clock(self.faults.start, self.faults.eot, self.seed)
@@ -104,13 +102,13 @@ class Symbolic:
 
     def _candidates(self, world: Encoding, number: int, rule: Rule) -> dict[int, frozenset[Row]]:
         """All that could be chosen, by time."""
-        found: dict[int, set[Row]] = {}
+        candidates: dict[int, set[Row]] = {}
         name = world.candidate(number, (), 0).partition("(")[0]
         columns = len(Dependencies(rule.choices).variables) + 1
         for atom in self.solver.control.symbolic_atoms.by_signature(name, columns):
             *value, time = row_of(atom.symbol.arguments)
-            found.setdefault(int(time), set()).add(tuple(value))
-        return {time: frozenset(rows) for time, rows in found.items()}
+            candidates.setdefault(int(time), set()).add(tuple(value))
+        return {time: frozenset(rows) for time, rows in candidates.items()}
 
     @property
     def chooses(self) -> bool:
@@ -141,14 +139,14 @@ class Symbolic:
             self.progress(Progress(0, time=time))
 
     def _better(self, answer: Answer) -> None:
-        self.found = answer
+        self.answer = answer
         if self.progress is not None:
             self.progress(Progress(0, best=self.best))
 
     @property
     def best(self) -> Counterexample | None:
         """The best counterexample so far."""
-        return None if self.found is None else self._read(self.found)
+        return None if self.answer is None else self._read(self.answer)
 
     def smallest(self) -> list[Counterexample]:
         """The counterexamples of least cost; raises :class:`OutOfTime`."""
@@ -159,8 +157,8 @@ class Symbolic:
         if self.progress is not None or self.deadline is not None:  # else nobody hears of the best so far
             for better in self.solver.improving(assuming=[("breaks", True)]):
                 self._better(better)
-        if (told := self.progress) is not None:
-            self.solver.bounded = lambda least: told(Progress(least // UNIT, best=self.best))
+        if (progress := self.progress) is not None:
+            self.solver.bounded = lambda least: progress(Progress(least // UNIT, best=self.best))
         return [self._read(answer) for answer in self.solver.smallest(assuming=[("breaks", True)])]
 
     def _read(self, answer: Answer) -> Counterexample:
@@ -190,18 +188,16 @@ class Symbolic:
         if name == "partition":
             side, since, to = row
             return Partition(list(self.faults.sides())[int(side)], int(since), int(to))
-        made = _FAULTS[name](*row)
-        return evolve(made, keeps=True) if name == "pause" and isinstance(made, Outage) else made
+        fault = _FAULTS[name](*row)
+        return evolve(fault, keeps=True) if name == "pause" and isinstance(fault, Outage) else fault
 
     # ---------------------------------------------------------------------------------------------------- the program
 
     def begin(self) -> None:
         """Ground it; raises :class:`Unencodable`, :class:`OutOfTime`."""
         needed = [rule for rule in self.rules if not rule.fact and self.cone.matter(rule)]
-        values = (value for given in self.events.values() for rows in given.values() for row in rows for value in row)
-        plain = exact(
-            [rule for rule in self.rules if rule.fact or rule in needed], self.times[0], self.times[-1], values
-        )
+        rules = [rule for rule in self.rules if rule.fact or rule in needed]
+        plain = exact(rules, self.times[0], self.times[-1], self.events)
         try:
             self._ground(exact=plain, apart=sums(needed))
         except Unencodable:
@@ -288,8 +284,8 @@ class Symbolic:
         if faults.partitions:
             table.at(self.times, ["cut(S,R,t) :- partition(P,A,B), A <= t, t < B, apart(P,S,R)."])
         if self.columns.get("crash") == 3:
-            told = self.bad.atom("crash", ["A", "N", "T"], "t")
-            lines = [f"{told} :- node(A), crash(N,T).", f"{told} :- node(A), stop(N,T)."]
+            crash = self.bad.atom("crash", ["A", "N", "T"], "t")
+            lines = [f"{crash} :- node(A), crash(N,T).", f"{crash} :- node(A), stop(N,T)."]
             table.at(self.cone.needed("crash"), lines)
         if self.outages is None:
             return
@@ -306,8 +302,8 @@ class Symbolic:
             if rule.fact and name not in self.fixed:
                 times = needed if rule.head.time is None else [time for time in needed if time == rule.head.time]
                 table.at(times, [world.fact(rule, "t") for world in self.worlds])
-        for time, given in self.events.items():
-            for name, rows in given.items():
+        for time, rows_of in self.events.items():
+            for name, rows in rows_of.items():
                 if self.cone.needs(name, time):
                     columns = [list(map(constant, row)) for row in rows]
                     table.at([time], [f"{world.atom(name, row, 't')}." for world in self.worlds for row in columns])

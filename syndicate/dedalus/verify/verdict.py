@@ -36,7 +36,7 @@ from typing import Final, Required, TypedDict
 
 from attrs import field, frozen
 
-from syndicate.dedalus.ast import Row, Rule, Value
+from syndicate.dedalus.ast import Events, Row, Rule, Value
 from syndicate.dedalus.checks import observing
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
@@ -46,7 +46,7 @@ from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
 from syndicate.dedalus.verify.faults import KINDS, UNIT, Faults
-from syndicate.dedalus.verify.ground import MAX_INSTANCES, Facts, ground
+from syndicate.dedalus.verify.ground import MAX_INSTANCES, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
 from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Undecided, Unverifiable
@@ -183,7 +183,7 @@ def verify(
     invariant: str | None = None,
     start: int = 1,
     seed: int | None = None,
-    events: Facts | None = None,
+    events: Events | None = None,
     progress: Callable[[Progress], object] | None = None,
     limit: int = MAX_RUNS,
     seconds: float | None = None,
@@ -285,7 +285,7 @@ class _Question:
     pre: str
     post: str
     invariant: str | None
-    events: Facts
+    events: Events
     seed: int | None
     progress: Callable[[Progress], object] | None
     limit: int
@@ -343,9 +343,9 @@ class _Question:
             least = "nothing is excluded"
             if over.least >= UNIT:
                 least = f"nothing that costs less than {over.least // UNIT} is a counterexample"
-            found = "none is found" if asked.best is None else f"the best so far is {asked.best.brief}"
+            state = "none is found" if asked.best is None else f"the best so far is {asked.best.brief}"
             remedy = "give more time (seconds), or lower the bounds"
-            raise Undecided(f"not decided within {self.seconds:g} s: {least}, {found}: {remedy}", asked.best) from None
+            raise Undecided(f"not decided within {self.seconds:g} s: {least}, {state}: {remedy}", asked.best) from None
 
     def search(self, deadline: float | None, engine: str) -> _Decision:
         """Search by lineage."""
@@ -365,21 +365,21 @@ class _Question:
         obliges = True if sets or self.invariant is not None else search.obliges()
         return _Decision(engine, sets, ff_post, grounded.open, search.runs, obliges)
 
-    def confirm(self, found: Counterexample, engine: str) -> None:
+    def confirm(self, counterexample: Counterexample, engine: str) -> None:
         """Raise :class:`Undecided` unless the rules, matched under these faults alone, break what an engine says first.
 
         What it breaks later on is seen by the run.
         """
         rules, outages = self.heeding
-        names = {one.relation for one in found.broken}.union(specified(self.pre, self.post, self.invariant))
-        begun = min(one.time for one in found.broken)
+        names = {one.relation for one in counterexample.broken}.union(specified(self.pre, self.post, self.invariant))
+        begun = min(one.time for one in counterexample.broken)
         goals = [(name, begun) for name in names]
-        faults = self.faults.certain(found.faults)
-        there = ground(rules, faults, goals, self.events, self.seed, MAX_INSTANCES, outages, found.chosen)
-        for one in (one for one in found.broken if one.time == begun):
+        faults = self.faults.certain(counterexample.faults)
+        there = ground(rules, faults, goals, self.events, self.seed, MAX_INSTANCES, outages, counterexample.chosen)
+        for one in (one for one in counterexample.broken if one.time == begun):
             obliged = one.never or there.holds(self.pre, one.row, one.time)
             if there.holds(one.relation, one.row, one.time) is not one.never or not obliged:
-                raise Undecided(_disagreement(engine, "the rules", one, found.words))
+                raise Undecided(_disagreement(engine, "the rules", one, counterexample.words))
 
     def ff_post(self) -> list[Row]:
         """What ``post`` has at the end without faults, under the choices of a run without a seed."""
@@ -388,8 +388,8 @@ class _Question:
     def vacuous(self, decision: _Decision) -> str | None:
         """Why a specification that nothing breaks promises nothing, if that is so; None where it is not known."""
         if self.invariant is not None:
-            given = self.events or any(rule.head.relation == self.invariant for rule in self.rules)
-            return "" if given else f"no rule and no fact makes a row of {self.invariant}"
+            inputs = self.events or any(rule.head.relation == self.invariant for rule in self.rules)
+            return "" if inputs else f"no rule and no fact makes a row of {self.invariant}"
         if decision.obliges is None:
             return None
         if decision.obliges:
