@@ -90,7 +90,7 @@ class _Block:
         self.tree, self.program = tree, program
         self.of = tree.args.args[0].arg if tree.args.args else ""
         self.around = {**block.__globals__, **_enclosed(block)}
-        self.given: dict[str, list[ast.expr | None]] = {}
+        self.assignments: dict[str, list[ast.expr | None]] = {}
         self.loaded: set[str] = set()
         for node in ast.walk(tree):
             self._note(node)
@@ -100,9 +100,9 @@ class _Block:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             self.loaded.add(node.id)
         elif isinstance(node, ast.Name):
-            self.given.setdefault(node.id, [])
+            self.assignments.setdefault(node.id, [])
         elif isinstance(node, ast.arg):
-            self.given.setdefault(node.arg, []).append(None)
+            self.assignments.setdefault(node.arg, []).append(None)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             self.loaded.update(node.names)
         elif isinstance(node, ast.Assign):
@@ -120,11 +120,11 @@ class _Block:
 
     def _give(self, target: ast.expr, values: Sequence[ast.expr | None]) -> None:
         if isinstance(target, ast.Name):
-            self.given.setdefault(target.id, []).extend(values)
+            self.assignments.setdefault(target.id, []).extend(values)
         else:
             for name in ast.walk(target):
                 if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-                    self.given.setdefault(name.id, []).append(None)
+                    self.assignments.setdefault(name.id, []).append(None)
 
     # ------------------------------------------------------------------------------------------------ what it says
 
@@ -171,7 +171,7 @@ class _Block:
     def _is_rows(self, node: ast.expr | None, within: frozenset[str] = frozenset()) -> bool:
         """Whether its value is surely rows, columns, or the value of a lattice."""
         if isinstance(node, ast.Name):
-            values = self.given.get(node.id)
+            values = self.assignments.get(node.id)
             if not values or node.id in within:
                 return False
             return all(self._is_rows(one, within | {node.id}) for one in values)
@@ -180,7 +180,7 @@ class _Block:
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name):
                 maker = self.around.get(node.func.id)
-                is_maker = getattr(maker, "__name__", "") in _MAKERS and node.func.id not in self.given
+                is_maker = getattr(maker, "__name__", "") in _MAKERS and node.func.id not in self.assignments
                 return is_maker and getattr(maker, "__module__", "") == "syndicate.bloom.rules.expression"
             method = node.func.attr if isinstance(node.func, ast.Attribute) else "define"
             return method != "define" and self._is_rows(node.func, within)
@@ -201,7 +201,7 @@ class _Block:
         while isinstance(value, ast.Attribute):
             path.append(value.attr)
             value = value.value
-        if not isinstance(value, ast.Name) or value.id != self.of or self.given.get(self.of) != [None]:
+        if not isinstance(value, ast.Name) or value.id != self.of or self.assignments.get(self.of) != [None]:
             return False
         part: object = self.program
         for name in reversed(path):

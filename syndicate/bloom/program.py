@@ -89,7 +89,7 @@ class InterfaceOverride:
         """Find them."""
         self.program, self.instance = program, instance
         self.cls: type | None = None
-        self.found: set[tuple[str, type]] = set()
+        self.uses: set[tuple[str, type]] = set()
         self.levels: dict[str, list[type]] = {}
         for name, one in instance.own.items():
             if kind_of(one) in (Kind.INPUT, Kind.OUTPUT):
@@ -114,16 +114,16 @@ class InterfaceOverride:
 
     def _meant(self, name: str) -> None:
         if self.cls is not None and self.cls in self.levels.get(name, ())[1:]:
-            self.found.add((name, self.cls))
+            self.uses.add((name, self.cls))
 
     def split(self) -> bool:
         """Make the ancestors' interfaces, if they are needed."""
         instance = self.instance
-        for name in {name for name, _ in self.found}:
+        for name in {name for name, _ in self.uses}:
             one = instance.own[name]
             chain = [one]
             for cls, below in zip(reversed(self.levels[name]), reversed(self.levels[name][:-1]), strict=False):
-                if (name, cls) in self.found:
+                if (name, cls) in self.uses:
                     own = f"{below.__name__}.{name}"
                     full = f"{instance.prefix}{own}"
                     one = instance.own[own] = Collection(full, declaration_of(one), instance.runtime)
@@ -148,7 +148,7 @@ class InterfaceOverride:
     def _view(self, cls: type, name: str, chain: list[Collection]) -> Collection:
         declaring = self.levels[name]
         at = max((at for at, one in enumerate(declaring) if issubclass(cls, one)), default=len(chain) - 1)
-        if (name, cls) not in self.found:
+        if (name, cls) not in self.uses:
             return chain[at]
         own, below = chain[at], chain[at - 1]
         return two_in_one(own, below) if kind_of(own) is Kind.INPUT else two_in_one(below, own)
@@ -321,7 +321,7 @@ class Bloom(Running, metaclass=ProgramClass):
         start = len(rules)
         self._blocks = override = InterfaceOverride(self, self._instance)
         self._run_blocks(override)
-        if override.found and override.split():
+        if override.uses and override.split():
             del rules[start:]
             self._run_blocks(override)
 

@@ -284,7 +284,7 @@ def _is_timed(loop: Loop, at: int) -> bool:
 class LoopRows(KeptRows):
     """What a loop keeps, in words."""
 
-    __slots__ = ("_before", "_given", "_is_current", "_program", "loop", "rest")
+    __slots__ = ("_before", "_imports", "_is_current", "_program", "loop", "rest")
 
     store: Fixpoint | None
 
@@ -293,7 +293,7 @@ class LoopRows(KeptRows):
         super().__init__(texts, loop.undo)
         self.loop = loop
         self.rest = rest
-        self._given: list[Shape] = [None] * len(loop.imports)
+        self._imports: list[Shape] = [None] * len(loop.imports)
         self._program: Program | None = None
         self._is_current = False
         self._before = 0
@@ -417,8 +417,8 @@ class LoopRows(KeptRows):
 
     def _learn(self, number: int, shape: Shape) -> None:
         """What an import brings looks so."""
-        if shape is not None and shape is not self._given[number]:
-            self._given[number] = shape
+        if shape is not None and shape is not self._imports[number]:
+            self._imports[number] = shape
             self._is_current = False
 
     def _ready(self) -> tuple[Fixpoint, Program]:
@@ -427,7 +427,7 @@ class LoopRows(KeptRows):
         if store is None:
             self._learn_from_integrals()
         if store is None or program is None or not self._is_current:
-            fresh = Program(self.loop, self._given)
+            fresh = Program(self.loop, self._imports)
             if program is not None:
                 for at, shape in program.shapes.items():
                     if signature(spread(shape)[1]) != signature(spread(fresh.shapes[at])[1]):
@@ -448,7 +448,7 @@ class LoopRows(KeptRows):
         assert self.loop.restart is not None
         for number, (slot, _) in enumerate(self.loop.imports):
             integral = self.loop.restart.integrals.get(slot)
-            if integral is not None and integral.total and self._given[number] is None:
+            if integral is not None and integral.total and self._imports[number] is None:
                 self._learn(number, self._shape_of(natural(next(iter(integral.total)))))
 
     def _states(self, program: Program) -> Iterator[tuple[int, int, list[Element]]]:

@@ -505,7 +505,7 @@ _EMPTY: dict[Carries, object] = {Carries.ZSET: {}, Carries.INDEXED: []}
 
 
 def _kinds(node: Node) -> list[Carries]:
-    return [node.circuit.nodes[port.node].carries[port.output] for port in node.inputs]
+    return [node.circuit.carries(port) for port in node.inputs]
 
 
 def _shown(node: Node, batches: Iterable[Element]) -> Element:

@@ -74,10 +74,9 @@ class Measures(dict[GlobalId, Measure]):
         measures = self.places.get(path)
         if measures is None:
             measures = self.places[path] = [Measure() for _ in scope.cells]
-            nodes = scope.circuit.nodes
             for place, node in reversed(list(enumerate(scope.nodes))):  # of a loop's places the first is its own
                 if node.kind not in (Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK):
-                    rows = (port for port in ports_of(node) if nodes[port.node].carries[port.output] != Carries.TRACE)
+                    rows = (port for port in ports_of(node) if scope.circuit.carries(port) != Carries.TRACE)
                     measures[place].reads = tuple([scope.slots[port] for port in dict.fromkeys(rows)])
         return measures
 

@@ -258,6 +258,10 @@ class Netlist:
         """0 for the root, 1 for a loop in it, and so on."""
         return len(self.path)
 
+    def carries(self, port: Port) -> Carries:
+        """What goes through a port."""
+        return self.nodes[port.node].carries[port.output]
+
     def order(self) -> list[Node]:
         """The nodes so that each comes after those it depends on; raises :class:`CycleError`."""
         for node in self.nodes:

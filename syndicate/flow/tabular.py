@@ -130,10 +130,7 @@ class Tabular:
         self.ports = ports
         self._scope = scope
         self._old = list(scope.steps)
-        self.indexed = {
-            slot: scope.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
-            for port, slot in scope.slots.items()
-        }
+        self.indexed = {slot: scope.circuit.carries(port) is Carries.INDEXED for port, slot in scope.slots.items()}
         self.keepers: list[tuple[Node, KeptRows]] = []
         nodes = scope.circuit.nodes
         self.sources: dict[str, Shape] = {

@@ -88,7 +88,7 @@ def check_sink(circuit: Netlist, name: str, cls: object) -> None:
     if node is None:
         sinks = ", ".join(map(repr, sorted(circuit.sinks))) or "none"
         raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {sinks}")
-    if [circuit.nodes[port.node].carries[port.output] for port in node.inputs] != [Carries.ZSET]:
+    if [circuit.carries(port) for port in node.inputs] != [Carries.ZSET]:
         raise CircuitError(f"the sink {name!r} cannot be asserted: let it have one stream of ZSets, such as pairs()")
     if cls is not None and not is_record_class(cls):
         raise CircuitError(f"the output {name!r} needs a class made by @record, or None for plain values, not {cls!r}")

@@ -363,7 +363,7 @@ class RowFunctions:
 
     def __init__(self) -> None:
         """Nothing made yet."""
-        self._made: dict[tuple[str, tuple[Element, ...]], Callable[..., Element]] = {}
+        self._functions: dict[tuple[str, tuple[Element, ...]], Callable[..., Element]] = {}
 
     def row(self, scalars: Sequence[Scalar], places: Places, arguments: str = "r") -> Callable[..., Element]:
         """A function that gives the tuple of some scalars."""
@@ -398,13 +398,13 @@ class RowFunctions:
     def _function(self, arguments: str, expression: str, text: _Text, *, plain: bool) -> Callable[..., Element]:
         written = f"lambda {arguments}: {expression}"
         bound = (plain, *text.identities())
-        function = self._made.get((written, bound))
+        function = self._functions.get((written, bound))
         if function is None:
             function = eval(written, text.names)  # noqa: S307  # made of positions and of names given here
             function.__name__ = function.__qualname__ = text.shown(expression)
             if plain:
                 rearranges(function)
-            self._made[written, bound] = function
+            self._functions[written, bound] = function
         return function
 
 

@@ -68,8 +68,8 @@ class Workbench:
         except BaseException:
             self._close_store()
             raise
-        self.given = len(self.view.statements)
-        self._number = self.given
+        self.inherited = len(self.view.statements)
+        self._number = self.inherited
         remember(self.view)
         if BREAKPOINT not in instance_of(self.view).own:
             self.declared[BREAKPOINT] = surface.temp()
@@ -105,7 +105,7 @@ class Workbench:
         """Take a rule out; raises :class:`IllegalRule` where it is not one of ours."""
         if number not in self.rules:
             ours = f"there are {', '.join(map(str, self.rules))}" if self.rules else "none has been added"
-            whose = "belongs to the class: override its block" if 0 < number <= self.given else "is not there"
+            whose = "belongs to the class: override its block" if 0 < number <= self.inherited else "is not there"
             raise IllegalRule(f"rule {number} {whose}; {ours}")
         self._change(self.declared, {at: text for at, text in self.rules.items() if at != number})
 

@@ -328,14 +328,23 @@ class Expression(RowsTerm, NoOperand):
 
     # --------------------------------------------------------------------------------------------------- two of them
 
-    def notin(self, other: object, *on: object) -> Expression:
-        """The rows that match none of *other*: as a whole, or by predicates and a function of both."""
+    def _beside(
+        self, other: object, on: Sequence[object]
+    ) -> tuple[Factor, Factor, list[joining.Pair], Function | None]:
+        """Both sides, the attributes in which rows are to agree, all if nothing is said, and a function of both."""
         site = here()
         left, right = self._known(), to_expression(other, site)._known()
         predicates, function = _apart(on)
         pairs = joining.predicates(predicates, [left, right], site)
+        if function is None and not pairs:
+            pairs = joining.positional(left, right, site)
+        return left, right, pairs, function
+
+    def notin(self, other: object, *on: object) -> Expression:
+        """The rows that match none of *other*: as a whole, or by predicates and a function of both."""
+        left, right, pairs, function = self._beside(other, on)
         if function is None:
-            return Expression(joining.anti(left, right, pairs or joining.positional(left, right, site)))
+            return Expression(joining.anti(left, right, pairs))
         both = joining.inner([left, right], pairs)
         passed = Expression(both).filter(function)._factor
         sides = both.sides[: len(left.sides)]
@@ -350,12 +359,9 @@ class Expression(RowsTerm, NoOperand):
 
     def exists(self, other: object, *on: object) -> Expression:
         """The rows that match one of *other*: as a whole, or by predicates and a function of both."""
-        site = here()
-        left, right = self._known(), to_expression(other, site)._known()
-        predicates, function = _apart(on)
-        pairs = joining.predicates(predicates, [left, right], site)
+        left, right, pairs, function = self._beside(other, on)
         if function is None:
-            return Expression(joining.semi(left, right, pairs or joining.positional(left, right, site)))
+            return Expression(joining.semi(left, right, pairs))
         both = joining.inner([left, right], pairs)
         sides = both.sides[: len(left.sides)]
         attributes = dict.fromkeys(a for side in sides for a in side.attributes)

@@ -9,10 +9,10 @@ Contract: the weights of a run may be changed in place by its :class:`SortedRuns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from itertools import chain, compress
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ from syndicate.flow.undo import Log, note_attribute
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.arrangement import Index
+
+S = TypeVar("S", bound=Sized)
 
 RATIO: Final = 4
 
@@ -257,14 +259,10 @@ class SortedRuns:
         """One run more, parted from these.  Raises :class:`ByRows`, and changes nothing, if a weight is too large."""
         run, _, runs = change
         runs = _in_shape(runs)
-        taken, size, at = [run], len(run), len(runs)
-        while at and len(runs[at - 1]) < RATIO * size:
-            at -= 1
-            taken.append(runs[at])
-            size += len(runs[at])
-        merged_run = merged(taken, whole=at == 0) if len(taken) > 1 else run
+        rest, small = layered(runs, run)
+        merged_run = merged(small, whole=not rest) if len(small) > 1 else run
         note_attribute(self.undo, self, "runs")
-        self.runs = [*runs[:at], merged_run] if len(merged_run) else runs[:at]
+        self.runs = [*rest, merged_run] if len(merged_run) else rest
 
     def take(self, keys: Iterable[Element]) -> list[Table]:
         """Take all rows of some keys out, each key given once."""
@@ -284,6 +282,22 @@ class SortedRuns:
         note_attribute(self.undo, self, "runs")
         self.runs = []
         return tables
+
+
+def layered(runs: Sequence[S], run: S) -> tuple[list[S], list[S]]:
+    """The runs that stay as they are when one more comes, and those to be merged with it, itself the first.
+
+    So that each is several times as long as the next: all that is kept is in few runs, and each row is merged seldom.
+
+    >>> layered([range(100), range(8), range(2)], range(1))
+    ([range(0, 100)], [range(0, 1), range(0, 2), range(0, 8)])
+    """
+    small, size, at = [run], len(run), len(runs)
+    while at and len(runs[at - 1]) < RATIO * size:
+        at -= 1
+        small.append(runs[at])
+        size += len(runs[at])
+    return list(runs[:at]), small
 
 
 def _in_shape(runs: list[Run]) -> list[Run]:

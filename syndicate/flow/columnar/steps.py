@@ -33,10 +33,7 @@ class Readied:
     __slots__ = ("by_rows", "indexed", "sorted_runs")
 
     def __init__(self, scope: Scope) -> None:
-        self.indexed = {
-            slot: scope.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
-            for port, slot in scope.slots.items()
-        }
+        self.indexed = {slot: scope.circuit.carries(port) is Carries.INDEXED for port, slot in scope.slots.items()}
         self.sorted_runs: list[tuple[Node, joins.ArrangedRuns | sums.SummedRuns | extremes.ExtremeRuns]] = []
         self.by_rows: set[int] = set(scope.absorbers)
         self._arrange(scope)
@@ -302,10 +299,7 @@ _SIMPLE: Final[dict[str, Columnar]] = {
 
 
 def _sink(scope: Scope, node: Node) -> Columnar | None:
-    if (
-        len(node.inputs) != 1
-        or scope.circuit.nodes[node.inputs[0].node].carries[node.inputs[0].output] is not Carries.ZSET
-    ):
+    if len(node.inputs) != 1 or scope.circuit.carries(node.inputs[0]) is not Carries.ZSET:
         return None
 
     def sink(table: Table) -> None:

@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, encoded, plain_keys, weights_of
-from syndicate.flow.columnar.sorted_runs import RATIO, Patience
+from syndicate.flow.columnar.sorted_runs import Patience, layered
 from syndicate.flow.columnar.table import SAFE, Array, Table, bits, coded, equal, kind_of, largest, sums
 from syndicate.flow.element import Element, Key, is_rearranging, keys_of, naturals
 from syndicate.flow.shape import ByRows, Leaf, leaf, traced
@@ -250,13 +250,9 @@ def _bounded(bounds: list[list[int]]) -> None:
 def _appended(runs: Runs, entries: Entries) -> Runs:
     if not len(entries):
         return runs
-    taken, size, at = [entries], len(entries), len(runs)
-    while at and len(runs[at - 1]) < RATIO * size:
-        at -= 1
-        taken.append(runs[at])
-        size += len(runs[at])
-    entry = _merged(taken) if len(taken) > 1 else entries
-    return [*runs[:at], entry] if len(entry) else runs[:at]
+    rest, small = layered(runs, entries)
+    entry = _merged(small) if len(small) > 1 else entries
+    return [*rest, entry] if len(entry) else rest
 
 
 # ------------------------------------------------------------------------------------------------------------ operators

@@ -151,20 +151,21 @@ def make_nested_distinct(scope: Context, node: Node) -> Step:
             change = change_of_set(past, now, time, cube)
             if change:
                 out[key] = change
-            _schedule(time, past, now, key, later)
-        _want(scope, node, wanted, later)
+            note_meets(time, past, now, key, later)
+        schedule(scope, node, wanted, later)
         return out
 
     return step
 
 
-def _schedule(
+def note_meets(
     time: Inner,
     past: Mapping[Inner, object],
     now: Mapping[Inner, object],
     key: Key,
     later: dict[Inner, dict[Key, None]],
 ) -> None:
+    """Note in *later* the times at which what was seen of a key meets what is seen at this one."""
     for times in (past, now):
         for seen in times:
             meet = tuple([max(a, b) for a, b in zip(time, seen, strict=True)])
@@ -172,7 +173,10 @@ def _schedule(
                 later.setdefault(meet, {})[key] = None
 
 
-def _want(scope: Context, node: Node, wanted: dict[Time, dict[Key, None]], later: dict[Inner, dict[Key, None]]) -> None:
+def schedule(
+    scope: Context, node: Node, wanted: dict[Time, dict[Key, None]], later: dict[Inner, dict[Key, None]]
+) -> None:
+    """Let a node run at some times, when these keys are *wanted*."""
     for time, keys in later.items():
         when = time[0] if scope.depth == 1 else time
         wanted.setdefault(when, {}).update(keys)
@@ -224,8 +228,8 @@ def make_nested_aggregate(scope: Context, node: Node) -> Step:
                     result = aggregate.of(GroupView(group)) if group else None
                     if result is not None:
                         add_up(out, ((keyed_result(key, result), change),))
-            _schedule(time, past, now, key, later)
-        _want(scope, node, wanted, later)
+            note_meets(time, past, now, key, later)
+        schedule(scope, node, wanted, later)
         return out
 
     return step

@@ -20,7 +20,7 @@ from syndicate.flow.element import Key, Mixed, Rows, add_up, key_of, meet, mixed
 from syndicate.flow.node import Carries, Node
 from syndicate.flow.operators.arrangement import meet_rows
 from syndicate.flow.operators.elements import paired, unpaired, whole
-from syndicate.flow.operators.nested import change_of_set, corners
+from syndicate.flow.operators.nested import change_of_set, corners, note_meets, schedule
 from syndicate.flow.trace import NO_VALUE, Times, Trace
 from syndicate.flow.undo import Log
 from syndicate.flow.zset import Time, grouped, parts
@@ -254,14 +254,8 @@ def make_distinct_trace(scope: Context, node: Node) -> Step:
             change = change_of_set(past, now, inner, cube)
             if change:
                 out[key] = change
-            for seen in {**past, **now}:
-                meet = tuple([max(a, b) for a, b in zip(inner, seen, strict=True)])
-                if meet != inner:
-                    later.setdefault(meet, {})[key] = None
-        for meet, keys in later.items():
-            when = meet[0] if scope.depth == 1 else meet
-            wanted.setdefault(when, {}).update(keys)
-            scope.schedule(when, node)
+            note_meets(inner, past, now, key, later)
+        schedule(scope, node, wanted, later)
         return whole(out) if indexed else out
 
     return step

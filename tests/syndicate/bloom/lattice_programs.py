@@ -444,18 +444,6 @@ def program(rules: list[NaiveRule], *, declared: bool) -> type[Bloom]:
 
         @bloom
         def rules(self) -> None:
-            for rule in rules:
-                head, body = getattr(self, rule.head), rule.body.build(self)
-                match rule.op:
-                    case "<=":
-                        head <= body  # noqa: B015
-                    case "<+":
-                        head < +body  # noqa: B015
-                    case "<-":
-                        head < -body  # noqa: B015
-                    case "<+-":
-                        head < +-body  # noqa: B015
-                    case "<~":
-                        head < ~body  # noqa: B015
+            programs.state_rules(self, rules)
 
     return Random

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 from syndicate.bloom import Bloom, agg, bloom, channel, scratch, table, values
@@ -372,6 +373,30 @@ def random_rules(rng: random.Random) -> list[NaiveRule]:
     return rules
 
 
+def state_rules(program: Bloom, rules: list[NaiveRule]) -> None:
+    """The same in Bloom, in a method of a program that is marked so."""
+    for rule in rules:
+        head, body = getattr(program, rule.head), rule.body.build(program)
+        match rule.op:
+            case "<=":
+                head <= body  # noqa: B015
+            case "<+":
+                head < +body  # noqa: B015
+            case "<-":
+                head < -body  # noqa: B015
+            case "<+-":
+                head < +-body  # noqa: B015
+            case "<~":
+                head < ~body  # noqa: B015
+
+
+def give(program: Bloom, inputs: Mapping[tuple[str, str], Any]) -> None:
+    """Rows from outside for the next tick, by collection and operator."""
+    for (name, op), rows in inputs.items():
+        collection = program.collection(name)
+        {"<+": collection.insert, "<-": collection.delete, "<+-": collection.upsert}[op](rows)
+
+
 def program(rules: list[NaiveRule]) -> type[Bloom]:
     """The same as a Bloom program."""
 
@@ -387,18 +412,6 @@ def program(rules: list[NaiveRule]) -> type[Bloom]:
 
         @bloom
         def rules(self) -> None:
-            for rule in rules:
-                head, body = getattr(self, rule.head), rule.body.build(self)
-                match rule.op:
-                    case "<=":
-                        head <= body  # noqa: B015
-                    case "<+":
-                        head < +body  # noqa: B015
-                    case "<-":
-                        head < -body  # noqa: B015
-                    case "<+-":
-                        head < +-body  # noqa: B015
-                    case "<~":
-                        head < ~body  # noqa: B015
+            state_rules(self, rules)
 
     return Random

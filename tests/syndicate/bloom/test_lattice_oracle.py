@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from syndicate.errors import KeyConflict, Unstratifiable
 from tests.syndicate.bloom.lattice_programs import CELLS, KINDS, MERGED, merged_rows, program, random_rules, value
 from tests.syndicate.bloom.naive import Cyclic, KeyClash, Naive
+from tests.syndicate.bloom.programs import give
 
 
 def random_input(rng: random.Random) -> dict[tuple[str, str], Any]:
@@ -62,9 +63,7 @@ def test_random_programs(seed: int, declared: bool, semi_naive: bool) -> None:
         return
     for _ in range(8):
         inputs = random_input(rng)
-        for (name, op), rows in inputs.items():
-            one = p.collection(name)
-            {"<+": one.insert, "<-": one.delete, "<+-": one.upsert}[op](rows)
+        give(p, inputs)
         p.sent.clear()
         before = state(p)
         try:

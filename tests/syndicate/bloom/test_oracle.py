@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syndicate.errors import KeyConflict, Unstratifiable
 from tests.syndicate.bloom.naive import Cyclic, KeyClash, Naive, Rows
-from tests.syndicate.bloom.programs import KINDS, program, random_rules
+from tests.syndicate.bloom.programs import KINDS, give, program, random_rules
 
 
 def random_input(rng: random.Random) -> dict[tuple[str, str], Rows]:
@@ -40,9 +40,7 @@ def test_random_programs(seed: int) -> None:
     p = program(rules)(address="elsewhere")
     for _ in range(8):
         inputs = random_input(rng)
-        for (name, op), rows in inputs.items():
-            one = p.collection(name)
-            {"<+": one.insert, "<-": one.delete, "<+-": one.upsert}[op](rows)
+        give(p, inputs)
         p.sent.clear()
         before = {name: set(p.collection(name)) for name in KINDS}
         try:

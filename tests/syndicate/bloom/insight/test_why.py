@@ -17,7 +17,7 @@ from syndicate.bloom.insight.memory import remember
 from syndicate.bloom.insight.why import Reason, why, why_not
 from syndicate.errors import BloomDeclaration, KeyConflict, RowAbsent, Unstratifiable
 from tests.syndicate.bloom.naive import NaiveRule, Rows
-from tests.syndicate.bloom.programs import KINDS, program, random_rules
+from tests.syndicate.bloom.programs import KINDS, give, program, random_rules
 from tests.syndicate.bloom.test_oracle import random_input
 
 Given = Mapping[tuple[str, str], Rows]
@@ -283,10 +283,8 @@ def test_random_programs(seed: int) -> None:
     before: dict[str, Rows] = dict.fromkeys(KINDS, frozenset())
     deferred: dict[tuple[str, str], Rows] = {}
     for _ in range(4):
-        told = random_input(rng)
-        for (name, op), rows in told.items():
-            one = p.collection(name)
-            {"<+": one.insert, "<-": one.delete, "<+-": one.upsert}[op](rows)
+        inputs = random_input(rng)
+        give(p, inputs)
         try:
             p.tick()
         except KeyConflict:
@@ -295,7 +293,7 @@ def test_random_programs(seed: int) -> None:
         for name, rows in now.items():
             for row in rng.sample(sorted(rows, key=repr), min(4, len(rows))):
                 tree = p.why(name, row)
-                check(tree, rules, now, before, told, deferred)
+                check(tree, rules, now, before, inputs, deferred)
                 assert is_acyclic(tree)
         for row in [(a, b) for a in range(4) for b in range(4)]:
             name = rng.choice(list(KINDS))
