@@ -5,14 +5,14 @@ Source: OpenTelemetry, on OTLP; ``docs/design/introspect.md``, "Spans".
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from syndicate.errors import AddressError, RecordingError, TracingMissing
+from syndicate.errors import AddressError, TracingMissing
 from syndicate.introspect.spans import traced
+from syndicate.introspect.story import new_file
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -59,11 +59,5 @@ def _collector(where: str) -> SpanExporter:
 def _file(where: str, after: ExitStack) -> SpanExporter:
     from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
-    try:
-        fd = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise RecordingError(f"{where} is there already: remove it, or write to another file") from None
-    except OSError as e:
-        raise RecordingError(f"cannot write to {where}: {e.strerror}") from None
-    file = after.enter_context(os.fdopen(fd, "w", encoding="utf-8"))
+    file = after.enter_context(new_file(where))
     return ConsoleSpanExporter(out=file, formatter=lambda span: span.to_json(indent=None) + "\n")

@@ -245,8 +245,8 @@ class _Check:
         """Rules in a dataspace: what they read, and what they conclude."""
         for word, says, kind in (("inputs", False, "assertion"), ("messages", False, "message"),
                                  ("outputs", True, "assertion")):  # fmt: skip
-            given = _keyword(call, word)
-            for each in given.values if isinstance(given, ast.Dict) else []:
+            mapping = _keyword(call, word)
+            for each in mapping.values if isinstance(mapping, ast.Dict) else []:
                 shape = self.reading.pattern(each, scope)[0]
                 as_kind: Kind = "message" if kind == "message" else "assertion"
                 self.sites.append(Site(module, each, scope, as_kind, shape, says))
@@ -254,9 +254,11 @@ class _Check:
     def _say(self, module: Module, call: ast.Call, scope: NameScope) -> None:
         name, args = self._verb(call, scope)
         if name in ("from_frame", "spark_source"):
-            made = _keyword(call, "to")
-            if made is not None:
-                self.sites.append(Site(module, made, scope, "assertion", self.reading.pattern(made, scope)[0], True))
+            target = _keyword(call, "to")
+            if target is not None:
+                self.sites.append(
+                    Site(module, target, scope, "assertion", self.reading.pattern(target, scope)[0], True)
+                )
             return
         kind, at = _SAYS.get(name, ("assertion", -1))
         written = args[at] if 0 <= at < len(args) else _keyword(call, "value") if at >= 0 else None

@@ -82,10 +82,10 @@ def _captures(ctx: FunctionContext, pattern: Expression, expected: Type | None) 
     if not isinstance(callee.node, TypeInfo):
         raise Unsaid
     init = callee.node.get_method("__init__")
-    made = get_proper_type(init.type) if init is not None else None
-    if not isinstance(made, CallableType):
+    constructor = get_proper_type(init.type) if init is not None else None
+    if not isinstance(constructor, CallableType):
         raise Unsaid
-    formal = dict(zip(made.arg_names[1:], made.arg_types[1:], strict=True))
-    given = dict(zip([name or list(formal)[at] for at, name in enumerate(pattern.arg_names)], pattern.args,
+    formal = dict(zip(constructor.arg_names[1:], constructor.arg_types[1:], strict=True))
+    arguments = dict(zip([name or list(formal)[at] for at, name in enumerate(pattern.arg_names)], pattern.args,
                      strict=True))  # fmt: skip
-    return [each for name, of in formal.items() if name in given for each in _captures(ctx, given[name], of)]
+    return [each for name, of in formal.items() if name in arguments for each in _captures(ctx, arguments[name], of)]

@@ -158,10 +158,10 @@ class ExpressionReader:
     def _field(self, node: ast.expr, scope: NameScope) -> Shape | None:
         """What a field holds: ``count.value`` where ``count = field(0)``."""
         for meaning in self.project.meanings(node, scope):
-            made = meaning.value if isinstance(meaning, Assigned) else None
-            if isinstance(made, ast.Call) and isinstance(meaning, Assigned):
-                if self.project.ours(made.func, meaning.scope) == "field" and made.args:
-                    return widened(self.value(made.args[0], meaning.scope)) if _is_simple(made.args[0]) else ANYTHING
+            value = meaning.value if isinstance(meaning, Assigned) else None
+            if isinstance(value, ast.Call) and isinstance(meaning, Assigned):
+                if self.project.ours(value.func, meaning.scope) == "field" and value.args:
+                    return widened(self.value(value.args[0], meaning.scope)) if _is_simple(value.args[0]) else ANYTHING
                 return ANYTHING
         return None
 
@@ -311,8 +311,10 @@ class ExpressionReader:
                 "arr", "", _numbered([self._pattern(e, scope, ANYTHING, captures) for e in node.elts]), True
             )
         if isinstance(node, ast.Dict):
-            made = self._dictionary(node, [self._pattern(each, scope, ANYTHING, captures) for each in node.values])
-            return ItemsShape("dict", "", made.parts, True) if isinstance(made, ItemsShape) else ANYTHING
+            dictionary = self._dictionary(
+                node, [self._pattern(each, scope, ANYTHING, captures) for each in node.values]
+            )
+            return ItemsShape("dict", "", dictionary.parts, True) if isinstance(dictionary, ItemsShape) else ANYTHING
         ours = self.project.ours(node.func if isinstance(node, ast.Call) else node, scope)
         if ours == "ANY":
             return expected

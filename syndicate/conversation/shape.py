@@ -73,8 +73,8 @@ def meets(one: Shape, other: Shape) -> bool:
     if isinstance(one, Anything) or isinstance(other, Anything):
         return True
     if isinstance(one, AtomShape) and isinstance(other, AtomShape):
-        known = bool(one.literal and other.literal)
-        return one.kind == other.kind and (not known or one.literal == other.literal)
+        literals = {one.literal, other.literal}
+        return one.kind == other.kind and ("" in literals or len(literals) == 1)
     if isinstance(one, ItemsShape) and isinstance(other, ItemsShape):
         return (one.kind, one.label) == (other.kind, other.label) and _parts_meet(one, other)
     return False

@@ -130,9 +130,9 @@ class _Reader:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             self.function(node, scope)
         elif isinstance(node, ast.ClassDef):
-            found = Class(node, scope)
-            scope.bind(node.name, found)
-            self.module.classes.append(found)
+            cls = Class(node, scope)
+            scope.bind(node.name, cls)
+            self.module.classes.append(cls)
             self.body([*node.decorator_list, *node.bases], scope)
             self.body(node.body, NameScope(self.module, node, scope))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -101,9 +101,9 @@ class Contents:
                     page.matched += 1
                 if at % STRIDE == 0:
                     yield
-        found = yield from owners([form for form, _ in window], self.ds, actors)
+        asserters = yield from owners([form for form, _ in window], self.ds, actors)
         for form, copies in window:
-            who = [[self._number(actor), actor.name, times] for actor, times in found[form].items()]
+            who = [[self._number(actor), actor.name, times] for actor, times in asserters[form].items()]
             page.rows.append([unparse_form(form), copies, who[:NAMES], self.index.audience(form) - self.tails])
         return page
 

@@ -62,7 +62,7 @@ class _Ground:
 
 
 @define(eq=False)
-class _Told:
+class _Support:
     """That a facet lasts as long as something that an interest was told of; *place* is its handler's."""
 
     skeleton: Skeleton
@@ -75,27 +75,27 @@ def grounds(form: Frozen, ds: Ref, index: Index, actors: Iterable[Actor]) -> Gen
     """``[title because place [premise ..] []]`` of what stands as *form* in *ds* and what that rests on; nothing if it
     does not stand.  Costs a look through all handles for each level of it; yields between slices.
     """
-    found = [_Ground(form)]
+    nodes = [_Ground(form)]
     numbers = {form: 0}
     done = 0
-    while done < len(found):
-        level = found[done:]
-        done = len(found)
+    while done < len(nodes):
+        level = nodes[done:]
+        done = len(nodes)
         handles = yield from _handles({ground.form: ground for ground in level}, ds, actors)
         for ground, handle in handles:
             ground.by.append(handle.facet.actor.name)
             ground.reasons = ground.reasons or why_asserted(handle)
-            for told in _holding(handle.facet):
-                ground.places.append(told.place)
-                premise = yield from _standing(told, index)
-                if premise is None or len(found) >= WIDEST:
+            for support in _holding(handle.facet):
+                ground.places.append(support.place)
+                premise = yield from _standing(support, index)
+                if premise is None or len(nodes) >= WIDEST:
                     continue
                 if premise not in numbers:
-                    numbers[premise] = len(found)
-                    found.append(_Ground(premise))
+                    numbers[premise] = len(nodes)
+                    nodes.append(_Ground(premise))
                 if numbers[premise] not in ground.premises and premise != ground.form:
                     ground.premises.append(numbers[premise])
-    if not found[0].by:
+    if not nodes[0].by:
         return []
     rows = [
         [
@@ -106,9 +106,9 @@ def grounds(form: Frozen, ds: Ref, index: Index, actors: Iterable[Actor]) -> Gen
             list[Value](one.premises),
             [],
         ]
-        for one in found
+        for one in nodes
     ]
-    for row, one in zip(rows[:], found, strict=True):
+    for row, one in zip(rows[:], nodes, strict=True):
         if one.reasons:
             first = len(rows)
             row[3] = [*one.premises, first]
@@ -141,7 +141,7 @@ def _handles(
     return handles
 
 
-def _holding(facet: Facet) -> Iterator[_Told]:
+def _holding(facet: Facet) -> Iterator[_Support]:
     """What *facet*, and those above it, last as long as."""
     above = facet.parent
     while above is not None:
@@ -149,25 +149,25 @@ def _holding(facet: Facet) -> Iterator[_Told]:
             form = handle.form if type(handle) is Handle else None
             if type(form) is tuple and form[0] is INTEREST:
                 entity = form[3].entity
-                for told, instance in getattr(entity, "instances", {}).items():
-                    captures = told.form
+                for assertion, instance in getattr(entity, "instances", {}).items():
+                    captures = assertion.form
                     if instance is facet and type(captures) is tuple and captures[0] is SEQ:
                         code = code_of(entity)
                         values = tuple([thaw(each) for each in captures[1:]])
-                        yield _Told(form[1], form[2], values, "" if code is None else place_of(code))
+                        yield _Support(form[1], form[2], values, "" if code is None else place_of(code))
         facet, above = above, above.parent
 
 
-def _standing(told: _Told, index: Index) -> Generator[None, None, Frozen | None]:
-    """A value that stands and is what was told."""
-    pattern = synthesise(told.skeleton, told.constants)
-    heads = [told.skeleton.shape[0][1]] if told.skeleton.shape else list(index.bags)
+def _standing(support: _Support, index: Index) -> Generator[None, None, Frozen | None]:
+    """A value that stands and is what the interest was told of."""
+    pattern = synthesise(support.skeleton, support.constants)
+    heads = [support.skeleton.shape[0][1]] if support.skeleton.shape else list(index.bags)
     seen = 0
     for head in heads:
         for form in list(index.bags.get(head, ())):
             seen += 1
             if seen % STRIDE == 0:
                 yield
-            if match(pattern, thaw(form)) == told.captures:
+            if match(pattern, thaw(form)) == support.captures:
                 return form
     return None

@@ -57,7 +57,7 @@ def owners(forms: Iterable[Frozen], ds: Ref, actors: Iterable[Actor]) -> Generat
                             if type(form) is tuple and form[0] == handle.label:
                                 count.setdefault(actor, 0)
                     continue
-                found = wanted.get(handle.form)
-                if found is not None:
-                    found[actor] += 1
+                counts = wanted.get(handle.form)
+                if counts is not None:
+                    counts[actor] += 1
     return wanted

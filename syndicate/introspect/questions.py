@@ -148,12 +148,12 @@ class Introspection(Entity):
         if facet is not None:
             stop(facet)
 
-    def _begin(self, name: str, given: list[Value], observer: Ref, where: int | None) -> Callable[[], None] | None:
+    def _begin(self, name: str, fields: list[Value], observer: Ref, where: int | None) -> Callable[[], None] | None:
         """What begins to answer a question with these fields, in a facet, about the dataspace *where*; None if there is
         no such question.
         """
         there = self._there(where)
-        match name, given:
+        match name, fields:
             case "tail", [str(part), int(credit)] if credit > 0:
                 return None if there is None else partial(_tail, Tail(observer, part, credit), there)
             case "happened", [str(part), int(credit)] if credit > 0:
@@ -164,11 +164,11 @@ class Introspection(Entity):
                 return partial(_reason, observer, host, rows_of(host, view, box), text)
             case "why-not", [str(text)]:
                 return partial(self._explain, observer, text, where, negative=True)
-        survey = self._survey(name, given, where)
+        survey = self._survey(name, fields, where)
         if survey is None:
             return None
         standing = Standing(observer, survey)
-        match name, given:
+        match name, fields:
             case "actors", _:
                 return partial(_meanwhile, lambda: Meter.begin(self._system), standing)
             case "followed", _:
@@ -177,14 +177,14 @@ class Introspection(Entity):
                 return partial(_meanwhile, host.measure, standing)
         return standing.begin
 
-    def _survey(self, name: str, given: list[Value], where: int | None) -> Callable[[], Survey] | None:
+    def _survey(self, name: str, values: list[Value], where: int | None) -> Callable[[], Survey] | None:
         """What answers a question with these fields; None if there is no such question."""
-        match name, given:
+        match name, values:
             case "health", []:
                 return lambda: Page("", 0, WINDOW).fill(self._health(self._there(where)))
             case "followed", []:
                 return lambda: Page("", 0, WINDOW).fill(self._kept())
-        for whole in (given, [*given, 0]):  # the column to sort by may be left out
+        for whole in (values, [*values, 0]):  # the column to sort by may be left out
             match whole:
                 case [*fields, int(start), int(count), int(order)] if start >= 0 and count >= 0:
                     survey = self._windowed(name, fields, start, count, order) or self._inside(
@@ -405,14 +405,14 @@ def _reason(observer: Ref, host: Host, rows: Iterator[tuple[str, Value]], text: 
 
     def look() -> None:
         some = list(islice(rows, STRIDE))
-        found = next((each for each in some if row_text(*each) == text), None)
-        if found is None and some:
+        entry = next((each for each in some if row_text(*each) == text), None)
+        if entry is None and some:
             facet.enter(look)
             return
         try:
-            if found is None:
+            if entry is None:
                 raise FactError(f"{text[:TEXT]} is not there any more")
-            said = why_row(host, *found)
+            said = why_row(host, *entry)
         except Exception as error:  # what functions of the rules raise, too, which are called again
             send(observer, Record("error", [str(error) or type(error).__name__]))
         else:

@@ -93,10 +93,10 @@ def parse(parent: str, left: int) -> Origin | None:
     """What :meth:`Origin.written` has written; None for what it has not."""
     from opentelemetry.trace import SpanContext, TraceFlags
 
-    found = _PARENT.fullmatch(parent)
-    if found is None or left < 0:
+    match = _PARENT.fullmatch(parent)
+    if match is None or left < 0:
         return None
-    trace, span, flags = (int(part, 16) for part in found.groups())
+    trace, span, flags = (int(part, 16) for part in match.groups())
     context = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(flags & 1))
     return Origin(context, left) if context.is_valid and flags & 1 else None
 
@@ -177,9 +177,9 @@ class Spans:
         self._batches[id(events)] = origins
 
     def _follow(self, events: list[Event], origins: tuple[Origin | None, ...]) -> None:
-        known = tuple([origin for origin in origins if origin is not None and origin.left > 0])
-        if known:
-            self._batches[id(events)] = known
+        parents = tuple([origin for origin in origins if origin is not None and origin.left > 0])
+        if parents:
+            self._batches[id(events)] = parents
 
     def set_timer(self, timer: AbstractTimer) -> None:
         """A timer was set."""

@@ -46,7 +46,7 @@ from functools import partial
 from pathlib import Path
 from sys import getrefcount
 from types import CodeType, FunctionType, MethodType
-from typing import Final, TypeAlias
+from typing import Final, TextIO, TypeAlias
 
 from attrs import frozen
 
@@ -398,19 +398,25 @@ def _parsed(value: str) -> Value:
     return parse(value, lambda name: Ref.unbound(Entity()))
 
 
+def new_file(path: File) -> TextIO:
+    """Open a file for text that nobody else may read; raises :class:`~syndicate.errors.RecordingError` if it is there
+    already, or cannot be written.
+    """
+    try:
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")
+    except FileExistsError:
+        raise RecordingError(f"{path} is there already: remove it, or write to another file") from None
+    except OSError as e:
+        raise RecordingError(f"cannot write to {path}: {e.strerror}") from None
+
+
 @contextmanager
 def written(path: File, *, process: str = "here", every: int = 1) -> Iterator[None]:
     """Write what happens in the actor systems that are opened within, to a new file; *every* as for a chronicle.
 
     Raises :class:`~syndicate.errors.RecordingError` if that cannot be written.
     """
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise RecordingError(f"{path} is there already: remove it, or write to another file") from None
-    except OSError as e:
-        raise RecordingError(f"cannot write to {path}: {e.strerror}") from None
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
+    with new_file(path) as file:
         file.write(json.dumps({"chronicle": "syndicate", "version": VERSION, "process": process}) + "\n")
         file.flush()
 

@@ -150,19 +150,19 @@ class Why:
         else:
             yield begun, None
 
-    def _through(self, space: Happening, told: Happening | None) -> Iterator[tuple[Happening, Done | None]]:
+    def _through(self, space: Happening, notice: Happening | None) -> Iterator[tuple[Happening, Done | None]]:
         """What a dataspace passed on in the step *space*: who said it to the dataspace, and to a new observer, whose
-        assertions were there, of which it *told* in that step.
+        assertions were there, of which it told in *notice*.
         """
         if space.kind == "assert" and isinstance(space.value, Observe):
-            yield from self._there(space, space.value, told)
+            yield from self._there(space, space.value, notice)
         for number in space.causes:
             cause = self.story.find(space.process, number)
             if cause is not None:
                 yield cause, _done_for(cause, space)
 
     def _there(
-        self, space: Happening, asked: Observe, told: Happening | None
+        self, space: Happening, asked: Observe, notice: Happening | None
     ) -> Iterator[tuple[Happening, Done | None]]:
         """What stood in a dataspace that a new observer was told of."""
         pattern = asked_pattern(asked)
@@ -175,7 +175,7 @@ class Why:
             elif step.kind == "assert":
                 captures = match(pattern, step.value)
                 if captures is not None and (
-                    told is None or told.kind != "assert" or text(list(captures)) == text(list(told.value))
+                    notice is None or notice.kind != "assert" or text(list(captures)) == text(list(notice.value))
                 ):
                     standing[step.id] = step
         for step in standing.values():
@@ -229,10 +229,10 @@ class Why:
             if there is not None:
                 premises += self._premises_of_hop(there, step, act, depth, seen)
             else:
-                told = [hop for hop in step.hops if hop[3]] or [step.hops[0]]
+                hops = [hop for hop in step.hops if hop[3]] or [step.hops[0]]
                 premises += [
                     Cause("reported", (), f"by {place or 'the relay'} in {actor} of {process}", number=number)
-                    for process, actor, number, place in told
+                    for process, actor, number, place in hops
                 ]
         if not premises:
             unknown = any(self.story.find(step.process, number) is None for number in step.causes)

@@ -209,8 +209,8 @@ def _guard(real: Callable[P, T], what: str, least: float = math.inf) -> Callable
 
     @wraps(real)
     def guarded(*args: P.args, **options: P.kwargs) -> T:
-        given = [*args, *options.values()]
-        if (len(given) < least or given[-1] is None) and isinstance(outside(), SimulatedOutside):
+        values = [*args, *options.values()]
+        if (len(values) < least or values[-1] is None) and isinstance(outside(), SimulatedOutside):
             caller = inspect.currentframe()
             caller = caller and caller.f_back
             if caller is None or not caller.f_code.co_filename.startswith(files):
