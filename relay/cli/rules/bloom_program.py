@@ -10,11 +10,13 @@ import json
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO, TypeAlias
+from typing import Any, Final, TextIO
 
 import click
+from attrs import frozen
 
 from relay.cli.rules.program import LOADED
 from relay.named import load_module
@@ -26,8 +28,6 @@ from syndicate.dedalus import Program
 from syndicate.errors import ProgramNotFound, ScheduleError, SyndicateError, TextError
 from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
-
-Begin: TypeAlias = Callable[[Bloom], object]
 
 
 def language_of(text: str, meta: MutableMapping[str, object]) -> str:
@@ -86,27 +86,57 @@ def make(kind: type[Bloom], **options: Any) -> Bloom:
         raise ProgramNotFound(f"{kind.__name__} cannot be made from here: {error}") from error
 
 
-def repeated(program: str, lines: TextIO | None, ticks: int, run: str | None, at: str | None, begin: Begin) -> Bloom:
-    """A program that has run: by *lines* until it rests, or as the file of a *run* says of the one *at* an address.
+@frozen
+class TickOptions:
+    """How a program is run: by *lines* until it rests, or as the file *recorded* says of the one *at* an address."""
 
-    *begin* is given the program before.  Raises :class:`ProgramNotFound`, :class:`ScheduleError` and
-    :class:`click.UsageError`.
-    """
-    kind = find_bloom(program)
-    if run is None:
-        if at is not None:
-            raise click.UsageError("--at says which program of a --schedule is meant")
-        instance = make(kind)
+    lines: TextIO | None
+    ticks: int
+    recorded: str | None
+    at: str | None
+
+    def run(self, program: str, begin: Callable[[Bloom], object] = lambda program: None) -> Bloom:
+        """Run a program, which *begin* is given before; return it.
+
+        Raises :class:`ProgramNotFound`, :class:`ScheduleError` and :class:`click.UsageError`.
+        """
+        kind = find_bloom(program)
+        if self.recorded is None:
+            if self.at is not None:
+                raise click.UsageError("--at says which program of a --schedule is meant")
+            instance = make(kind)
+            begin(instance)
+            run_ticks(instance, self.lines, self.ticks)
+            return instance
+        if self.lines is not None:
+            raise click.UsageError("--schedule says what came: leave out --input")
+        log = read_logged(self.recorded, self.at)
+        instance = make(class_of(kind, log), address=log.address)
         begin(instance)
-        run_ticks(instance, lines, ticks)
+        replay(instance, log)
         return instance
-    if lines is not None:
-        raise click.UsageError("--schedule says what came: leave out --input")
-    log = read_logged(run, at)
-    instance = make(class_of(kind, log), address=log.address)
-    begin(instance)
-    replay(instance, log)
-    return instance
+
+
+_OPTIONS: Final = (
+    click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON."),
+    click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often."),
+    click.option("--schedule", "recorded", metavar="RUN.json", help="Repeat what `together --output` wrote instead."),
+    click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant."),
+)
+
+
+def ticking(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a run; it gets them as *how*, a :class:`TickOptions`."""
+
+    @wraps(function)
+    def called(
+        *args: object, lines: TextIO | None, ticks: int, recorded: str | None, at: str | None, **options: object
+    ) -> None:
+        function(*args, how=TickOptions(lines, ticks, recorded, at), **options)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called
 
 
 def read_logged(path: str, at: str | None) -> EventLog:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Final, TextIO
+from typing import Final
 
 import click
 
-from relay.cli.rules.bloom_program import repeated
+from relay.cli.rules.bloom_program import TickOptions, ticking
 from relay.cli.rules.program import find_dedalus, write
 from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
@@ -81,19 +81,14 @@ the first).
 
 @run.program("bloom", _BLOOM)
 @click.argument("program", metavar="MODULE:CLASS")
-@click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON.")
-@click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often.")
-@click.option("--schedule", "recorded", metavar="RUN.json", help="Repeat what `together --output` wrote instead.")
-@click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant.")
+@ticking
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {collection: rows}.")
-def run_bloom(
-    program: str, lines: TextIO | None, ticks: int, recorded: str | None, at: str | None, as_json: bool
-) -> None:
+def run_bloom(program: str, how: TickOptions, as_json: bool) -> None:
     """Run a program until it rests, and show what is in its collections then.
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
     """
-    instance = repeated(program, lines, ticks, recorded, at, lambda program: None)
+    instance = how.run(program)
     contents = {one.tabname: list(in_order(one)) for one in instance.collections() if one.cols and len(one)}
     if as_json:
         click.echo(json.dumps(contents, ensure_ascii=False, default=repr))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, TextIO
+from typing import Final
 
 import click
 
-from relay.cli.rules.bloom_program import repeated
+from relay.cli.rules.bloom_program import TickOptions, ticking
 from relay.cli.rules.program import find_dedalus, write
 from relay.cli.rules.running import RunOptions, running, show_changes
 from relay.cli.rules.verb import Verb
@@ -27,27 +27,16 @@ the first). In text, + is a row that came, - one that went, ~ one that was sent.
 
 @trace.program("bloom", _BLOOM)
 @click.argument("program", metavar="MODULE:CLASS")
-@click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON.")
-@click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often.")
-@click.option("--schedule", "recorded", metavar="RUN.json", help="Repeat what `together --output` wrote instead.")
-@click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant.")
+@ticking
 @click.option("--format", "form", type=click.Choice(FORMS), default=FORMS[0], show_default=True)
 @click.option("--output", metavar="FILE", help="Write there instead of standard output.")
-def trace_bloom(
-    program: str,
-    lines: TextIO | None,
-    ticks: int,
-    recorded: str | None,
-    at: str | None,
-    form: str,
-    output: str | None,
-) -> None:
+def trace_bloom(program: str, how: TickOptions, form: str, output: str | None) -> None:
     """Run a program until it rests, and show each tick: which rows came, by which rules, which went, what was sent.
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
     """
     histories: list[History] = []
-    repeated(program, lines, ticks, recorded, at, lambda program: histories.append(record(program)))
+    how.run(program, lambda program: histories.append(record(program)))
     write(histories[0].draw(form), output)
 
 

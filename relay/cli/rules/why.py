@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Final, TextIO
+from typing import Final
 
 import click
 
-from relay.cli.rules.bloom_program import repeated
+from relay.cli.rules.bloom_program import TickOptions, ticking
 from relay.cli.rules.program import find_dedalus
 from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
@@ -97,24 +97,12 @@ the program rests.
 @click.argument("program", metavar="MODULE:CLASS")
 @click.argument("relation", metavar="COLLECTION")
 @click.argument("row")
-@click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON.")
-@click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often.")
-@click.option("--schedule", "recorded", metavar="RUN.json", help="Repeat what `together --output` wrote instead.")
-@click.option("--at", metavar="ADDRESS", help="Which program of a --schedule is meant.")
+@ticking
 @click.option("--not", "negated", is_flag=True, help="Ask why it is not there.")
-def why_bloom(
-    program: str,
-    relation: str,
-    row: str,
-    lines: TextIO | None,
-    ticks: int,
-    recorded: str | None,
-    at: str | None,
-    negated: bool,
-) -> None:
+def why_bloom(program: str, relation: str, row: str, how: TickOptions, negated: bool) -> None:
     """Tell by which rules and rows a row came to be there; or with --not, what kept it out."""
     wanted = _row(row)
     if WILD in wanted:
         raise click.BadParameter(f"{row!r} has a value left open: say which row is meant", param_hint="ROW")
-    instance = repeated(program, lines, ticks, recorded, at, remember if recorded else lambda program: None)
+    instance = how.run(program, remember) if how.recorded else how.run(program)
     click.echo(str((instance.why_not if negated else instance.why)(relation, wanted)))
