@@ -214,12 +214,12 @@ class _Arrivals(Entity):
 class _States(Entity):
     """In the facet that wants it: whether it is there."""
 
-    def __init__(self, told: Callable[[ConnectionState], object] | None) -> None:
-        self._told = told
+    def __init__(self, listener: Callable[[ConnectionState], object] | None) -> None:
+        self._listener = listener
 
     def message(self, value: Value) -> None:
-        if self._told is not None:
-            self._told(value)
+        if self._listener is not None:
+            self._listener(value)
 
 
 def _keep(wanted: _Wanted, attempts: int | None, reconnect: bool) -> None:

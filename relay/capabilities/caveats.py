@@ -493,13 +493,13 @@ class _Made:
 
     def get(self, ref: Ref, forms: tuple[Frozen, ...]) -> Ref | None:
         """What was made of *ref* with these caveats, if that is still there."""
-        made = self._of.get(ref)
-        return None if made is None else made.get(forms)
+        results = self._of.get(ref)
+        return None if results is None else results.get(forms)
 
-    def put(self, ref: Ref, forms: tuple[Frozen, ...], made: Ref) -> Ref:
-        """Note that *made* is it."""
-        self._of.setdefault(ref, WeakValueDictionary())[forms] = made
-        return made
+    def put(self, ref: Ref, forms: tuple[Frozen, ...], result: Ref) -> Ref:
+        """Note that *result* is it."""
+        self._of.setdefault(ref, WeakValueDictionary())[forms] = result
+        return result
 
 
 _narrowed: Final = _Made()

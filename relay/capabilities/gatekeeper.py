@@ -206,8 +206,8 @@ class BindSpace(Entity):
         What was given for them, and for what was narrowed from them, ends at once.
         """
         self._revoked = frozenset(names)
-        for asked, given in list(self._given.items()):
-            if isinstance(given.entity, _Revocable) and self.revoked(given.entity.names):
+        for asked, ref in list(self._given.items()):
+            if isinstance(ref.entity, _Revocable) and self.revoked(ref.entity.names):
                 self.end(asked)
         turn = current("revoke")
         for questions in self._waiting.values():
@@ -222,18 +222,18 @@ class BindSpace(Entity):
         """The live reference for *asked*, which holds: one that can be ended if it is narrowed."""
         if not asked.caveats:
             return bound.ref
-        given = self._given.get((bound, asked.sig))
-        if given is None:
+        ref = self._given.get((bound, asked.sig))
+        if ref is None:
             narrowed = attenuated(bound.ref, asked.caveats)
-            given = Ref(bound.ref.facet, _Revocable(narrowed, names), True)
-            self._given[bound, asked.sig] = given
-        return given
+            ref = Ref(bound.ref.facet, _Revocable(narrowed, names), True)
+            self._given[bound, asked.sig] = ref
+        return ref
 
     def end(self, asked: tuple[_Bound, bytes]) -> None:
         """End what was given for a reference."""
-        given = self._given.pop(asked, None)
-        if given is not None and isinstance(given.entity, _Revocable):
-            given.facet.enter(given.entity.revoke)
+        ref = self._given.pop(asked, None)
+        if ref is not None and isinstance(ref.entity, _Revocable):
+            ref.facet.enter(ref.entity.revoke)
 
     def refuse(self, oid: Value, why: Value) -> None:
         """Hand out what has the name *oid* no more; who holds a valid reference to it is told *why*, at once or when it
@@ -340,13 +340,13 @@ class _Question:
             return not self._late
         return self._timer is None
 
-    def _given(self, given: Ref) -> Frozen:
+    def _given(self, ref: Ref) -> Frozen:
         """The answer that gives a reference: the same one as before, if it stands for the same."""
-        if self._metered is None or self._metered[0] is not given:
-            metered = self._meter(self.asked.oid, given)
+        if self._metered is None or self._metered[0] is not ref:
+            metered = self._meter(self.asked.oid, ref)
             if isinstance(metered, str):
                 return self._no, Symbol(metered)
-            self._metered = given, metered
+            self._metered = ref, metered
         return self._yes, self._metered[1]
 
     def _refusal(self, turn: Turn, space: BindSpace, bound: _Bound) -> Frozen | None:
@@ -400,7 +400,7 @@ class Gatekeeper(Entity):
         replies: Replies = "accepted",
         limits: Limits = DEFAULT,
         admit: Callable[[Facet | None, Frozen, Sequence[bytes]], str] = lambda session, oid, lineage: "",
-        meter: Callable[[Facet | None, Frozen, Ref], Ref | str] = lambda session, oid, given: given,
+        meter: Callable[[Facet | None, Frozen, Ref], Ref | str] = lambda session, oid, ref: ref,
         wrong: Callable[[Facet | None], float] = lambda session: 0.0,
         certified: Callable[[Facet | None, Frozen], Frozen] = lambda session, name: _NOBODY,
     ) -> None:

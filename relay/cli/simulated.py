@@ -72,16 +72,16 @@ def again(scenario: Scenario, name: str, seed: int, taped: Taped | None, wanted:
         now.write(wanted.tape)
     if wanted.test:
         _write_test(wanted.test, now.as_test())
-    told = difference(scenario, now) if wanted.shrink else None
+    contrast = difference(scenario, now) if wanted.shrink else None
     if wanted.as_json:
-        _show_json(now, outcome, how, told)
+        _show_json(now, outcome, how, contrast)
     elif wanted.test != "-":
         if lanes is not None and wanted.diagram is not None:
             click.echo(lanes.draw(wanted.diagram, wanted.last))
         else:
             click.echo("\n".join(outcome.history.lines()))
         if wanted.diagram in (None, "text"):
-            show_faults(now, how, told)
+            show_faults(now, how, contrast)
             click.echo(f"\nseed {seed}: {outcome.violation or 'everything held'} ({now.digest[:16]})")
     if not wanted.shrink and before is not None and before.digest != now.digest:
         another = before.scenario.rpartition(":")[2] != name.rpartition(":")[2]
@@ -91,7 +91,7 @@ def again(scenario: Scenario, name: str, seed: int, taped: Taped | None, wanted:
     return 0 if outcome.held else 1
 
 
-def show_faults(taped: Taped, how: str, told: Difference | None = None) -> None:
+def show_faults(taped: Taped, how: str, contrast: Difference | None = None) -> None:
     """The faults of a run in words, how it was shrunk, and how it differs from the nearest one that holds."""
     if how:
         click.echo(f"\nshrunk to {how}")
@@ -99,8 +99,8 @@ def show_faults(taped: Taped, how: str, told: Difference | None = None) -> None:
         click.echo("\nfaults")
     for fault in taped.faults:
         click.echo(f"  {fault}")
-    if told is not None:
-        click.echo(f"\n{told}")
+    if contrast is not None:
+        click.echo(f"\n{contrast}")
 
 
 def _run(scenario: Scenario, seed: int, taped: Taped | None, wanted: Wanted, lanes: Lanes | None) -> Outcome:
@@ -139,12 +139,12 @@ def _write_test(where: str, text: str) -> None:
         raise TapeFileError(f"cannot write the test {path}: {e.strerror}") from None
 
 
-def _show_json(taped: Taped, outcome: Outcome, how: str, told: Difference | None) -> None:
+def _show_json(taped: Taped, outcome: Outcome, how: str, contrast: Difference | None) -> None:
     violation = outcome.violation
     broken = None if violation is None else {"kind": violation.kind, "name": violation.name, "text": violation.text}
     data: dict[str, object] = {"scenario": taped.scenario, "seed": taped.seed, "violation": broken}
     data |= {"digest": taped.digest, "faults": [str(each) for each in taped.faults]}
     if how:
         data["shrunk"] = how
-        data["nearest_that_holds"] = None if told is None else attrs.asdict(told)
+        data["nearest_that_holds"] = None if contrast is None else attrs.asdict(contrast)
     click.echo(json.dumps({**data, "history": outcome.history.lines()}))

@@ -348,8 +348,8 @@ def _distances(places: Places, why: Why) -> dict[tuple[str, str, int], tuple[flo
         sent.setdefault((piece.life, piece.target), []).append(piece)
     far: dict[tuple[str, str, int], tuple[float, str]] = {}
     wanted = set(places.standing)
-    told = [step for step in why.story if step.public and step.kind == "assert"]
-    pending = [(step, 0) for step in told if (_process(step), text(step.value)) in wanted]
+    outputs = [step for step in why.story if step.public and step.kind == "assert"]
+    pending = [(step, 0) for step in outputs if (_process(step), text(step.value)) in wanted]
     seen: set[Key] = set()
     while pending:
         step, depth = pending.pop(0)

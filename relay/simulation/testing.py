@@ -102,9 +102,9 @@ class Seeds:
         first = Taped.of(f"{where}:{self.scenario.name}", self.scenario.run(seed, traced=True))
         least, how = shrunk(first.scenario, self.scenario, first)
         faults = "".join(f"\n  {fault}" for fault in least.faults)
-        told = difference(self.scenario, least)
+        contrast = difference(self.scenario, least)
         pasted = f"{least.as_test()}\n" if self.named else ""
-        return f"shrunk to {how}{faults}\n\n{told or ''}\n\n{pasted}"
+        return f"shrunk to {how}{faults}\n\n{contrast or ''}\n\n{pasted}"
 
     def _judge(self, outcome: Outcome, *, show: int, least: str = "") -> None:
         lines = outcome.history.lines()[-show:]

@@ -88,9 +88,9 @@ class Options:
     application: str | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Options:
-        """The options that *given* means; raises :class:`SourceError`, naming the option and the remedy."""
-        options = {name.lower(): text for name, text in given.items() if name.lower() not in SPARKS_OWN}
+    def of(cls, settings: Mapping[str, str]) -> Options:
+        """The options that *settings* mean; raises :class:`SourceError`, naming the option and the remedy."""
+        options = {name.lower(): text for name, text in settings.items() if name.lower() not in SPARKS_OWN}
         if unknown := sorted(options.keys() - set(NAMES)):
             if unknown == ["path"]:
                 raise SourceError('format("syndicate") reads no path: leave load() or save() empty, and set address')

@@ -148,11 +148,11 @@ def _template(pattern: Pattern, places: Iterator[int], text: str) -> Callable[[S
         form = freeze(pattern.value)
         return lambda row: form
     if isinstance(pattern, Group):
-        made = [(key, _template(entry, places, text)) for key, entry in pattern.entries]
-        parts = [part for _, part in made]
+        entries = [(key, _template(entry, places, text)) for key, entry in pattern.entries]
+        parts = [part for _, part in entries]
         if pattern.kind == "dict":
-            return lambda row: freeze(Dictionary([(key, thaw(part(row))) for key, part in made]))
-        if [key for key, _ in made] == list(range(len(made))):
+            return lambda row: freeze(Dictionary([(key, thaw(part(row))) for key, part in entries]))
+        if [key for key, _ in entries] == list(range(len(entries))):
             head: Frozen = SEQ if pattern.kind == "arr" else freeze(pattern.label)
             return lambda row: (head, *[part(row) for part in parts])
     raise SinkError(

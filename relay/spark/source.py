@@ -85,43 +85,43 @@ class SyndicateDataSource(DataSource):
         return "syndicate"
 
     @cached_property
-    def given(self) -> Options:
+    def settings(self) -> Options:
         """The options."""
         return Options.of(self.options)
 
     def questions(self, columns: Sequence[str] | None = None) -> list[Question]:
         """What is asked, a part each; all parts have the same columns: *columns*, where a label alone is given."""
-        given = self.given
-        if given.labels:
-            return [Question.of_label(label) for label in dict.fromkeys(given.labels)]
-        if given.pattern is not None:
-            return [Question.of(given.pattern)]
-        if given.columns is not None:
-            columns = _columns(given.columns).names
-        if given.label is not None and columns is not None:
-            return [Question.of_columns(given.label, columns)]
+        settings = self.settings
+        if settings.labels:
+            return [Question.of_label(label) for label in dict.fromkeys(settings.labels)]
+        if settings.pattern is not None:
+            return [Question.of(settings.pattern)]
+        if settings.columns is not None:
+            columns = _columns(settings.columns).names
+        if settings.label is not None and columns is not None:
+            return [Question.of_columns(settings.label, columns)]
         raise SourceError(
             'format("syndicate") needs to know which values are meant: .option("pattern", "<Sensor $name $value>"), '
             'or .option("labels", "Sensor,Alarm") for whole values as text'
-            + (', or beside label the columns: .option("columns", "name string")' if given.label else "")
+            + (', or beside label the columns: .option("columns", "name string")' if settings.label else "")
         )
 
     def schema(self) -> StructType:
         """The columns: what the option says, or what is there fits; and ``weight``."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        given, questions = self.given, self.questions()
+        settings, questions = self.settings, self.questions()
         names = questions[0].names
-        if given.labels:
+        if settings.labels:
             columns = StructType([StructField(LABEL, StringType()), StructField(VALUE, StringType())])
-        elif given.columns is not None:
-            columns = _columns(given.columns)
+        elif settings.columns is not None:
+            columns = _columns(settings.columns)
             if set(columns.names) != set(names):
                 raise SourceError(_unlike("columns", columns.names, names))
         else:
-            (rows,) = ask(given.broker, [questions[0].pattern])
+            (rows,) = ask(settings.broker, [questions[0].pattern])
             columns = from_arrow_schema(inferred(names, rows, questions[0].text))
-        if given.events == "messages":
+        if settings.events == "messages":
             return columns
         return StructType([*columns.fields, StructField(WEIGHT, LongType())])
 
@@ -131,23 +131,23 @@ class SyndicateDataSource(DataSource):
 
     def asked(self, schema: StructType) -> tuple[Options, list[Question], StructType]:
         """What is to be read at once."""
-        if self.given.events == "messages":
+        if self.settings.events == "messages":
             raise SourceError("messages are over when they were handled: read them as a stream, with readStream")
-        return self.given, self._fitting(schema), schema
+        return self.settings, self._fitting(schema), schema
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Read what comes and goes."""
         questions = self._fitting(schema)
-        if self.given.events == "assertions" and WEIGHT not in schema.names:
+        if self.settings.events == "assertions" and WEIGHT not in schema.names:
             raise SourceError(
                 f"a stream of assertions says of each row whether it came or went: add {WEIGHT} bigint to the schema "
                 "(1 is come, -1 is gone)"
             )
-        return _StreamReader(self.given, questions, schema)
+        return _StreamReader(self.settings, questions, schema)
 
     def _fitting(self, schema: StructType) -> list[Question]:
         """The questions, if they have these columns."""
-        columns = [name for name in schema.names if name != WEIGHT or self.given.events == "messages"]
+        columns = [name for name in schema.names if name != WEIGHT or self.settings.events == "messages"]
         questions = self.questions(columns)
         if sorted(columns) != sorted(questions[0].names):
             raise SourceError(_unlike("the schema", columns, questions[0].names))
@@ -209,8 +209,8 @@ class Asked(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, given: Options, questions: Sequence[Question], schema: StructType) -> None:
-        self.given = given
+    def __init__(self, settings: Options, questions: Sequence[Question], schema: StructType) -> None:
+        self.settings = settings
         self.parts = [[question] for question in questions]
         self.schema = schema
 
@@ -221,10 +221,10 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Ask."""
         assert isinstance(partition, Asked)
-        answers = ask(self.given.broker, [question.pattern for question in partition.questions])
+        answers = ask(self.settings.broker, [question.pattern for question in partition.questions])
         for question, captured in zip(partition.questions, answers, strict=True):
             changes = [(row, 1) for row in question.rows(captured)]
-            yield from _batches(question, changes, self.schema, self.given.mode)
+            yield from _batches(question, changes, self.schema, self.settings.mode)
 
 
 class _NarrowingReader(_Reader):
@@ -284,8 +284,8 @@ class Told(InputPartition):
 
 
 class _StreamReader(DataSourceStreamReader):
-    def __init__(self, given: Options, questions: Sequence[Question], schema: StructType) -> None:
-        self.given = given
+    def __init__(self, settings: Options, questions: Sequence[Question], schema: StructType) -> None:
+        self.settings = settings
         self.questions = questions
         self.schema = schema
         self.following: Following | None = None
@@ -293,8 +293,8 @@ class _StreamReader(DataSourceStreamReader):
     @cached_property
     def log(self) -> FeedLog:
         """Of what was given out; opened where offsets are asked for, which is one process for a query."""
-        given = self.given
-        return FeedLog(given.log, f"{given.events} of {' '.join(question.text for question in self.questions)}")
+        settings = self.settings
+        return FeedLog(settings.log, f"{settings.events} of {' '.join(question.text for question in self.questions)}")
 
     def _offset(self, batch: int) -> dict[str, str | int]:
         return {"run": self.log.run, "batch": batch}
@@ -306,9 +306,9 @@ class _StreamReader(DataSourceStreamReader):
     def latestOffset(self) -> dict[str, str | int]:  # type: ignore[override]  # noqa: N802  # without admission control
         """What is there by now goes into the log."""
         if self.following is None:
-            given, messages = self.given, self.given.events == "messages"
+            settings, messages = self.settings, self.settings.events == "messages"
             patterns = [question.pattern for question in self.questions]
-            self.following = Following(given.broker, patterns, self.log, grace=given.grace, messages=messages)
+            self.following = Following(settings.broker, patterns, self.log, grace=settings.grace, messages=messages)
         return self._offset(self.following.advance())
 
     def partitions(self, start: dict[str, str | int], end: dict[str, str | int]) -> Sequence[InputPartition]:
@@ -318,22 +318,22 @@ class _StreamReader(DataSourceStreamReader):
                 raise SourceError(
                     "the checkpoint goes on behind a run of this stream that has ended, and "
                     + (
-                        f"{self.given.log} is not its log: put that back"
-                        if self.given.log
+                        f"{self.settings.log} is not its log: put that back"
+                        if self.settings.log
                         else "the broker keeps no log of what it said meanwhile: begin again without the checkpoint, "
                         'and give the stream a log from now on: .option("log", "/var/lib/spark/sensors.log")'
                     )
                 )
-        between = self.log.messages if self.given.events == "messages" else self.log.between
+        between = self.log.messages if self.settings.events == "messages" else self.log.between
         changes = between(int(start["batch"]), int(end["batch"]))
         parts: list[InputPartition] = []
         for place, question in enumerate(self.questions):
             of_it = [(row[1:], weight) for row, weight in changes if row[0] == place]
             rows = question.rows([row for row, _ in of_it])
-            told = list(zip(rows, [weight for _, weight in of_it], strict=True))
-            for at in range(0, len(told), self.given.rows):
-                share = told[at : at + self.given.rows]
-                parts.append(Told(_written(list(_batches(question, share, self.schema, self.given.mode)))))
+            entries = list(zip(rows, [weight for _, weight in of_it], strict=True))
+            for at in range(0, len(entries), self.settings.rows):
+                share = entries[at : at + self.settings.rows]
+                parts.append(Told(_written(list(_batches(question, share, self.schema, self.settings.mode)))))
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -385,7 +385,7 @@ class Written(WriterCommitMessage):
 class _Target:
     """What becomes of rows."""
 
-    given: Options
+    settings: Options
     question: Question
     overwrite: bool
     weighted: bool
@@ -393,23 +393,25 @@ class _Target:
     @classmethod
     def of(cls, source: SyndicateDataSource, schema: StructType, overwrite: bool) -> _Target:
         """Compare the rows' columns with the pattern; raises :class:`SinkError`."""
-        given = source.given
-        if given.labels:
+        settings = source.settings
+        if settings.labels:
             raise SinkError("labels= is for reading: to write, say with pattern what a row becomes")
-        columns = [name for name in schema.names if name != given.weight]
+        columns = [name for name in schema.names if name != settings.weight]
         (question,) = source.questions(columns)
-        weighted = given.weight in schema.names and given.weight not in question.names
-        columns = [name for name in schema.names if name != given.weight or not weighted]
+        weighted = settings.weight in schema.names and settings.weight not in question.names
+        columns = [name for name in schema.names if name != settings.weight or not weighted]
         if sorted(columns) != sorted(question.names):
             raise SinkError(_unlike("the DataFrame", columns, question.names))
-        if unknown := set(given.key) - set(question.names):
+        if unknown := set(settings.key) - set(question.names):
             raise SinkError(f"the option key names {', '.join(sorted(unknown))}, which is no column of the DataFrame")
-        if given.events == "messages" and (weighted or overwrite or given.key):
+        if settings.events == "messages" and (weighted or overwrite or settings.key):
             raise SinkError("messages are sent: they have no weight, no key and replace nothing; leave these out")
-        if weighted and not isinstance(schema[given.weight].dataType, IntegralType):
-            raise SinkError(f"the column {given.weight!r} is to be 1 for what is there and -1 for what goes: cast it")
+        if weighted and not isinstance(schema[settings.weight].dataType, IntegralType):
+            raise SinkError(
+                f"the column {settings.weight!r} is to be 1 for what is there and -1 for what goes: cast it"
+            )
         question.template()
-        return cls(given, question, overwrite, weighted)
+        return cls(settings, question, overwrite, weighted)
 
     def taken(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """In a task: what it has to write."""
@@ -430,22 +432,22 @@ class _Target:
                 continue
             table = _read(message.data)
             rows = list(zip(*[forms(table.column(each), each) for each in self.question.names], strict=True))
-            weights = table.column(self.given.weight).to_pylist() if self.weighted else [1] * len(rows)
+            weights = table.column(self.settings.weight).to_pylist() if self.weighted else [1] * len(rows)
             if None in weights:
-                raise SinkError(f"the column {self.given.weight!r} is null in some rows")
+                raise SinkError(f"the column {self.settings.weight!r} is null in some rows")
             for row, weight in zip(rows, weights, strict=True):
                 form = value(row)
                 sent.append(form)
                 sums[form] = sums.get(form, 0) + weight
                 key_of[form] = key(row)
-        if self.given.events == "messages":
-            send(self.given.broker, sent)
+        if self.settings.events == "messages":
+            send(self.settings.broker, sent)
             return
         keep = [form for form, weight in sums.items() if weight > 0]
         forget = [form for form, weight in sums.items() if weight < 0]
-        instead = self.question.pattern if self.overwrite or self.given.key else None
+        instead = self.question.pattern if self.overwrite or self.settings.key else None
         commit(
-            self.given.broker,
+            self.settings.broker,
             Batch(
                 keep,
                 forget,
@@ -460,7 +462,7 @@ class _Target:
 
     def key(self, row: Sequence[Frozen]) -> Frozen:
         """The items that identify a row."""
-        return tuple([row[self.question.names.index(name)] for name in self.given.key])
+        return tuple([row[self.question.names.index(name)] for name in self.settings.key])
 
 
 class _Writer(DataSourceArrowWriter):
@@ -473,13 +475,13 @@ class _Writer(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """In the driver, once."""
-        name, number = self.target.given.txn or (None, 0)
+        name, number = self.target.settings.txn or (None, 0)
         self.target.put(messages, name, number)
 
 
 class _StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, target: _Target) -> None:
-        if target.given.txn is not None:
+        if target.settings.txn is not None:
             raise SinkError("a stream counts its batches itself: leave txnVersion out")
         self.target = target
 
@@ -490,7 +492,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
         """In the driver, for each batch; again after a crash."""
         queries = [message.query for message in messages if isinstance(message, Written) and message.query]
-        name = self.target.given.application or next(iter(queries), None)
+        name = self.target.settings.application or next(iter(queries), None)
         if name is None and messages:
             raise SinkError(
                 "Spark does not say which query this is, so that a batch could count twice: name it, with the option "

@@ -55,8 +55,8 @@ def create_views(
                 "captures its parts, and make a view of that"
             )
         label = str(cls.__label__)  # type: ignore[attr-defined]  # @record gives it
-        given = {"address": address, "label": label, **({"cap": cap} if cap is not None else {}), **options}
+        settings = {"address": address, "label": label, **({"cap": cap} if cap is not None else {}), **options}
         schema = from_arrow_schema(columns.schema)
-        session.read.format("syndicate").options(**given).schema(schema).load().createOrReplaceTempView(f"`{label}`")
+        session.read.format("syndicate").options(**settings).schema(schema).load().createOrReplaceTempView(f"`{label}`")
         names.append(label)
     return names

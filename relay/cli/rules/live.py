@@ -261,10 +261,10 @@ def together_bloom(program: str, files: tuple[str, ...], output: str | None, as_
     histories: list[tuple[BloomLog, History]] = []
 
     def begin(log: BloomLog) -> Bloom:
-        made = make(class_of(kind, log), address=log.address)
+        instance = make(class_of(kind, log), address=log.address)
         if not as_json:
-            histories.append((log, record(made)))
-        return made
+            histories.append((log, record(instance)))
+        return instance
 
     was = bloom_together(logs, begin)
     if output is not None:

@@ -206,8 +206,8 @@ class _Watch:
         if best is None and not self.last.size:
             read = f" (the program was read until timestep {self.last.time})" if self.last.time else ""
             return f"nothing is known yet{read}"
-        known = f"no counterexample of fewer than {self.last.size} faults"
-        return known if best is None else f"{known}; the best so far is {best.brief}"
+        bound = f"no counterexample of fewer than {self.last.size} faults"
+        return bound if best is None else f"{bound}; the best so far is {best.brief}"
 
     def tell(self, progress: Progress) -> None:
         """Take note."""
