@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,30 +10,26 @@ import pytest
 from syndicate import native
 from syndicate.flow.element import key_of, naturals, ordered, rank
 from syndicate.values.value import Ref, Symbol
+from tests.hashes import printed
 from tests.orders import SYSTEMS
 
 ROOT = Path(__file__).parents[1]
 SEEDS = int(os.environ.get("SYNDICATE_ORDERS", "40"))
 
 
-def said(hashes: str, **variables: str) -> list[str]:
+def said(hashes: int, **variables: str) -> list[str]:
     """What another process hears of random systems, a line for each."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.orders", "0", str(SEEDS)],
-        env={**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT), **variables},
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return done.stdout.splitlines()
+    return printed(hashes, "-m", "tests.orders", "0", str(SEEDS), **variables).splitlines()
 
 
 @pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
 def test_the_same_is_said_in_the_same_order() -> None:
     """With kernels and without, with other hashes: Bloom, lattices, Dedalus and views, by many seeds."""
-    one = said("1", SYNDICATE_NATIVE="require")
+    one = said(1, SYNDICATE_NATIVE="require")
     assert len(one) == len(SYSTEMS) * SEEDS
     assert len({line.split(" ", 2)[2] for line in one}) > len(one) // 3  # most of them say something of their own
-    assert said("2", SYNDICATE_NATIVE="require") == one
-    assert said("3", SYNDICATE_PURE="1") == one
+    assert said(2, SYNDICATE_NATIVE="require") == one
+    assert said(3, SYNDICATE_PURE="1") == one
 
 
 def test_the_order_is_that_of_elements() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from relay import connect
-from syndicate import ANY, Record, Ref, assert_, capture, on_asserted, run, send, stop_actor, sync
+from syndicate import ANY, Record, Ref, assert_, capture, during, on_asserted, run, send, stop_actor, sync
 from tests.work import PATIENCE
 
 Process: TypeAlias = "subprocess.Popen[str]"
@@ -28,6 +28,19 @@ def end(process: Process) -> tuple[int, str, str]:
     """The exit code, and what was printed."""
     out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
+
+
+def present(address: str, who: str, seen: list[tuple[str, str]], **options: Any) -> None:
+    """A client: it is present, and notes who else is."""
+
+    @connect(address, **options)
+    def on_connected(ds: Ref) -> None:
+        assert_(ds, ["present", who])
+
+        @during(ds, ["present", capture(str)])
+        def there(other: str) -> Callable[[], None]:
+            seen.append(("+", other))
+            return lambda: seen.append(("-", other))
 
 
 def act(address: str, fn: Callable[[Ref], object], *, consoles: int = 1) -> None:

@@ -51,6 +51,7 @@ from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import ref
 from syndicate.errors import ActorCrashed, AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
 from syndicate.values.value import FALSE
+from tests.relay.commands import present
 from tests.work import PATIENCE
 
 SCHEMES = ["tcp", "unix", "tls", "ws", "wss", "stdio"]
@@ -122,19 +123,6 @@ async def serving(scheme: str, where: Path, files: tuple[Listening, Tls], port: 
         system.spawn(broker, name="broker")
         await opened.wait()
         yield Place(broker.addresses[0], broker.addresses[0], trust, system)
-
-
-def present(address: str, who: str, seen: list[tuple[str, str]], **options: Any) -> None:
-    """A client: it is present, and notes who else is."""
-
-    @connect(address, **options)
-    def on_connected(ds: Ref) -> None:
-        assert_(ds, ["present", who])
-
-        @during(ds, ["present", capture(str)])
-        def there(other: str) -> Callable[[], None]:
-            seen.append(("+", other))
-            return lambda: seen.append(("-", other))
 
 
 def descriptors() -> int:

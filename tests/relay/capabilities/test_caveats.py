@@ -43,7 +43,7 @@ from syndicate.errors import CaveatError, TextError
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.text import parse
 from syndicate.values.value import MAX_DEPTH, SEQ, freeze, identical, thaw
-from tests.inside import index_of
+from tests.inside import index_of, within
 from tests.relay.caveat_oracle import Chance, Malformed, check, model, run
 from tests.relay.session.test_session import EMPTY, Probe, crossings, send_all
 from tests.relay.wire import Wire
@@ -328,10 +328,7 @@ class Place:
 
     def act(self, fn: Any) -> Any:
         """Run *fn* in the facet, and all that it causes."""
-        got: list[Any] = []
-        self.facet.enter(lambda: got.append(fn()))
-        self.system.drain()
-        return got[0]
+        return within(self.system, self.facet, fn)
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from relay.server.config import Overload, configure
 from relay.server.governor import Governor
 from syndicate import Ref, assert_, capture, open_system
 from syndicate.values.value import freeze
-from tests.relay.server.test_broker import present, serving, until
+from tests.relay.commands import present
+from tests.relay.server.test_broker import serving, until
 
 
 async def test_what_has_gone_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:

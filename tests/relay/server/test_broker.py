@@ -43,6 +43,7 @@ from syndicate.testing import Seen, watch
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze
 from tests.inside import index_of
+from tests.relay.commands import present
 from tests.work import PATIENCE
 
 KEY = b"sixteen bytes!!!"
@@ -95,19 +96,6 @@ async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """A broker on either kind of socket."""
     async with serving("tcp://127.0.0.1:0" if request.param == "tcp" else f"unix://{tmp_path}/s") as server:
         yield server
-
-
-def present(address: str, who: str, seen: list[tuple[str, str]]) -> None:
-    """A client: it is present, and notes who else is."""
-
-    @connect(address)
-    def on_connected(ds: Ref) -> None:
-        assert_(ds, ["present", who])
-
-        @during(ds, ["present", capture(str)])
-        def there(other: str) -> Callable[[], None]:
-            seen.append(("+", other))
-            return lambda: seen.append(("-", other))
 
 
 async def test_two_clients_see_each_other(server: Server) -> None:

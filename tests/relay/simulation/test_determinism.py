@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from syndicate import native
-from tests.relay.simulation.systems import ROOT, stormy
+from tests.hashes import printed
+from tests.relay.simulation.systems import stormy
 from tests.relay.simulation.test_worked_systems import FOLDER
 from tests.relay.simulation.test_worked_systems import SYSTEMS as WORKED
 
@@ -17,17 +16,14 @@ RULES = [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "vo
 SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "100"))
 
 
-def digests(hashes: str, seeds: int = SEEDS, *scenarios: str, **variables: str) -> str:
+def digests(hashes: int, seeds: int = SEEDS, *scenarios: str, **variables: str) -> str:
     """What another process says of each seed, of ``stormy`` if no others are named."""
-    environment = {**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT), **variables}
-    command = [sys.executable, "-m", "tests.relay.simulation.systems", "0", str(seeds), *scenarios]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout
+    return printed(hashes, "-m", "tests.relay.simulation.systems", "0", str(seeds), *scenarios, **variables)
 
 
 def test_a_seed_is_one_run_in_two_processes_with_other_hashes() -> None:
     """Every law holds in each of them, and no two seeds are the same run."""
-    one, other = digests("1"), digests("2")
+    one, other = digests(1), digests(2)
     assert one == other
     lines = [line.split(" ", 3) for line in one.splitlines()]
     assert len(lines) == SEEDS
@@ -41,7 +37,7 @@ def test_a_seed_of_each_system_is_one_run_in_two_processes() -> None:
     names += RULES
     names.append("tests.relay.simulation.test_spark_source:rows")
     seeds = max(2, SEEDS // 50)
-    one, other = digests("5", seeds, *names), digests("6", seeds, *names)
+    one, other = digests(5, seeds, *names), digests(6, seeds, *names)
     assert one == other
     lines = [line.split()[1] for line in one.splitlines()]
     assert len(lines) == seeds * len(names)
@@ -53,7 +49,7 @@ def test_a_seed_of_each_system_is_one_run_in_two_processes() -> None:
 def test_native_kernels_change_no_byte_of_a_run() -> None:
     """A broker with its disk, and its clients through all faults: turn by turn the same as in Python alone."""
     seeds = min(SEEDS, 200)
-    assert digests("3", seeds, SYNDICATE_PURE="1") == digests("4", seeds, SYNDICATE_NATIVE="require")
+    assert digests(3, seeds, SYNDICATE_PURE="1") == digests(4, seeds, SYNDICATE_NATIVE="require")
 
 
 @pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
@@ -61,8 +57,8 @@ def test_nor_of_a_run_with_rules() -> None:
     """Bloom, its store, Dedalus and nested dataspaces: what rules say does not hang on the order of a batch."""
     seeds = max(4, SEEDS // 25)
     pure, kernels = (
-        digests("7", seeds, *RULES, SYNDICATE_PURE="1"),
-        digests("8", seeds, *RULES, SYNDICATE_NATIVE="require"),
+        digests(7, seeds, *RULES, SYNDICATE_PURE="1"),
+        digests(8, seeds, *RULES, SYNDICATE_NATIVE="require"),
     )
     assert pure == kernels
     assert len(pure.splitlines()) == seeds * len(RULES)

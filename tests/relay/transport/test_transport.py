@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,14 @@ async def reset(stream: Stream) -> None:
     await stream.close()
 
 
+async def hold(streams: list[Any], stream: Stream) -> None:
+    """Add a stream to the others, and keep it open until something comes or it is lost."""
+    streams.append(stream)
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await stream.receive()
+    await stream.close()
+
+
 @pytest.mark.parametrize("scheme", ["tcp", "tls", "ws", "wss"])
 async def test_lost_connections_are_found(scheme: str, files: Files) -> None:
     """On both sides the operating system asks a silent peer whether it is there, under TLS and WebSocket too."""
@@ -172,13 +181,7 @@ async def test_lost_connections_are_found(scheme: str, files: Files) -> None:
         pytest.skip("these options are Linux's")
     streams: list[Any] = []
 
-    async def keep(stream: Stream) -> None:
-        streams.append(stream)
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            await stream.receive()
-        await stream.close()
-
-    async with listening(door(scheme, Path()), keep, tls=files.server) as listener:
+    async with listening(door(scheme, Path()), partial(hold, streams), tls=files.server) as listener:
         streams.append(await open_stream(listener.address, tls=files.client))
         await until(lambda: len(streams) == 2)
         for stream in streams:
@@ -206,13 +209,7 @@ async def test_both_sides_call_a_connection_the_same(scheme: str, files: Files) 
     """By the address of who has dialled, of which no two are open at once."""
     streams: list[Stream] = []
 
-    async def keep(stream: Stream) -> None:
-        streams.append(stream)
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            await stream.receive()
-        await stream.close()
-
-    async with listening(door(scheme, Path()), keep, tls=files.server) as listener:
+    async with listening(door(scheme, Path()), partial(hold, streams), tls=files.server) as listener:
         dialled = [await open_stream(listener.address, tls=files.client) for _ in range(3)]
         await until(lambda: len(streams) == 3)
         names = sorted(stream.connection for stream in dialled)

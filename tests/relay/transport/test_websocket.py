@@ -218,18 +218,23 @@ async def test_an_accept_storm(logs: list[Any]) -> None:
     assert descriptors() == before
 
 
-async def test_what_is_sent_at_once_is_never_cut() -> None:
-    """A socket that takes half of a frame: the rest of it goes out before all else, an answer to a ping, too."""
+async def face_to_face() -> tuple[WebSocketStream, WebSocketStream]:
+    """Both ends of a connection, the server's first."""
     ours, theirs = trio.socket.socketpair()
-    made: dict[str, WebSocketStream] = {}
+    servers: list[WebSocketStream] = []
 
     async def serve() -> None:
-        made["server"] = await answer(trio.SocketStream(ours), lambda *_: None, "page", 1 << 20)
+        servers.append(await answer(trio.SocketStream(ours), lambda *_: None, "page", 1 << 20))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         client = await ask(trio.SocketStream(theirs), "here", "/", "server", 1 << 20)
-    server = made["server"]
+    return servers[0], client
+
+
+async def test_what_is_sent_at_once_is_never_cut() -> None:
+    """A socket that takes half of a frame: the rest of it goes out before all else, an answer to a ping, too."""
+    server, client = await face_to_face()
     packets = [bytes([number % 251]) * 50_000 for number in range(100)]
     left: Sequence[bytes] = ()
     waiting = iter(packets)
@@ -264,16 +269,7 @@ async def test_what_comes_at_once() -> None:
     """Whole frames are taken from the socket; where something else comes with them nothing is, and all of it is there
     for who waits.
     """
-    ours, theirs = trio.socket.socketpair()
-    made: dict[str, WebSocketStream] = {}
-
-    async def serve() -> None:
-        made["server"] = await answer(trio.SocketStream(ours), lambda *_: None, "page", 1 << 20)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve)
-        client = await ask(trio.SocketStream(theirs), "here", "/", "server", 1 << 20)
-    server = made["server"]
+    server, client = await face_to_face()
     assert server.direct
     assert server.descriptor >= 0
     assert server.receive_now() is None

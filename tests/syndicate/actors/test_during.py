@@ -35,6 +35,7 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.errors import PatternError
 from syndicate.testing import settled, watch
+from tests.inside import within
 from tests.strategies import PP, P
 
 pytestmark = pytest.mark.usefixtures("logs")
@@ -55,10 +56,7 @@ class Stage:
 
     def act(self, fn: Callable[[Ref], object]) -> Any:
         """Run ``fn(ds)`` in a turn of the acting actor; return what it answered."""
-        answers: list[Any] = []
-        self.facet.enter(lambda: answers.append(fn(self.ds)))
-        self.system.drain()
-        return answers[0]
+        return within(self.system, self.facet, lambda: fn(self.ds))
 
     def note(self, *what: Any) -> None:
         """Log it."""

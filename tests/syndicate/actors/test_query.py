@@ -38,6 +38,7 @@ from syndicate.actors.system import System
 from syndicate.errors import PatternError
 from syndicate.testing import settled
 from syndicate.values.value import freeze, identical
+from tests.inside import within
 from tests.strategies import ATOMS, PP, P, Q
 
 
@@ -56,10 +57,7 @@ class Stage:
 
     def act(self, fn: Callable[[Ref], object]) -> Any:
         """Run ``fn(ds)`` in a turn; return what it answered."""
-        answers: list[Any] = []
-        self.facet.enter(lambda: answers.append(fn(self.ds)))
-        self.system.drain()
-        return answers[0]
+        return within(self.system, self.facet, lambda: fn(self.ds))
 
     @property
     def value(self) -> Any:

@@ -38,6 +38,7 @@ from syndicate.actors.facet import Facet, Owned
 from syndicate.errors import TargetEnded, WrongSystem
 from syndicate.testing import settled
 from syndicate.values.value import freeze, thaw
+from tests.inside import within
 
 FOREIGN: dict[str, Callable[[Ref], object]] = {
     "send": lambda it: send(it, 1),
@@ -169,10 +170,7 @@ class House:
 
     def act(self, fn: Callable[[], object]) -> Any:
         """What *fn* answers, in a turn."""
-        answers: list[Any] = []
-        self.facet.enter(lambda: answers.append(fn()))
-        self.system.drain()
-        return answers[0]
+        return within(self.system, self.facet, fn)
 
 
 WAYS = ["facet", "actor", "crash", "nested"]

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
@@ -41,6 +38,7 @@ from syndicate.actors.system import System
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Turned
 from syndicate.testing import settled
 from syndicate.values.value import freeze, thaw
+from tests.hashes import printed
 from tests.strategies import P
 
 pytestmark = pytest.mark.usefixtures("logs")
@@ -204,16 +202,7 @@ def test_the_same_program_makes_the_same_trace_in_any_process() -> None:
     """Whatever Python's hash seed and the addresses of objects are: else no failing schedule could be replayed."""
     code = "from tests.syndicate.actors.test_trace import *; import structlog; structlog.configure(processors=[lambda *_: '']); "  # noqa: E501
     code += "print(traced())"
-    traces = [
-        subprocess.run(
-            [sys.executable, "-c", f"ballast = [object() for _ in range({seed}000)]; {code}"],
-            env={**os.environ, "PYTHONHASHSEED": str(seed)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in range(1, 4)
-    ]
+    traces = [printed(seed, "-c", f"ballast = [object() for _ in range({seed}000)]; {code}") for seed in range(1, 4)]
     assert traces[0].count("\n") > 100
     assert traces[1] == traces[0]
     assert traces[2] == traces[0]

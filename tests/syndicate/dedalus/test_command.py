@@ -15,11 +15,15 @@ CASES = Path(__file__).parents[2] / "data" / "dedalus"
 LAMP = CASES / "13_toggle_temporal_strat.ded"
 
 
+def words(*arguments: str | Path) -> list[str]:
+    """The command with arguments, as it is started."""
+    program = "from relay.cli import syndicate_main; syndicate_main(prog_name='syndicate')"
+    return [sys.executable, "-c", program, "dedalus", *map(str, arguments)]
+
+
 def dedalus(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command."""
-    program = "from relay.cli import syndicate_main; syndicate_main(prog_name='syndicate')"
-    command = [sys.executable, "-c", program, "dedalus", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(words(*arguments), capture_output=True, text=True, check=False)
 
 
 def test_run_as_text_and_json() -> None:

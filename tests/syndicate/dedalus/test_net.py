@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -14,6 +11,7 @@ from hypothesis import strategies as st
 
 from syndicate.dedalus import Net, Program
 from syndicate.errors import ScheduleError
+from tests.hashes import printed
 from tests.syndicate.dedalus.verify.senders import NODES, programs
 
 TALK = Program.parse('m(Y, X, N)@async :- say(X, Y)@N; persist[say, 2]; say("a", "b")@1; say("b", "b")@1;')
@@ -133,14 +131,9 @@ print(verdict, verdict.schedule())
 
 def test_same_under_all_hash_seeds() -> None:
     """A seed gives the same bytes whatever Python's own hashes are: runs, drawings, reasons and verdicts."""
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", WORK], env={**os.environ, "PYTHONHASHSEED": hashes}, capture_output=True, check=True
-        ).stdout
-        for hashes in ("1", "2", "77")
-    }
-    assert len(found) == 1
-    assert len(found.pop()) > 3000
+    outputs = {printed(hashes, "-c", WORK) for hashes in (1, 2, 77)}
+    assert len(outputs) == 1
+    assert len(outputs.pop()) > 3000
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from syndicate.dedalus.schedule import Dependencies
 from syndicate.errors import DedalusParadox, DedalusRejected, ExplorationTooLarge, FactError, ScheduleError
 from tests.syndicate.dedalus.explore.brute import TooMany, projected, runs
 from tests.syndicate.dedalus.programs import lively
+from tests.syndicate.dedalus.test_command import dedalus, words
 from tests.work import PATIENCE
 
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
@@ -54,13 +54,6 @@ def wanted(case: dict[str, Any]) -> dict[str, Any]:
     return {"finals": case["finals"], "confluent": len(case["finals"]) == 1}
 
 
-def syndicate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
-    program = "from relay.cli import syndicate_main; syndicate_main(prog_name='syndicate')"
-    command = [sys.executable, "-c", program, "dedalus", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize("case", EXPLORED, ids=lambda c: c["name"])
 def test_cases(case: dict[str, Any]) -> None:
     """Exactly the outcomes of the case, each with a schedule under which it comes about."""
@@ -79,7 +72,7 @@ def test_cases_by_command(case: dict[str, Any]) -> None:
     file = CASES / f"{case['name']}.expected.json"
     bounds = ["--start", case["start"], "--until", case["horizon"], "--relations", ",".join(case["relations"])]
     arguments = [*bounds, "--mode", case["mode"], *final, "--schedule", file, "--json"]
-    done = syndicate("explore", CASES / case["program"], *map(str, arguments))
+    done = dedalus("explore", CASES / case["program"], *map(str, arguments))
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == wanted(case)
 
@@ -301,7 +294,7 @@ def test_command_for_people(tmp_path: Path) -> None:
     """The text says the verdict, the outcomes and two runs; the schedules that are recorded can be run."""
     file = tmp_path / "race.ded"
     file.write_text(RACE)
-    shown = syndicate(
+    shown = dedalus(
         "explore", file, "--until", "6", "--relations", "sold", "--mode", "confluence", "--record", tmp_path / "o.json"
     )
     assert shown.returncode == 0
@@ -310,7 +303,7 @@ def test_command_for_people(tmp_path: Path) -> None:
     assert lines[1:4] == ["  1: (nothing)", '  2: sold("ann", 3);', '  3: sold("bob", 5);']
     assert " sent at " in lines[5]
     assert " arrives at " in lines[5]
-    again = syndicate("run", file, "--until", "6", "--schedule", tmp_path / "o.2.json", "--json")
+    again = dedalus("run", file, "--until", "6", "--schedule", tmp_path / "o.2.json", "--json")
     assert json.loads(again.stdout)["sold"]["6"] == [["ann", 3]]
 
 
@@ -327,7 +320,7 @@ def test_command_mistakes(tmp_path: Path, arguments: list[str], code: int, says:
     """A mistake is told in a few lines."""
     file = tmp_path / "race.ded"
     file.write_text(RACE)
-    done = syndicate("explore", file, *arguments)
+    done = dedalus("explore", file, *arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert says in done.stderr
     assert "Traceback" not in done.stderr
@@ -345,7 +338,7 @@ def test_a_bound_shows_what_was_found(tmp_path: Path, arguments: list[str], says
     file = tmp_path / "race.ded"
     file.write_text(RACE)
     asked: list[str | Path] = ["explore", file, "--until", "9", "--relations", "sold", *arguments]
-    done = syndicate(*asked, "--record", tmp_path / "o")
+    done = dedalus(*asked, "--record", tmp_path / "o")
     count = len(list(tmp_path.glob("o.*.json")))
     shown = done.stdout.splitlines()
     assert done.returncode == 1
@@ -353,7 +346,7 @@ def test_a_bound_shows_what_was_found(tmp_path: Path, arguments: list[str], says
     assert len(shown) == count + 1
     assert says in done.stderr
     assert "Traceback" not in done.stderr
-    found = syndicate(*asked, "--json")
+    found = dedalus(*asked, "--json")
     assert (found.returncode, json.loads(found.stdout)["complete"]) == (1, False)
     if "--limit" in arguments:
         assert count == len(json.loads(found.stdout)["models"]) > 0
@@ -363,10 +356,8 @@ def test_interrupted_command(tmp_path: Path) -> None:
     """Ctrl-C shows what was found, and exits with 130."""
     file = tmp_path / "endless.ded"
     file.write_text(ENDLESS)
-    program = "from relay.cli import syndicate_main; syndicate_main(prog_name='syndicate')"
     bounds = ["--until", "8", "--delivery", "later", "--limit", "100000000", "--seconds", "0"]
-    arguments = ["explore", str(file), *bounds, "--json"]
-    command = [sys.executable, "-c", program, "dedalus", *arguments]
+    command = words("explore", file, *bounds, "--json")
     for wait in (2, 6, 18, 54, 162):  # until the command has shown an outcome, however busy the machine is
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             time.sleep(wait)
