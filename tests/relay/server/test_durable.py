@@ -46,7 +46,7 @@ from syndicate.simulation.disk import SimulatedDisk
 from syndicate.testing import Watcher, settled, watch
 from syndicate.values.value import Value, freeze, thaw
 
-CRASHES = int(os.environ.get("SYNDICATE_CRASHES", "20000"))
+CRASHES = int(os.environ.get("SYNDICATE_CRASHES", "5000"))
 DICTIONARY = Dictionary([(1, "x"), (True, "y")])
 VALUES: list[Value] = [["a"], [1], [True], [1.0], ["a", DICTIONARY], [Symbol("a")], [2**70], [{"s", b"s"}]]
 VOLATILE = freeze(["volatile"])

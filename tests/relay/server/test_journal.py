@@ -28,7 +28,7 @@ from syndicate.simulation.disk import PowerCut
 from syndicate.values.value import freeze
 from tests.strategies import values
 
-FLIPS = int(os.environ.get("SYNDICATE_FLIPS", "1000"))
+FLIPS = int(os.environ.get("SYNDICATE_FLIPS", "300"))
 SECTOR = 512
 
 Image = tuple[bytes, bytes]
