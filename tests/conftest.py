@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -36,7 +36,8 @@ def spark() -> Iterator[SparkSession]:
     """A real local Spark session.  Without Java the tests fail; `-m "not spark"` leaves them out."""
     from syndicate.spark import open_session
 
-    session = open_session("tests", memory="1g")
+    pages: dict[str, Any] = {"spark.ui.enabled": True, "spark.ui.port": 0}  # a test asks them
+    session = open_session("tests", memory="1g", **pages)
     yield session
     session.stop()
 

@@ -341,8 +341,8 @@ def ordered(batch: Mapping[Key, int]) -> Mapping[Key, int]:
     """
     if len(batch) < 2:
         return batch
-    rows = ((key, batch[key]) for key in in_order(batch))
-    return Mixed(rows) if type(batch) is Mixed else dict(rows)
+    rows = {key: batch[key] for key in in_order(batch)}
+    return Mixed(rows) if type(batch) is Mixed else rows
 
 
 _ALIKE: Final = frozenset({int, str, bytes})
@@ -354,5 +354,8 @@ def _are_alike(keys: list[Key]) -> bool:
     kinds = set(map(type, keys))
     if kinds != _TUPLE:
         return len(kinds) == 1 and kinds <= _ALIKE
-    columns = {tuple(map(type, key)) for key in keys}
-    return len(columns) == 1 and _ALIKE.issuperset(*columns)
+    columns = [*map(type, keys[0])]
+    for key in keys:
+        if [*map(type, key)] != columns:
+            return False
+    return _ALIKE.issuperset(columns)

@@ -29,6 +29,7 @@ from syndicate.spark.java import Java, find_java
 from syndicate.spark.jdbc import Jdbc
 from syndicate.spark.kafka import Kafka
 from syndicate.spark.lake import Lake
+from syndicate.spark.metrics import query_metrics
 from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.session import open_session
 from syndicate.spark.sink import SparkWritten, spark_sink
@@ -48,6 +49,7 @@ __all__ = [
     "SparkWritten",
     "find_java",
     "open_session",
+    "query_metrics",
     "read_changes",
     "read_snapshot",
     "spark_sink",

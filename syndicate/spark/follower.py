@@ -19,6 +19,7 @@ from syndicate.outside import outside
 from syndicate.spark.classic import is_connect, is_stopped
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.errors import explained
+from syndicate.spark.metrics import OF_A_SOURCE, Gauges, describe, gauges
 from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.session import open_session
 
@@ -60,7 +61,10 @@ class Follower:
     name: str
     progress: bool
     counted: int = field(default=0, init=False)
+    asserted: int = field(default=0, init=False)
+    retracted: int = field(default=0, init=False)
     announced: bool = field(default=False, init=False)
+    gauges: Gauges | None = field(default=None, init=False)
     # Of its own: what waits for Spark takes a thread all the time, and trio's usual threads are forty.
     limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2), init=False)
 
@@ -80,8 +84,18 @@ class Follower:
         return logger(actor=self.delivery.facet.actor.name)
 
     async def opened(self, session: SparkSession | None) -> SparkSession:
-        """The session that was given, or the one of this process."""
-        return session if session is not None else await self.in_thread(_open)
+        """The session that was given, or the one of this process, with gauges for what comes from it."""
+        opened = session if session is not None else await self.in_thread(_open)
+        self.gauges = await self.in_thread(gauges, opened, self.name, OF_A_SOURCE)
+        return opened
+
+    def describe(self, frame: DataFrame, number: int) -> None:
+        """Let Spark's pages say how far we are, at the jobs of a micro-batch; in Spark's thread."""
+        describe(
+            frame.sparkSession,
+            f"syndicate: {self.name}, batch {number}; before it {self.counted:,} rows, {self.asserted:,} asserted, "
+            f"{self.retracted:,} retracted",
+        )
 
     def made(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """The frame; raises :class:`SourceError` if there is none."""
@@ -100,9 +114,14 @@ class Follower:
     async def deliver(self, batch: MicroBatch) -> None:
         """Bring the batch into the dataspace, and say so there."""
         await self.delivery.batch(batch.moves)
+        lag = round(outside().elapsed() - batch.began, 3)
         self.counted += batch.rows
+        self.asserted += sum(len(move.adds) + len(move.bulk or ()) for move in batch.moves)
+        self.retracted += sum(len(move.removes) for move in batch.moves)
+        if self.gauges is not None:
+            now = (batch.number, self.counted, self.asserted, self.retracted, round(lag * 1000))
+            await self.in_thread(self.gauges.show, dict(zip(OF_A_SOURCE, now, strict=True)))
         if self.progress:
-            lag = round(outside().elapsed() - batch.began, 3)
             await self.delivery.show(SparkProgress(self.name, batch.number, self.counted, lag))
 
     async def in_thread(self, fn: Callable[..., T], *args: object, abandon: bool = True) -> T:

@@ -385,6 +385,7 @@ class _Source(Follower):
             query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
             if not self.journal.expects(number, query):
                 return None
+        self.describe(frame, number)
         table = arrow_table(self.rows.name, frame)
         steps = self._differing(table) if self.options.mode == "complete" else self.rows.steps(table)
         self.planned = self._planned(steps, number, query, began)

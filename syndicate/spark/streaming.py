@@ -291,6 +291,7 @@ class _Follower(Follower):
                 query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
                 if not self.journal.expects(number, query):
                     return None
+            self.describe(frame, number)
             changes = self._plan(frame, number)
             for name, table in self.tables.items():
                 self._append(table, name, changes.get(name, ()), number)

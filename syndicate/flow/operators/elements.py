@@ -98,6 +98,7 @@ def make_filter(scope: Context, node: Node) -> Step:
 def make_flat_map(scope: Context, node: Node) -> Step:
     """``flat_map``: each element becomes as many as the function gives."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
+    check = collect_keys if is_rearranging(function) else collect
 
     def step() -> object:
         elements: list[Element] = []
@@ -107,7 +108,7 @@ def make_flat_map(scope: Context, node: Node) -> Step:
             start = len(elements)
             elements += function(natural(key))
             weights += [weight] * (len(elements) - start)
-        return collect(elements, weights)
+        return check(elements, weights) if type(batch) is dict else collect(elements, weights)
 
     return step
 
