@@ -10,6 +10,7 @@ import pytest
 
 from syndicate.errors import SparkMissing
 from syndicate.spark import open_session
+from syndicate.spark.session import _options
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:
@@ -31,13 +32,16 @@ def test_round_trip(spark: SparkSession) -> None:
 
 
 def test_options(spark: SparkSession) -> None:
-    """The session is local, without a web page, in UTC, with few partitions; given options are set too."""
+    """The session is local, in UTC, with few partitions; given options are set too, and in the place of ours: it has
+    pages, which a session has only if it is asked for them.
+    """
     further: dict[str, Any] = {"spark.sql.session.localRelationCacheThreshold": 12345}
     again = open_session("again", **further)
     assert again.sparkContext is spark.sparkContext
     assert spark.conf.get("spark.sql.session.localRelationCacheThreshold") == "12345"
     assert spark.sparkContext.master == "local[2]"
-    assert spark.sparkContext.uiWebUrl is None
+    assert spark.sparkContext.uiWebUrl is not None
+    assert _options(2, "1g")["spark.ui.enabled"] is False
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
