@@ -477,9 +477,9 @@ def test_functions_that_rearrange() -> None:
     c, a, _ = two_sources()
     c.sink("out", a.flat_map(rearranges(lambda e: [e, (e[1], e[0]), e])))
     assert c.step({"a": {(1, 2): 1, (2, 1): 1}})["out"] == ZSet({(1, 2): 3, (2, 1): 3})
-    assert c.step({"a": {(True, 2): 1, (1, 2): -1}})["out"] == ZSet(
-        {(True, 2): 2, (2, True): 1, (1, 2): -2, (2, 1): -1}
-    )
+    mixed = ZSet([((True, 2), 1), ((1, 2), -1)])
+    turned = ZSet([((2, True), 1), ((2, 1), -1)])
+    assert c.step({"a": mixed})["out"] == mixed + mixed + turned
 
 
 def test_sinks_of_several_streams() -> None:
