@@ -116,9 +116,9 @@ INSIDE = {
         tape shrink order history clock disk alternation process guard watch properties
     """,
     "syndicate.spark": """
-        classic columns bulk errors feed java outage progress arrays arrow evolution difference engine query session
-        place stepping table versions origin jdbc kafka lake topic rows current_rows delivery follower journal sink
-        source streaming
+        classic metrics columns bulk errors feed java outage progress arrays arrow evolution difference engine query
+        session place stepping table versions origin jdbc kafka lake topic rows current_rows delivery follower journal
+        sink source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts

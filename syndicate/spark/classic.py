@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from syndicate.errors import SourceError
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
     from pyspark.sql import SparkSession
 
 
@@ -27,8 +28,13 @@ def is_stopped(session: SparkSession) -> bool:
     """Whether somebody has stopped the session."""
     if is_connect(session):
         return bool(session.is_stopped)  # type: ignore[attr-defined]  # of Connect's alone
-    context = session.sparkContext._jsc
+    context = java_context(session)
     return context is None or bool(context.sc().isStopped())
+
+
+def java_context(session: SparkSession) -> JavaObject | None:
+    """The context of a classic session in the JVM; None once it was stopped from here."""
+    return session.sparkContext._jsc
 
 
 def refuse_stream(session: object, name: str) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from syndicate.errors import SourceError
-from syndicate.spark.classic import is_connect, is_stopped
+from syndicate.spark.classic import is_connect, is_stopped, java_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -72,7 +72,7 @@ def gauges(session: SparkSession, name: str, numbers: Sequence[str]) -> Gauges |
         there = _registered.setdefault(context, {})
         names = itertools.chain([plain], (f"{plain}-{number}" for number in itertools.count(2)))
         free = next(each for each in names if each not in there or _is_free(there[each], numbers))
-        accumulators = there[free][0] if free in there else _register(context, free, numbers)
+        accumulators = there[free][0] if free in there else _register(session, free, numbers)
         result = Gauges(accumulators)
         there[free] = accumulators, weakref.ref(result)
     return result
@@ -100,10 +100,11 @@ def _context(session: SparkSession) -> SparkContext | None:
     return context if isinstance(context, SparkContext) else None
 
 
-def _register(context: SparkContext, name: str, numbers: Sequence[str]) -> dict[str, Accumulator]:
-    jvm = context._jvm
+def _register(session: SparkSession, name: str, numbers: Sequence[str]) -> dict[str, Accumulator]:
+    jvm, context = session.sparkContext._jvm, java_context(session)
     assert jvm is not None
-    scala = context._jsc.sc()
+    assert context is not None
+    scala = context.sc()
     accumulators = {number: scala.longAccumulator(f"syndicate.{name}.{number}") for number in numbers}
     named = {f"syndicate.{name}.{number}": accumulator for number, accumulator in accumulators.items()}
     source = getattr(jvm.org.apache.spark.metrics.source, "LongAccumulatorSource$")  # an object of Scala's

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from syndicate.errors import EngineError, SyndicateError, UnshippableFunction
 from syndicate.flow.circuit import Circuit
+from syndicate.spark.classic import java_context
 from syndicate.spark.engine.rows import OVERFLOW
 from syndicate.spark.engine.shape import FALLBACK
 from syndicate.spark.engine.workers import WorkerFailed, failure_in
@@ -84,7 +85,7 @@ def ended() -> EngineError:
 def is_stopped(session: SparkSession | None) -> bool:
     """Whether the context of a session is gone: what Python then raises is chance."""
     try:
-        return session is not None and session.sparkContext._jsc is None
+        return session is not None and java_context(session) is None
     except Exception:
         return False  # a session without a context, of Spark Connect
 

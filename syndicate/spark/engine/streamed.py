@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
     from syndicate.spark.engine.pages import PagedOperator
 
-PAGES: Final = 256
-"""Into so many parts a state is divided: some hundred rows each at 100,000 rows."""
+PAGES: Final = 64
+"""Into so many parts a state is divided: to read and change one costs a millisecond or two, up to some thousand rows
+hardly more."""
 
 _STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -69,7 +70,8 @@ def spark_stream(
         circuit: a circuit without loops, or what ``program.plan()`` gives.
         frames: for each source its stream.
         pages: into how many parts each state is divided by key, for as long as its checkpoint lasts: about one for
-            400 rows of the state, or for 40,000 if a micro-batch changes most of them.
+            1,500 rows of the state (of ``count``, ``sum`` and ``avg`` of integers a row is a key), and fewer for a
+            small one of which a micro-batch changes most.
         arithmetic: of functions that are known as columns, in the JVM: it ends the query where an integer leaves 64
             bits or a number is null.  ``"python"`` computes as Python does, and is slower.
 
