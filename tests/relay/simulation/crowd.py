@@ -42,6 +42,8 @@ SMALL = Limits(ahead=2048, debt=4096)
 """So that a peer is slow, and owes too much, after a few messages."""
 IMPATIENT = Limits(ahead=2048, debt=4096, ping=3.0, idle=10.0, stall=60.0)
 """Those of who gives up a peer that it does not hear for ten seconds."""
+FEW = Limits(events=32)
+"""So that a turn is more than a packet after a few messages."""
 KEY = b"sixteen bytes or more"
 
 
@@ -174,6 +176,38 @@ def flooding(world: World) -> None:
     broker = world.broker("b", config=Config(limits=SMALL))
     world.process("f", flooder, broker)
     world.process("t", talker, broker, "t", broker.cap(), [])
+    world.at(9.0, lambda: None)
+
+
+def crier(broker: BrokerProcess, name: str) -> None:
+    """Says more in a turn than goes into a packet, and more before all of that has gone; hears everybody."""
+    said = [0]
+
+    @connect(broker.address, limits=FEW)
+    def connected(ds: Ref) -> None:
+        @on_message(ds, Says(capture(), capture(int), ANY))
+        def says(who: str, number: int) -> None:
+            pass
+
+        def cry() -> None:
+            for _ in range(100):
+                said[0] += 1
+                send(ds, Says(name, said[0], "x"))
+
+        def twice() -> None:
+            cry()
+            after(0, cry)
+
+        every(2.0, twice)
+
+
+@scenario(seeds=50, until=30.0)
+def crying(world: World) -> None:
+    """Turns that are more than a packet, one behind the other."""
+    broker = world.broker("b", config=Config(limits=FEW))
+    for name in ("c1", "c2"):
+        world.process(name, crier, broker, name)
+    world.faults(cuts=1, pauses=1, until=6.0)
     world.at(9.0, lambda: None)
 
 

@@ -34,7 +34,7 @@ from relay.simulation import Scenario
 from syndicate.actors.actor import Task
 from syndicate.actors.dataspace import Telling
 from syndicate.actors.keep import FORGET
-from syndicate.actors.turn import Turn
+from syndicate.actors.turn import Handle, Turn
 from syndicate.errors import JournalError
 from syndicate.index.event import MESSAGE, RETRACT
 from syndicate.index.trie import Captures, Handler, Notice
@@ -70,6 +70,30 @@ def lost_is_retracted(patch: Patch) -> None:
 def never_removed(patch: Patch) -> None:
     """What was taken back stays in the journal."""
     patch.setattr(Journal, "forget", lambda journal, number: None)
+
+
+def one_of_two_is_enough(patch: Patch) -> None:
+    """A value that two assert is forgotten when one of them retracts it."""
+    real = Durable.retract
+
+    def retract(self: Durable, handle: Assertion) -> None:
+        entry = self._asserted.get(handle)
+        if entry is not None and not isinstance(entry, Handle):
+            entry.count = 1
+        real(self, handle)
+
+    patch.setattr(Durable, "retract", retract)
+
+
+def recovered_and_not_known(patch: Patch) -> None:
+    """What is recovered stands, and whoever takes it back is not understood."""
+    real = Durable.recover
+
+    def recover(self: Durable) -> None:
+        real(self)
+        self._entries.clear()
+
+    patch.setattr(Durable, "recover", recover)
 
 
 def a_commit_for_each_event(patch: Patch) -> None:
@@ -208,6 +232,19 @@ def a_storm_of_dials(patch: Patch) -> None:
     """A client does not wait longer and longer."""
     real = SimulatedOutside.uniform
     patch.setattr(SimulatedOutside, "uniform", lambda outside, low, high: real(outside, low, min(high, 0.2)))
+
+
+def the_last_goes_first(patch: Patch) -> None:
+    """What a turn says goes out before the rest of an earlier one, which was too much for a packet."""
+    real = Session._flush
+
+    def flush(self: Session) -> None:
+        waiting = len(self._turns)
+        real(self)
+        if waiting and len(self._turns) > waiting:
+            self._turns.insert(0, self._turns.pop())
+
+    patch.setattr(Session, "_flush", flush)
 
 
 def ended_without_a_flush(patch: Patch) -> None:
@@ -405,12 +442,15 @@ MUTANTS: Final = [
     _mutant(the_turn_is_not_restored, crowd.ending, "S3|crash", 0, 19),
     _mutant(a_number_twice, crowd.cheating, "S11|S6|S1", 0, 20),
     _mutant(nothing_recovered, moving, "S2|S3", 1),
+    _mutant(one_of_two_is_enough, moving, "S2", 7),
+    _mutant(recovered_and_not_known, crowd.ending, "S2", 0),
     _mutant(torn_is_whole, crowd.ending, "S2|S3", 58),
     _mutant(a_ghost_is_recovered, stormy, "S4", 1),
     _mutant(retractions_are_not_sent, moving, "S5", 0),
     _mutant(ends_are_not_told, moving, "S5", 0),
     _mutant(told_twice, stormy, "S5|S6", 0),
     _mutant(out_of_order, crowd.flooding, "S7", 0),
+    _mutant(the_last_goes_first, crowd.crying, "S7", 0),
     _mutant(sent_again_over_the_next, crowd.talking, "S8", 0),
     _mutant(synced_too_early, crowd.talking, "S14", 0),
     _mutant(one_hears_less, crowd.talking, "S16", 0),
