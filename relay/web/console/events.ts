@@ -1,6 +1,7 @@
 // Events of a dataspace: the last ones, and what they leave standing at any of them.
 
-export type Happened = readonly [seconds: number, mark: string, text: string]
+/** With what led to it, in a recording that has that. */
+export type Happened = readonly [seconds: number, mark: string, text: string, why?: readonly string[]]
 
 const KEPT = 100_000
 const MOST_CHARACTERS = 32_000_000
@@ -91,8 +92,8 @@ export function read(text: string): Happened[] {
   const begun = Date.parse(head.started ?? "") / 1000 || 0
   return lines.slice(1).map((line, i) => {
     try {
-      const { at, event, value } = JSON.parse(line) as Record<string, unknown>
-      if (typeof at === "number" && typeof value === "string" && ["+", "-", "!"].includes(String(event))) return [begun + at, String(event), value]
+      const { at, event, value, why } = JSON.parse(line) as Record<string, unknown>
+      if (typeof at === "number" && typeof value === "string" && ["+", "-", "!"].includes(String(event))) return [begun + at, String(event), value, Array.isArray(why) ? why.map(String) : []]
     } catch {
       // said below
     }

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks"
 import { Chart } from "./chart.js"
 import { type Happened, Standing } from "./events.js"
 import { Line } from "./tail.js"
-import { clock, figure, visible } from "./text.js"
+import { brief, clock, figure, visible } from "./text.js"
 import { Coloured } from "./value.js"
 
 const SHOWN = 200
@@ -78,7 +78,12 @@ export function Replay({ events, close }: { events: readonly Happened[]; close()
         </section>
         <section>
           <h2>Happened until then</h2>
-          <div class="list">{events.slice(Math.max(0, at - SHOWN), at).reverse().map((each) => <Line event={each} />)}</div>
+          <div class="list">{events.slice(Math.max(0, at - SHOWN), at).reverse().map((each) => (
+            <>
+              <Line event={each} />
+              {each[3]?.map((why) => <div class="soft because" title={visible(why)}>{visible(`by ${brief(why)}`)}</div>)}
+            </>
+          ))}</div>
         </section>
       </div>
       {!events.length && <p class="empty">{visible("There is no event.")}</p>}

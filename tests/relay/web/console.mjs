@@ -104,6 +104,11 @@ await tab.evaluate(() => {
 await tab.click("text=× 1")
 await shows(tab, "stop")
 await tab.click("text=back to what happens now")
+const why = ["/srv/shop.py:3 sell in till of shop"]
+const told = [first, { at: 0.1, event: "!", value: "<Sold 7>", why }].map((line) => `${JSON.stringify(line)}\n`).join("")
+await tab.setInputFiles("input[type=file]", { name: "why.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(told) })
+await shows(tab, "by shop.py:3 sell in till of shop") // what led to it, where the recording has that
+await tab.click("text=back to what happens now")
 await tab.setInputFiles("input[type=file]", { name: "other.jsonl", mimeType: "application/jsonl", buffer: Buffer.from("{}\n") })
 await shows(tab, "other.jsonl is no recording")
 
