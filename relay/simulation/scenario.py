@@ -186,6 +186,11 @@ class Scenario:
             raise ScenarioMisuse(f"{self.name} cannot build its world, at {place}: {what}") from error
         if self.allowed is not None:
             world.allow(self.allowed)
+        if world.acts_until >= self.until:
+            raise ScenarioMisuse(
+                f"something is to happen at {world.acts_until:g} s in {self.name}, which ends at {self.until:g} s: "
+                "let its until= be later, or that happen earlier"
+            )
         late = max((each.until for each in world.allowed), default=0.0)
         if late >= self.until:
             theirs = "that of the faults be earlier" if self.allowed else "its until= be later"
@@ -215,7 +220,7 @@ class Scenario:
         return getattr(self.build, "__name__", "scenario")
 
 
-def scenario(*, seeds: int = 200, until: float = 120.0) -> Callable[[Build], Scenario]:
+def scenario(wrong: None = None, /, *, seeds: int = 200, until: float = 120.0) -> Callable[[Build], Scenario]:
     """Make a scenario of the decorated function, which is given a :class:`World` to build.
 
     >>> from relay import connect
@@ -247,6 +252,6 @@ def scenario(*, seeds: int = 200, until: float = 120.0) -> Callable[[Build], Sce
             raise ScenarioMisuse("scenario() takes seeds=, at least 1, and until=, in seconds after 0")
         return Scenario(build, seeds, until)
 
-    if callable(seeds):
+    if wrong is not None:
         raise ScenarioMisuse("write @scenario() with its parentheses, as in @scenario(seeds=200, until=120.0)")
     return made

@@ -15,6 +15,7 @@ from relay.simulation.laws import Laws
 from relay.simulation.process import BrokerProcess, Process, Stage
 from relay.simulation.trail import Trail
 from relay.simulation.view import View
+from syndicate.actors.arguments import expect_function
 from syndicate.actors.turn import Turn
 from syndicate.errors import ScenarioMisuse
 from syndicate.index.event import Event
@@ -71,6 +72,7 @@ class World(Stage):
         """A process that runs the boot function *boot*, and starts again when it has died, after about *restart*
         seconds if that is not None.  That an actor of it crashes is a violation, unless it *may_crash*.
         """
+        expect_function("world.process", boot, len(args))
         process = Process(self, name, boot, args, restart)
         process.may_crash = may_crash
         self._add(process)
@@ -111,8 +113,16 @@ class World(Stage):
 
     def at(self, time: float, act: Callable[[], object]) -> None:
         """Do *act* at *time*; all that counts from healing counts from then, at the earliest."""
+        expect_function("world.at", act)
+        if not time >= 0:
+            raise ScenarioMisuse(f"world.at({time:g}, ..): a run begins at 0 s")
         self._healed_at = max(self._healed_at, time)
         self.agenda.put(time, act)
+
+    @property
+    def acts_until(self) -> float:
+        """When the last of what is to be done at a time is done."""
+        return self._healed_at
 
     def cleanup(self, act: Callable[[], object]) -> None:
         """Do *act* when the run is over, whatever has come of it; what was given last is done first."""

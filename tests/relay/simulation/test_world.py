@@ -285,7 +285,7 @@ def test_scenarios_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ScenarioMisuse, match="durable=True"):
         run(lambda world: void(world.broker("b").cap("durable")))
     with pytest.raises(ScenarioMisuse, match="parentheses"):
-        scenario(seeds=build)  # type: ignore[arg-type]  # as one writes it who forgets them
+        scenario(build)  # type: ignore[arg-type]  # as one writes it who forgets them
 
 
 def test_a_full_disk_acknowledges_nothing() -> None:
@@ -397,6 +397,11 @@ def _told(world: World) -> View:
         (lambda world: world.trail(world.broker("b"), item=Item), "not a pattern"),
         (lambda world: world.trail(world.broker("b"), item=Item(ANY)).matching(r"itm\+"), "this trail has item"),
         (lambda world: (world.broker("b"), world.faults(cuts=1, until=30.0)), "let its until= be later"),
+        (lambda world: world.process("p", lambda n: None), "world.process() gives 0 arguments to <lambda>(n), which"),
+        (lambda world: world.process("p", trio.sleep, 1.0), "world.process() cannot call sleep: it is async"),
+        (lambda world: world.at(5.0, cast(Callable[[], object], None)), "world.at() needs a function, not None"),
+        (lambda world: world.at(-1.0, int), "a run begins at 0 s"),
+        (lambda world: (world.broker("b"), world.at(30.0, int)), "which ends at 10 s"),
     ],
 )
 def test_a_world_that_cannot_be_built_is_told(build: Callable[[World], object], words: str) -> None:
