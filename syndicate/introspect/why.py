@@ -239,10 +239,11 @@ class Why:
             premises.append(
                 Cause("before that", (), "not followed, or forgotten")
                 if unknown
-                else Cause("the outside", (), _OUTSIDE.get(step.kind, _START if step.turn == 1 else _OTHERS))
+                else Cause("the outside", (), _from_outside(step))
             )
         if len(premises) > 1:  # that it began somewhere is said where nothing else led to it
-            premises = [one for one in premises if one.relation != "the outside"] or premises[:1]
+            inside = [one for one in premises if one.relation != "the outside"]
+            premises = inside or [next((one for one in premises if one.how != _START), premises[0])]
         distinct = {(one.process, one.number, one.title()): one for one in premises}
         said = {(one.process, one.number) for one in distinct.values() if not _says_little(one)}
         little = {key for key, one in distinct.items() if _says_little(one) and one.number and key[:2] in said}
@@ -271,12 +272,19 @@ class Why:
 
 
 _UNKNOWN: Final = Cause("before that", (), "not followed, or forgotten")
-_OUTSIDE: Final = {
-    "packet": "a packet; who sent it does not say what led to it: it follows nothing (introspect.written, --chronicle)",
-    "recorded": "what led to it was not recorded: syndicate-console --why does, where the server follows (--chronicle)",
-}
 _START: Final = "a start"
-_OTHERS: Final = "a task or a thread, or a timer that was set before"
+
+
+def _from_outside(step: Happening) -> str:
+    """What a step that nothing in the story led to began with."""
+    if step.kind == "packet":
+        return (
+            f"a packet to {step.actor}, and the other side does not say what led to it: it follows nothing "
+            "(introspect.written, --chronicle)"
+        )
+    if step.kind == "recorded":
+        return "what led to it was not recorded: syndicate-console --why does, where the server follows (--chronicle)"
+    return _START if step.turn == 1 else "a task or a thread, or a timer that was set before"
 
 
 def _says_little(cause: Cause) -> bool:

@@ -44,7 +44,7 @@ from syndicate.actors.turn import Handle
 from syndicate.errors import ArgumentError, RecordingError
 from syndicate.index.event import Event
 from syndicate.introspect import Cause, Story, Why, chronicled, why, why_not, written
-from syndicate.introspect.story import FEW, Happening, Writer, followed, text
+from syndicate.introspect.story import FEW, Done, Happening, Writer, followed, text
 from syndicate.outside import Outside, replaced
 
 
@@ -452,3 +452,26 @@ def test_a_handler_ran_as_often_as_something_came() -> None:
             return str(why_not(N(3), chronicle))
 
     assert "it ran 2 times, and did not" in trio.run(main)
+
+
+def test_a_packet_is_told_before_the_start_of_who_got_it() -> None:
+    """What is passed on by an actor of the library came from a peer, and not from when that actor began."""
+    started = Done("spawn", "durable", 0, False, "", 0)
+    kept, asserted = Done("message", "durable", 2, False, ["keep", 7], 0), Done("assert", "dataspace", 3, True, [7], 1)
+
+    def step(number: int, actor: str, kind: str, act: Done, *causes: int, rests: tuple[int, ...] = ()) -> Happening:
+        value = kept.value if kind == "message" else ""
+        return Happening("here", number, number, number, actor, kind, value, 2, False, 0, "", causes, rests, (), (act,))
+
+    story = Story(
+        [
+            step(1, "server", "enter", started),
+            step(2, "session a:1", "packet", kept, 1),
+            step(3, "durable", "message", asserted, 2, rests=(1,)),
+        ]
+    )
+    for full in (False, True):
+        cause = Why(story, full=full).why([7])
+        assert cause is not None
+        assert "a packet to session a:1" in cause.draw() or full
+        assert ("a start" in cause.draw()) is full
