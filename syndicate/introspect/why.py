@@ -219,8 +219,7 @@ class Why:
         if depth >= DEEP:
             return (Cause("before that", (), f"more than {DEEP} steps, which are left out"),)
         premises: list[Cause] = []
-        begun = step.kind == "packet" and not step.hops and not self.full  # a task's start is not what led to it
-        for cause, did in () if begun else self.causes(step):
+        for cause, did in () if _came(step) and not self.full else self.causes(step):
             done = did or Done(cause.kind, cause.actor, 0, False, cause.value, 0)
             premises += self._acts(cause, done, depth, seen)
         if step.hops:
@@ -275,12 +274,20 @@ _UNKNOWN: Final = Cause("before that", (), "not followed, or forgotten")
 _START: Final = "a start"
 
 
+def _came(step: Happening) -> bool:
+    """Whether it came from outside to an actor of a library, such as that of a connection: that this actor was started
+    once is not what led to it.
+    """
+    fresh = step.kind == "packet" or (step.kind == "enter" and not step.causes)
+    return fresh and step.turn > 1 and not step.hops and not step.place
+
+
 def _from_outside(step: Happening) -> str:
     """What a step that nothing in the story led to began with."""
-    if step.kind == "packet":
+    if _came(step):
         return (
-            f"a packet to {step.actor}, and the other side does not say what led to it: it follows nothing "
-            "(introspect.written, --chronicle)"
+            f"what came to {step.actor}, by a packet as a rule: the other side does not say what led to it, for it "
+            "follows nothing (introspect.written, --chronicle)"
         )
     if step.kind == "recorded":
         return "what led to it was not recorded: syndicate-console --why does, where the server follows (--chronicle)"

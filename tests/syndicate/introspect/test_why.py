@@ -454,7 +454,8 @@ def test_a_handler_ran_as_often_as_something_came() -> None:
     assert "it ran 2 times, and did not" in trio.run(main)
 
 
-def test_a_packet_is_told_before_the_start_of_who_got_it() -> None:
+@pytest.mark.parametrize(("kind", "causes"), [("packet", (1,)), ("enter", ())])
+def test_a_packet_is_told_before_the_start_of_who_got_it(kind: str, causes: tuple[int, ...]) -> None:
     """What is passed on by an actor of the library came from a peer, and not from when that actor began."""
     started = Done("spawn", "durable", 0, False, "", 0)
     kept, asserted = Done("message", "durable", 2, False, ["keep", 7], 0), Done("assert", "dataspace", 3, True, [7], 1)
@@ -466,12 +467,12 @@ def test_a_packet_is_told_before_the_start_of_who_got_it() -> None:
     story = Story(
         [
             step(1, "server", "enter", started),
-            step(2, "session a:1", "packet", kept, 1),
+            step(2, "session a:1", kind, kept, *causes, rests=(1,)),
             step(3, "durable", "message", asserted, 2, rests=(1,)),
         ]
     )
     for full in (False, True):
         cause = Why(story, full=full).why([7])
         assert cause is not None
-        assert "a packet to session a:1" in cause.draw() or full
+        assert "what came to session a:1" in cause.draw() or full
         assert ("a start" in cause.draw()) is full
