@@ -32,7 +32,7 @@ from attrs import frozen
 
 from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import Target, find_target, target_options
-from relay.client import FOUND_OUT, Encoding, connect
+from relay.client import FOUND_OUT, ConnectionState, Encoding, connect
 from relay.session.proxy import Proxy
 from relay.tools.printer import LineStyle, OutputThread, Printer, write_all
 from relay.tools.recording import Mark
@@ -40,7 +40,7 @@ from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from syndicate.actors.timer import after
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop, ref, send, stop_actor, sync
-from syndicate.errors import NotAValue, SyndicateError, TextError
+from syndicate.errors import ConnectError, NotAValue, SyndicateError, TextError
 from syndicate.index.interest import OBSERVE, Observe
 from syndicate.log import configure
 from syndicate.values.pattern import ANY, Capture, Pattern, capture_names
@@ -141,8 +141,19 @@ class _Place:
     encoding: Encoding | None
 
     def connected(self, then: Callable[[Ref], object], *, reconnect: bool = False) -> None:
-        """Within a turn: call *then* with its dataspace."""
-        target = self.target
+        """Within a turn: call *then* with its dataspace.  To *reconnect* has a point once the server has taken what
+        *then* says: what is beyond a quota would be so again.
+        """
+        target, taken = self.target, list[bool]()
+
+        def told(state: ConnectionState) -> None:
+            if state.name == "lost" and not taken:
+                raise ConnectError(state.reason)
+
+        def first(ds: Ref) -> None:
+            then(ds)
+            sync(ds, partial(taken.append, True))
+
         connect(
             str(target.address),
             target.cap,
@@ -150,7 +161,8 @@ class _Place:
             reconnect=reconnect,
             encoding=self.encoding,
             tls=target.tls,
-        )(then)
+            told=told if reconnect else None,
+        )(first if reconnect else then)
 
 
 def _split(written: Sequence[str], what: str) -> tuple[str, list[str]]:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,35 @@ def test_a_command_beside_an_assertion(syndicate: Callable[..., Process], server
     assert (code, out) == (4, "")
     assert err.startswith("asserted 1 value at")
     assert end(syndicate("query", "<Is $where>"))[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("quota", "words", "said"),
+    [
+        ("assertions = 1", ["assert", "<A 1>", "<A 2>", "<A 3>"], "quota-assertions: "),
+        ("bytes = 2000", ["assert", f'<A "{"x" * 3000}">'], "quota-bytes: "),
+        ("assertions = 1", ["watch", "<A $x>"], "quota-assertions: "),
+    ],
+)
+def test_what_is_beyond_a_quota_ends_the_command(
+    start: Start, tmp_path: Path, quota: str, words: list[str], said: str
+) -> None:
+    """To say it again would be refused again: a script is told which quota it was, by the exit code and in words."""
+    config = tmp_path / "server.toml"
+    config.write_text(f"[quota]\n{quota}\n", encoding="utf-8")
+    server = start("server", "--listen", "tcp://127.0.0.1:0", "--config", str(config))
+    assert server.stdout is not None
+    address = server.stdout.readline().split()[-1]
+    first = start("syndicate", "assert", address, "<First>")  # who is within it is not told, and stays
+    assert first.stderr is not None
+    assert first.stderr.readline().startswith("asserted 1 value at")
+    code, out, err = end(start("syndicate", words[0], address, *words[1:]))
+    assert (code, out) == (1, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert err.startswith(f"syndicate {words[0]}: ")
+    first.terminate()
+    assert end(first)[0] == 143
 
 
 def test_get_waits(syndicate: Callable[..., Process], server: Server) -> None:
