@@ -4,11 +4,14 @@ use crate::frozen::{is_exactly, is_leaf, untrack};
 use crate::packets::{self, text, Encoding, Most, Tagged};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
+
+static WIRE_REF: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 const SYMBOL: u8 = 1;
 const REFERENCE: u8 = 3;
-/// What a reference without caveats counts, besides itself, when it is written.
+/// What a reference without caveats counts, besides itself.
 const REFERENCE_NODES: usize = 3;
 
 type Writer<'a, 'py> = packets::Writer<'a, 'py, Msgpack>;
@@ -189,6 +192,23 @@ pub fn read_msgpack<'py>(
     Ok(packets::read::<Msgpack>(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })?.whole())
 }
 
+/// A reference without caveats, as all encoders write it; `None` for any other.
+fn reference<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (whose, oid) = match bytes {
+        [0x92, whose @ 0..=1, oid @ 0..=0x7F] => (whose, u32::from(*oid)),
+        [0x92, whose @ 0..=1, 0xCC, oid] => (whose, u32::from(*oid)),
+        [0x92, whose @ 0..=1, 0xCD, high, low] => (whose, u32::from(u16::from_be_bytes([*high, *low]))),
+        [0x92, whose @ 0..=1, 0xCE, oid @ ..] if oid.len() == 4 => {
+            (whose, oid.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+        }
+        _ => return Ok(None),
+    };
+    let class = WIRE_REF.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("relay.protocol.packets")?.getattr("WireRef")?.cast_into::<PyType>()?.unbind())
+    })?;
+    class.bind(py).call1((*whose, oid)).map(Some)
+}
+
 impl<'py> Reader<'_, 'py> {
     #[inline]
     fn number(&mut self, size: usize) -> Option<u64> {
@@ -239,16 +259,22 @@ impl<'py> Reader<'_, 'py> {
         Ok(form)
     }
 
-    /// A symbol or a reference that the codec has seen before.
+    /// A symbol that the codec has seen before, or a reference without caveats.
     fn extension(&mut self, py: Python<'py>, size: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(code) = self.number(1) else { return Ok(None) };
         let Some(bytes) = self.bytes(size) else { return Ok(None) };
-        let known = match code as u8 {
-            SYMBOL => self.symbols,
-            REFERENCE => self.references,
-            _ => return Ok(None),
-        };
-        known.get_item(PyBytes::new(py, bytes))
+        match code as u8 {
+            SYMBOL => self.symbols.get_item(PyBytes::new(py, bytes)),
+            REFERENCE => {
+                let Some(left) = self.nodes.checked_sub(REFERENCE_NODES) else { return Ok(None) };
+                self.nodes = left;
+                match self.references.get_item(PyBytes::new(py, bytes))? {
+                    None => reference(py, bytes),
+                    known => Ok(known),
+                }
+            }
+            _ => Ok(None),
+        }
     }
 
     fn array(&mut self, py: Python<'py>, size: usize, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {

@@ -35,7 +35,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, Protocol
 from weakref import WeakValueDictionary
 
 from attrs import define
@@ -270,21 +270,28 @@ class BindSpace(Entity):
             question.answer(turn, self)
 
 
+class Keeper(Protocol):
+    """What a question needs of the gatekeeper that it came to."""
+
+    admit: Callable[[Facet | None, Frozen, Sequence[bytes]], str]
+    meter: Callable[[Facet | None, Frozen, Ref], Ref | str]
+    wrong: Callable[[Facet | None], float]
+
+
 class _Question:
     """A question that is asked, and the answer that it has."""
 
     __slots__ = (
-        "_admit",
         "_facet",
+        "_keeper",
         "_late",
-        "_meter",
         "_metered",
         "_names",
         "_no",
         "_observer",
         "_reply",
+        "_session",
         "_timer",
-        "_wrong",
         "_yes",
         "asked",
     )
@@ -295,17 +302,15 @@ class _Question:
         observer: Ref,
         asked: Claim,
         words: tuple[Symbol, Symbol],
-        admit: Callable[[Sequence[bytes]], str],
-        meter: Callable[[Frozen, Ref], Ref | str],
-        wrong: Callable[[], float],
+        keeper: Keeper,
+        session: Facet | None,
     ) -> None:
-        self._wrong = wrong
+        self._keeper = keeper
+        self._session = session
         self._late: float | None = None
         self.asked = asked
-        self._admit = admit
-        self._meter = meter
         self._metered: tuple[Ref, Ref] | None = None
-        self._names: list[str] = []
+        self._names: Sequence[str] = ()
         self._timer: Timer | None = None
         self._facet = facet
         self._observer = observer
@@ -336,14 +341,14 @@ class _Question:
     def _ripe(self) -> bool:
         """Whether it is time to say that what is asked for does not hold; it was a guess, and is counted once."""
         if self._late is None:
-            self._late = self._wrong()
+            self._late = self._keeper.wrong(self._session)
             return not self._late
         return self._timer is None
 
     def _given(self, ref: Ref) -> Frozen:
         """The answer that gives a reference: the same one as before, if it stands for the same."""
         if self._metered is None or self._metered[0] is not ref:
-            metered = self._meter(self.asked.oid, ref)
+            metered = self._keeper.meter(self._session, self.asked.oid, ref)
             if isinstance(metered, str):
                 return self._no, Symbol(metered)
             self._metered = ref, metered
@@ -353,7 +358,7 @@ class _Question:
         """Why what is asked for, which holds, is not given."""
         asked = self.asked
         lineage = asked.lineage(bound.key)
-        self._names = [*map(revocation, lineage)]
+        self._names = (*map(revocation, lineage),)
         if space.revoked(self._names):
             return _REVOKED
         left = asked.end - outside().time_of_day()
@@ -362,7 +367,7 @@ class _Question:
             return _EXPIRED
         if self._timer is None and left < math.inf:
             self._timer = after(min(left, _DAY), partial(self._again, space))
-        full = self._admit(lineage)
+        full = self._keeper.admit(self._session, asked.oid, lineage)
         return Symbol(full) if full else None
 
     def _again(self, space: BindSpace) -> None:
@@ -404,10 +409,10 @@ class Gatekeeper(Entity):
         wrong: Callable[[Facet | None], float] = lambda session: 0.0,
         certified: Callable[[Facet | None, Frozen], Frozen] = lambda session, name: _NOBODY,
     ) -> None:
-        self._admit = admit
-        self._meter = meter
+        self.admit = admit
+        self.meter = meter
+        self.wrong = wrong
         self._certified = certified
-        self._wrong = wrong
         self.space = bindings if isinstance(bindings, BindSpace) else BindSpace(bindings)
         self._words = _WORDS[replies]
         self._limits = limits
@@ -429,9 +434,8 @@ class Gatekeeper(Entity):
             form[2],
             asked,
             self._words,
-            partial(self._admit, session, asked.oid),
-            partial(self._meter, session),
-            partial(self._wrong, session),
+            self,
+            session,
         )
         self._questions[handle] = question, session
         self._askers[session] += 1

@@ -122,12 +122,14 @@ class Claim:
     def lineage(self, key: bytes) -> list[bytes]:
         """What tells it apart, and whatever it was narrowed from, but for what has no caveats: a signature each.
 
-        It has no caveats itself: its own.
+        It has no caveats itself: its own, and *key* holds.
         """
+        if not self.caveats:
+            return [self.sig]
         sig = sign(key, canonical(self.oid))
         chain = [sig]
         chain += [sig := sign(sig, canonical(caveat)) for caveat in self.caveats]
-        return chain[1:] or chain
+        return chain[1:]
 
 
 def claim(form: Frozen, limits: Limits = DEFAULT_LIMITS) -> Claim:

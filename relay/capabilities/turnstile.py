@@ -34,7 +34,7 @@ class Turnstile:
         self.total, self.address, self.capability = total, address, capability
         self.refused: Counter[str] = Counter()
         self._counts: Counter[Hashable] = Counter()
-        self._sessions: dict[Hashable, set[Hashable]] = {}
+        self._sessions: dict[Hashable, tuple[Hashable, ...]] = {}  # a few places each
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -44,9 +44,9 @@ class Turnstile:
 
         *capability* identifies what it has shown, and what that was narrowed from.
         """
-        had = self._sessions.get(session, set())
+        had = self._sessions.get(session, ())
         counts = self._counts
-        new = {("address", address), *[("capability", each) for each in capability]} - had
+        new = {("address", address), *[("capability", each) for each in capability]}.difference(had)
         why = ""
         if session not in self._sessions and len(self._sessions) >= self.total:
             why = "too-many-sessions"
@@ -58,7 +58,7 @@ class Turnstile:
             self.refused[why] += 1
             return why
         counts.update(new)
-        self._sessions[session] = had | new
+        self._sessions[session] = (*had, *new)
         return ""
 
     def leave(self, session: Hashable) -> None:

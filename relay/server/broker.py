@@ -43,13 +43,14 @@ from relay.server.remarks import Remarks
 from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer, SpaceThere
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
-from relay.transport.lobby import Lobby
+from relay.transport.listener import AtOnce
+from relay.transport.lobby import Guest, Lobby
 from relay.transport.tls import Identity
 from syndicate.actors.dataspace import Dataspace, dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import system_of
-from syndicate.actors.turn import Handle
-from syndicate.actors.verbs import assert_, current_facet, on_stop_or_crash, react, ref, spawn, trio_task
+from syndicate.actors.turn import Handle, current
+from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop_or_crash, ref, trio_task
 from syndicate.errors import AddressError, CertificateError, ListenError
 from syndicate.introspect import introspection
 from syndicate.log import logger
@@ -170,6 +171,7 @@ class Broker:
         self._facet = current_facet()
         self._more = dict(more or {})
         self.census.open()
+        on_stop_or_crash(self._end_sessions)
         self._publish()
         trio_task(self._serve)
 
@@ -340,7 +342,8 @@ class Broker:
     async def _attend(self, door: Door) -> None:
         with door.scope:
             try:
-                await door.listener.serve(partial(self._welcome, door))
+                at_once = AtOnce(system_of(self._facet.actor), self._may_come, partial(self._welcome_now, door))
+                await door.listener.serve(partial(self._welcome, door), at_once)
                 left = True  # nobody else can come: it was our own standard streams
             except* OSError as group:  # the others go on; readiness says that this one is not open
                 logger().error("no longer listening", address=door.address, reason=str(group.exceptions[0]))
@@ -361,52 +364,88 @@ class Broker:
 
     async def _welcome(self, door: Door, stream: Stream) -> None:
         """Let a session take *stream* over, by a door."""
-        await self.welcome(stream, door.address, lambda: self._gatekeepers[door.listening.replies])
+        await self.welcome(stream, door.address, partial(self._gatekeeper, door))
+
+    def _may_come(self) -> bool:
+        """Whether somebody may be let in without a wait."""
+        return self.governor.admits and not system_of(self._facet.actor).stopped
+
+    def _welcome_now(self, door: Door, stream: Stream) -> None:
+        """The same, while there is room."""
+        peer, guest = self._arrived(stream, door.address)
+        self._begin_session(peer, guest, partial(self._gatekeeper, door))
+
+    def _gatekeeper(self, door: Door) -> Ref:
+        return self._gatekeepers[door.listening.replies]
 
     async def welcome(self, stream: Stream, address: str, gatekeeper: Callable[[], Ref]) -> None:
         """Let a session take *stream* over, which has come by *address*; it begins at the *gatekeeper*."""
-        taken = trio.Event()
+        peer, guest = self._arrived(stream, address)
+        begun = False
+        try:
+            await self.governor.admission()
+            if not system_of(self._facet.actor).stopped:
+                self._begin_session(peer, guest, gatekeeper)
+                begun = True
+        finally:
+            if not begun:  # the broker ends
+                await peer.tap.close()
+
+    def _arrived(self, stream: Stream, address: str) -> tuple[Peer, Guest]:
+        """Give who has come a place in the lobby."""
         peer = Peer(Tap(stream, self.census.traffic), address)
         guest = self.lobby.enter(partial(self._evict, peer))
         peer.tap.ended = partial(self.lobby.leave, guest)  # one who is told why has its place until it has gone
+        return peer, guest
 
-        def serve() -> None:
-            taken.set()
-            facet = current_facet()
-            self._sessions[facet] = peer
+    def _begin_session(self, peer: Peer, guest: Guest, gatekeeper: Callable[[], Ref]) -> None:
+        """Spawn the actor of a session."""
+        boot = partial(self._boot_session, peer, guest, gatekeeper)
+        system_of(self._facet.actor).spawn(boot, name=f"session {peer.name}", daemon=True)
 
-            @on_stop_or_crash
-            def gone() -> None:
-                self._sessions.pop(facet, None)
-                self.turnstile.leave(facet)
-                for space in peer.spaces.values():
-                    space.account.connections -= 1
-                self.census.left(peer)
-                session = peer.session
-                if session is None or session.reason is None:
-                    return
-                if session.exceeded:
-                    self.census.hit(peer, session.exceeded, session.reason)
-                if session.exceeded or not self.draining:
-                    self._remarks.remark("untrusted" if session.untrusted else "peer", (peer.name, session.reason))
+    def _boot_session(self, peer: Peer, guest: Guest, gatekeeper: Callable[[], Ref]) -> None:
+        """The first turn of a session's actor."""
+        if not self._facet.alive:  # the broker has ended meanwhile
+            linked_task(peer.tap.close)
+            return
+        facet = current_facet()
+        self._sessions[facet] = peer
+        on_stop_or_crash(partial(self._gone, facet, peer))
+        peer.session = open_link(
+            peer.tap,
+            publish=gatekeeper(),
+            limits=self.config.limits,
+            admitted=partial(self._admitted, peer, guest),
+            charge=partial(self.lobby.charge, guest),
+        )
+        self.census.arrived(peer)
 
-            peer.session = open_link(
-                peer.tap,
-                publish=gatekeeper(),
-                limits=self.config.limits,
-                admitted=partial(self.lobby.leave, guest),
-                charge=partial(self.lobby.charge, guest),
-            )
-            self.census.arrived(peer)
+    def _admitted(self, peer: Peer, guest: Guest) -> None:
+        """It has shown a capability, and needs no place in the lobby any more."""
+        self.lobby.leave(guest)
+        peer.tap.ended = int
 
-        try:
-            await self.governor.admission()
-            name = f"session {stream.name}"
-            self._facet.enter(lambda: react(partial(spawn, serve, name=name, daemon=True, linked=True)))
-            await taken.wait()
-        finally:
-            if not taken.is_set():  # the broker ends
-                await peer.tap.close()
+    def _gone(self, facet: Facet, peer: Peer) -> None:
+        """The last turn of a session's actor."""
+        self._sessions.pop(facet, None)
+        self.turnstile.leave(facet)
+        for space in peer.spaces.values():
+            space.account.connections -= 1
+        self.census.left(peer)
+        session = peer.session
+        if session is None or session.reason is None:
+            return
+        if session.exceeded:
+            self.census.hit(peer, session.exceeded, session.reason)
+        if session.exceeded or not self.draining:
+            self._remarks.remark("untrusted" if session.untrusted else "peer", (peer.name, session.reason))
+
+    def _end_sessions(self) -> None:
+        """The broker ends, and with it all sessions."""
+        turn = current("end")
+        for facet in self._sessions:
+            if facet is not None:
+                facet.enter(partial(facet.fail, turn, None))
 
     def _evict(self, peer: Peer) -> None:
         """Close the connection of an untrusted peer whose place is needed, without last words: they can take a
@@ -513,7 +552,7 @@ class Broker:
                 peer.session.facet.enter(partial(peer.session.end, "the server is ending"))
         with trio.move_on_at(deadline):
             for peer in peers:
-                await peer.tap.closed.wait()
+                await peer.tap.wait_closed()
             return
         for peer in peers:
             await peer.tap.close()

@@ -50,9 +50,24 @@ class Traffic:
 class Tap:
     """A :class:`~relay.transport.Stream` around another one.
 
-    ``received`` are the bytes so far.  ``closed`` is set once the connection is, and ``ended`` is called.  What goes
-    through it is in *traffic*.
+    ``received`` are the bytes so far.  Once the connection is closed, ``ended`` is called.  What goes through it is in
+    *traffic*.
     """
+
+    __slots__ = (
+        "_closed",
+        "_over",
+        "_shut",
+        "_stream",
+        "_traffic",
+        "_waited",
+        "connection",
+        "direct",
+        "ended",
+        "identity",
+        "name",
+        "received",
+    )
 
     def __init__(self, stream: Stream, traffic: Traffic | None = None) -> None:
         self.name = stream.name
@@ -60,7 +75,8 @@ class Tap:
         self.identity = stream.identity
         self.direct = stream.direct
         self.received = 0
-        self.closed = trio.Event()
+        self._closed = False
+        self._waited: trio.Event | None = None
         self.ended: Callable[[], object] = int
         self._stream = stream
         self._shut: trio.Event | None = None
@@ -82,6 +98,12 @@ class Tap:
     def descriptor(self) -> int:
         """That of the stream."""
         return self._stream.descriptor
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed."""
+        if not self._closed:
+            self._waited = self._waited or trio.Event()
+            await self._waited.wait()
 
     async def arrival(self) -> None:
         """Wait until there may be something to receive."""
@@ -136,6 +158,8 @@ class Tap:
         try:
             await self._stream.close()
         finally:
-            self.closed.set()
+            self._closed = True
+            if self._waited is not None:
+                self._waited.set()
             ended, self.ended = self.ended, int  # who is told holds us
             ended()

@@ -87,6 +87,11 @@ class Governor:
         self._again = True
         self._census.traffic.wake()
 
+    @property
+    def admits(self) -> bool:
+        """Whether there is room for another peer now."""
+        return self._admitted.is_set()
+
     async def admission(self) -> None:
         """Wait until there is room for another peer."""
         await self._admitted.wait()

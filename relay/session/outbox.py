@@ -37,6 +37,10 @@ Entry: TypeAlias = tuple[Value, ...]
 """The frozen form of an entry in a Turn."""
 
 
+_NONE: Final[set[int]] = set()
+"""What is unsent as a rule; nobody adds to it."""
+
+
 class Outbox:
     """What is on its way: so many bytes are ``waiting`` for the peer, about, those included that were taken last.
 
@@ -62,7 +66,7 @@ class Outbox:
         self.codec = codec
         self.waiting = 0
         self.said = 0
-        self.unsent: set[int] = set()
+        self.unsent = _NONE
         self.packets = self.events = self.bytes = 0
         self._limits: Final = limits
         self._complain = complain
@@ -145,7 +149,7 @@ class Outbox:
         """The connection is gone, and nobody is complained to."""
         self.clear()
         self.take(0)
-        self.unsent.clear()
+        self.unsent = _NONE
         self._complain = _ignored
 
     def _unpack(self, entries: Sequence[Entry]) -> Iterator[bytes]:
@@ -173,6 +177,8 @@ class Outbox:
                     return None
                 event = entries[0][2]
                 if event[0] is A:
+                    if not self.unsent:
+                        self.unsent = set()
                     self.unsent.add(event[2])
                 self._complain(e)
         if never:

@@ -21,13 +21,16 @@ from syndicate.values.value import Assertion, Frozen, Ref
 
 class Teller(Protocol):
     """What a proxy needs of its session.  ``notified`` are the assertions that stand with the peer, of at most
-    ``most_notified``; ``asked`` waits for its answers; ``ended`` has what is asserted after the end.
+    ``most_notified``; ``asked`` waits for its answers.
     """
 
     notified: int
     most_notified: float
     asked: Bag
-    ended: Ended
+
+    @property
+    def ended(self) -> Ended:
+        """Has what is asserted after the end."""
 
     def note(self, note: Note) -> None:
         """Add an event to what this turn tells the peer."""

@@ -26,7 +26,6 @@ Source: Syndicate protocol; ``docs/design/protocol.md``, "Packets and events" an
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -50,26 +49,23 @@ from relay.protocol.packets import (
     write,
 )
 from relay.protocol.packets import S as SYNCED
-from relay.session.backlog import ENTRY, Backlog, Note, weight
-from relay.session.debt import Debt
+from relay.session.backlog import ENTRY, Note, weight
 from relay.session.ending import take_back
-from relay.session.intake import Intake
 from relay.session.membrane import Crossing, Membrane
-from relay.session.outbox import Entry, Outbox, next_packet
+from relay.session.outbox import Outbox, next_packet
 from relay.session.patch import Understood, patched, place
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach, stretch
 from relay.session.repetition import said
+from relay.session.state import GULP, NO_PACKETS, NOTHING, State
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
 from relay.session.usual import do_usual, say_usual
-from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current
 from syndicate.errors import NotAValue, ProtocolError
-from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
 from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, thaw
@@ -86,25 +82,19 @@ _TAKEN: Final = 256
 _PART: Final = ENOUGH // 8
 """What the first part of a packet may reach that is too much for a turn."""
 
-_CROSSING: Final = 512
-"""Bytes of memory that a reference takes which both sides know, about."""
-
-_GULP: Final = 1024
-"""The events of a packet that are understood at once, by a kernel or here."""
-
 _SHARE: Final = 64
 """The events, or packets, after which a peer lets others have their turns, before its next packet: a millisecond."""
 
 
-class Session:
+class Session(State):
     """One peer.  Lives in the facet that is current when it is made, and ends with it.
     *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
     called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
     when a peer that was ``untrusted`` has been given something by the gatekeeper that it finds under number 0; until
     then *charge* is asked whether so many bytes may be held of it.
-    ``connection`` is what both sides call it, the dialler's address; ``dials`` whether we dialled; ``reason`` says why
-    it ended; ``pings`` whether the peer sends Nops, ``lively`` whether it said so at first, ``ping`` how often.
     """
+
+    __slots__ = ()
 
     def __init__(
         self,
@@ -119,48 +109,17 @@ class Session:
         admitted: Callable[[], object] = int,
         charge: Callable[[int], bool] = lambda size: True,
     ) -> None:
-        self.facet = facet
-        self.name = name
-        self.connection = ""
-        self.codec = codec
-        self.limits = limits
-        self.reason: str | None = None
-        self.leaving: Callable[[], object] = int  # called in the turns in which what the peer had asserted goes
-        self.exceeded, self.pings, self.lively, self.dials = "", False, False, codec is not None
-        self.ping = limits.ping
+        State.__init__(self, facet, name, codec, limits, repaid)
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
             self.membrane.publish(publish)
         self.untrusted = publish is not None and getattr(publish.entity, "guards", False)
         facet.hooks.append((self._unanswered, True))
         self.outbox = Outbox(limits, self.complain, codec)
-        self.assertions = PeerAssertions(limits.handles, limits.asserted)
-        self.backlog = Backlog()
-        self.last_handle = self.notified = 0
-        self.most_notified: float = limits.handles if codec is None else math.inf
-        self.busy = self._silent = self._going_out = False
-        self._debt = Debt(facet, limits.debt, repaid)
-        self.packets_in = self.events_in = self.bytes_in = 0
-        self.asserts_in = self.retracts_in = self.syncs_in = self.retracts_out = self.syncs_out = 0
-        self.asked = Bag()
-        """Who waits for the peer's answer to a sync."""
-        self.ended = Ended("dataspace of a connection")
         self._wake = wake
         self._repaid = repaid
         self._admitted = admitted
         self._charge = charge
-        self._noted: list[Note] = []
-        self._turns: list[list[Note]] = []  # what has committed, and is yet to be encoded or to join the backlog
-        self._at = 0  # where the first of them goes on
-        self._half: list[Entry] = []  # of the packet that is made of it, of which so many notes are left
-        self._left, self._over = 0, False  # and whether it has come to its retractions
-        self._intake = Intake()
-        self._packets: Iterator[Frozen] = iter(())
-        self._next: Frozen | None = None
-        self._acts: list[Understood] = []
-        self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
-        self._events: list[Understood] = []
-        self._gulp = min(_GULP, limits.events)
         self._trail = Trail(facet, self.say)
         if codec is not None and (offer := self._trail.offer()) is not None:
             self.outbox.put(codec.encode(write(offer)))
@@ -173,10 +132,11 @@ class Session:
             return
         if not self._noted:
             current("note").afterwards.append(self._flush)
+            self._noted = []
         self._noted.append(note)
 
     def _flush(self) -> None:
-        notes, self._noted = self._noted, []
+        notes, self._noted = self._noted, NOTHING
         if self._silent:
             return
         if self._turns or len(notes) > _FEW or self.backlog.entries or self.outbox.waiting > self.limits.ahead:
@@ -184,10 +144,11 @@ class Session:
             if not self._going_out:
                 self._go_out()
             return
-        if (self._trail.agreed or not said.say(notes, self.outbox, self.limits)) and not self._say_usual(notes):
-            self._encode(notes)
-            if self.outbox.said:
-                self._bound()
+        if self._trail.agreed or not said.say(notes, self.outbox, self.limits):
+            if not self._say_usual(notes):
+                self._encode(notes)
+                if self.outbox.said:
+                    self._bound()
             said.remember(notes, self.outbox, self.limits)
         self._wake()
 
@@ -225,16 +186,6 @@ class Session:
     def _bound(self) -> None:
         if self.burden > self.limits.outbox:
             self.cut("slow-consumer", f"more than {self.limits.outbox} bytes waited for the peer")
-
-    @property
-    def burden(self) -> int:
-        """Bytes, about, that wait for the peer beyond what is encoded, and do not collapse."""
-        return self.outbox.said + self.backlog.burden
-
-    @property
-    def behind(self) -> bool:
-        """Whether there is more to be sent than is encoded: what is taken next is work."""
-        return bool(self.backlog.entries or self._turns)
 
     def take(self, most: int) -> list[bytes]:
         """Packets to be sent at once, of *most* bytes, or of one packet; those that were taken before have been sent.
@@ -281,7 +232,7 @@ class Session:
 
         An addition or a message that follows a retraction is another turn's: a peer that was slow gets several.
         """
-        membrane, entries, over = self.membrane, self._half, self._over
+        membrane, entries, over = self.membrane, self._half or [], self._over
         if self._trail.agreed and not entries:
             self._trail.leave()
         for kind, proxy, value, handle in notes:
@@ -323,12 +274,13 @@ class Session:
         if left:
             self._half, self._over = entries, over
         else:
-            self._half, self._over = [], False
+            self._half, self._over = NOTHING, False
             if entries:
                 self.outbox.send(entries)
         if self.untrusted and membrane.introduced > 1:
             self.untrusted = False
             self._admitted()
+            self._admitted, self._charge = int, bool  # nothing of the lobby is needed any more
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
@@ -376,15 +328,6 @@ class Session:
                 yield from intake.forms(self.codec)
             self._debt.done(intake.done())
 
-    @property
-    def debt(self) -> int:
-        """The bytes that were read of the peer and have yet to be handled."""
-        return self._debt.bytes
-
-    @debt.setter
-    def debt(self, size: int) -> None:
-        self._debt.bytes = size
-
     def _hold(self, more: int) -> None:
         """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer, or of all."""
         if not self.untrusted:
@@ -394,18 +337,6 @@ class Session:
             limit = self.exceeded = "stranger" if size > self.limits.stranger else "strangers"
             most = f"more than {self.limits.stranger} bytes" if limit == "stranger" else "too much"
             raise ProtocolError(f"{most} would be held of who has shown no capability ({limit}): resolve one first")
-
-    @property
-    def partial(self) -> int:
-        """The bytes of a packet of the peer's that has not fully arrived."""
-        return len(self._intake.cut) + (0 if self.codec is None else self.codec.partial)
-
-    @property
-    def held(self) -> int:
-        """Bytes of memory, about, that the peer takes: what it has sent and asserted, and what waits for it."""
-        coming = len(self._intake.cut) + (0 if self.codec is None else self.codec.held)
-        references = _CROSSING * (len(self.membrane.exports) + len(self.membrane.imports))
-        return coming + self.assertions.size + references + self.outbox.waiting + self.backlog.size
 
     def _go_on(self) -> None:
         """Do what packets say, until it is enough for a turn, or until all is done that was fed.
@@ -457,7 +388,7 @@ class Session:
                             self._divide(acts)
                         self.soon(self._go_on, ENOUGH if first is None else reach.total)
                         return
-                first, self._acts = first or acts, []
+                first, self._acts = first or acts, ()
                 if acts and self._trail.agreed:
                     self._trail.arrive()
                 for kind, target, value, assertion in acts:
@@ -465,6 +396,7 @@ class Session:
         except ProtocolError as e:
             self.fail(e)
             return
+        self._packets = NO_PACKETS
         self.busy = False
         self._repaid()
 
@@ -542,11 +474,11 @@ class Session:
         """
         entries, events = self._entries, self._events
         at = len(events)
-        gulp = entries[at : at + _gulp(entries[at : at + _GULP])]
+        gulp = entries[at : at + _gulp(entries[at : at + GULP])]
         events += [self._understood(oid, event) for oid, event in gulp]
         if len(events) == len(entries):
             self._acts = patched(events, self.membrane.release)
-            self._entries, self._events = (), []
+            self._entries, self._events = (), NOTHING
 
     def _understood(self, oid: int, event: Event) -> Understood:
         kind = event[0]
@@ -645,7 +577,7 @@ class Session:
 
     def withdraw(self, then: Callable[[], object]) -> None:
         """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
-        self._acts, self._entries, self._events = [], (), []
+        self._acts, self._entries, self._events = (), (), NOTHING
         self.leaving()
         take_back(self, then)
 
@@ -676,8 +608,8 @@ class Session:
         self.backlog.clear()
         self._debt.clear()
         self._intake.clear()
-        self._acts, self._entries, self._events = [], (), []
-        self._packets, self._next = iter(()), None
+        self._acts, self._entries, self._events = (), (), NOTHING
+        self._packets, self._next = NO_PACKETS, None
 
     def statistics(self) -> Statistics:
         """What has passed, and what is there."""
@@ -688,7 +620,7 @@ class Session:
 
 
 def _gulp(entries: Sequence[tuple[int, Event]]) -> int:
-    return min(_GULP, stretch([event[1] for _, event in entries]))
+    return min(GULP, stretch([event[1] for _, event in entries]))
 
 
 def session_of(proxy: Proxy) -> Session:

@@ -255,6 +255,14 @@ class SimulatedEntrance:
         self._coming: list[tuple[SimulatedStream, str]] = []
         self._news = trio.Event()
 
+    @property
+    def descriptor(self) -> int:
+        """No operating system knows it."""
+        return -1
+
+    def accept_now(self) -> None:
+        """Whoever comes is waited for."""
+
     def come(self, guest: tuple[SimulatedStream, str]) -> None:
         """Somebody has dialled."""
         self._coming.append(guest)

@@ -20,12 +20,14 @@ from relay.transport.address import Address
 from relay.transport.lobby import Lobby
 from relay.transport.network import Entrance, network
 from relay.transport.origin import refusal
+from relay.transport.poller import AVAILABLE, polling
 from relay.transport.secure import SecureStream
 from relay.transport.sockets import reasons
 from relay.transport.stdio import open_stdio
 from relay.transport.stream import ByteStream, Stream, reason
 from relay.transport.tls import Tls
 from relay.transport.websocket import Refused, answer, require
+from syndicate.actors.system import System
 from syndicate.errors import CertificateError, ListenError
 from syndicate.log import logger
 
@@ -36,6 +38,49 @@ _BREATH: Final = 0.02
 Greet: TypeAlias = Callable[[trio.abc.HalfCloseableStream, str], Awaitable[Stream]]
 
 
+class AtOnce:
+    """Lets the poller accept, between turns of *system*, without a wait: a task that accepts costs as much as the rest.
+
+    *ready* says whether somebody may come now, and *welcome* takes a stream over.
+    """
+
+    def __init__(self, system: System, ready: Callable[[], bool], welcome: Callable[[Stream], None]) -> None:
+        self._system = system
+        self._ready = ready
+        self._welcome = welcome
+
+    async def accept(self, entrance: Entrance) -> None:
+        """Accept at *entrance* until something comes for which one has to wait, such as an error."""
+        over, descriptor = trio.Event(), entrance.descriptor
+        try:
+            poller = polling()
+        except OSError:  # no descriptor is left for it
+            return
+
+        def arrived() -> None:
+            try:
+                guest = entrance.accept_now() if self._ready() else None
+            except OSError:  # the task finds it, too
+                guest = None
+            if guest is None:
+                poller.remove(descriptor)
+                over.set()
+            else:
+                stream, name = guest
+                self._welcome(ByteStream(stream, name, connection=name))
+
+        with poller:
+            try:
+                poller.add(descriptor, self._system, arrived, over.set, crowd=True)
+            except OSError:
+                return
+            try:
+                await over.wait()
+            finally:
+                if not over.is_set():
+                    poller.remove(descriptor)
+
+
 class Listener(Protocol):
     """An open door.  Its *address* is the actual one."""
 
@@ -43,8 +88,8 @@ class Listener(Protocol):
     def address(self) -> Address:
         """Where it is."""
 
-    async def serve(self, welcome: Welcome) -> None:
-        """Accept as long as anybody may come; *welcome* takes each stream over."""
+    async def serve(self, welcome: Welcome, at_once: AtOnce | None = None) -> None:
+        """Accept as long as anybody may come; *welcome* takes each stream over, or *at_once* does it without a wait."""
 
     def close(self) -> None:
         """Close it."""
@@ -60,19 +105,23 @@ class NetworkDoor:
         self._opening = opening
         self._lobby = lobby
 
-    async def serve(self, welcome: Welcome) -> None:
+    async def serve(self, welcome: Welcome, at_once: AtOnce | None = None) -> None:
         """Accept for ever."""
         async with trio.open_nursery() as nursery:
             for entrance in self._entrances:
-                nursery.start_soon(self._accept, entrance, welcome, nursery)
+                nursery.start_soon(self._accept, entrance, welcome, nursery, at_once)
 
     def close(self) -> None:
         """Close it."""
         for entrance in self._entrances:
             entrance.close()
 
-    async def _accept(self, entrance: Entrance, welcome: Welcome, nursery: trio.Nursery) -> None:
+    async def _accept(
+        self, entrance: Entrance, welcome: Welcome, nursery: trio.Nursery, at_once: AtOnce | None
+    ) -> None:
         while True:
+            if at_once is not None and self._greet is None and AVAILABLE and entrance.descriptor >= 0:
+                await at_once.accept(entrance)
             try:
                 stream, name = await entrance.accept()
             except OSError as e:
@@ -129,7 +178,7 @@ class StdioDoor:
         self.address = Address("stdio")
         self._stream = open_stdio()
 
-    async def serve(self, welcome: Welcome) -> None:
+    async def serve(self, welcome: Welcome, at_once: AtOnce | None = None) -> None:
         """Let it in, and end when it has gone."""
         await welcome(self._stream)
         await self._stream.closed.wait()

@@ -10,6 +10,8 @@ Source: ``docs/design/simulation.md``, "Seams".
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,7 +22,8 @@ import trio
 from attrs import evolve
 
 from relay.transport.address import Address
-from relay.transport.sockets import listen_unix, name_of, open_socket, own_name_of, remove, tune
+from relay.transport.poller import closing
+from relay.transport.sockets import INHERITED, listen_unix, name_of, open_socket, own_name_of, remove, tune
 
 
 class Entrance(Protocol):
@@ -30,8 +33,15 @@ class Entrance(Protocol):
     def address(self) -> Address:
         """Where it is."""
 
+    @property
+    def descriptor(self) -> int:
+        """The number by which the operating system knows it, where :meth:`accept_now` can do something; else -1."""
+
     async def accept(self) -> tuple[trio.abc.HalfCloseableStream, str]:
         """The next who comes, and what to call it; raises :class:`OSError`."""
+
+    def accept_now(self) -> tuple[trio.abc.HalfCloseableStream, str] | None:
+        """The same, if somebody has come; raises :class:`OSError`."""
 
     def close(self) -> None:
         """Listen no more."""
@@ -71,19 +81,41 @@ class SocketEntrance:
     def __init__(self, address: Address, listener: trio.SocketListener) -> None:
         self.address = address
         self._listener = listener
+        self._socket = socket.socket(fileno=os.dup(listener.socket.fileno()))  # as the standard library has it
+        self._socket.setblocking(False)
         self._inode = Path(address.path).stat().st_ino if address.scheme == "unix" else None
+        if self._inode is None:
+            tune(listener.socket)
 
     async def accept(self) -> tuple[trio.abc.HalfCloseableStream, str]:
         """The next connection, tuned."""
-        stream = await self._listener.accept()
-        if self._inode is None:
-            tune(stream)
+        return self._tuned(await self._listener.accept())
+
+    def _tuned(self, stream: trio.SocketStream) -> tuple[trio.SocketStream, str]:
+        if self._inode is None and not INHERITED:
+            tune(stream.socket)
         return stream, name_of(stream)
+
+    @property
+    def descriptor(self) -> int:
+        """That of the socket; -1 once it is closed."""
+        return self._socket.fileno()
+
+    def accept_now(self) -> tuple[trio.abc.HalfCloseableStream, str] | None:
+        """The next connection, tuned, if there is one."""
+        try:
+            accepted, _ = self._socket.accept()
+        except BlockingIOError:
+            return None
+        return self._tuned(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
 
     def close(self) -> None:
         """Listen no more; a Unix socket's file goes too, if it is still ours."""
         if self._inode is not None:
             remove(Path(self.address.path), self._inode)
+        if self.descriptor >= 0:
+            closing(self.descriptor)
+        self._socket.close()
         self._listener.socket.close()
 
 

@@ -16,6 +16,7 @@ import errno
 import os
 import socket
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -39,21 +40,26 @@ which gives a reason, and so this is longer.
 """
 
 
-def tune(stream: trio.SocketStream) -> trio.SocketStream:
-    """Set the options of a TCP connection."""
+INHERITED: Final = sys.platform == "linux"
+"""Whether connections have the options of the socket that listens."""
+
+
+def tune(connection: trio.socket.SocketType) -> None:
+    """Set the options of a TCP connection, or of those that are to come to a socket that listens."""
     for level, name, value in _OPTIONS:
         option = getattr(socket, name, None)
         if option is not None:
             with suppress(OSError):  # it has hung up already
-                stream.setsockopt(level, option, value)
-    return stream
+                connection.setsockopt(level, option, value)
 
 
 async def open_socket(address: Address) -> trio.SocketStream:
     """Connect; raises :class:`OSError`."""
     if address.scheme == "unix":
         return await trio.open_unix_socket(address.path)
-    return tune(await trio.open_tcp_stream(address.host, address.port))
+    stream = await trio.open_tcp_stream(address.host, address.port)
+    tune(stream.socket)
+    return stream
 
 
 async def listen_unix(path: str) -> trio.SocketListener:

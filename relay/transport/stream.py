@@ -98,6 +98,8 @@ class Indirect:
 class ByteStream:
     """Packets one after the other, as bytes."""
 
+    __slots__ = ("_number", "_stream", "connection", "direct", "ending", "identity", "name")
+
     def __init__(
         self,
         stream: trio.abc.HalfCloseableStream,

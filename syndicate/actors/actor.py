@@ -381,13 +381,20 @@ class Timer:
 class Task:
     """A trio task that belongs to a facet."""
 
-    __slots__ = ("args", "facet", "fn", "scope")
+    __slots__ = ("_scope", "args", "facet", "fn")
 
     def __init__(self, facet: Facet, fn: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
         self.facet = facet
         self.fn = fn
         self.args = args
-        self.scope = trio.CancelScope()
+        self._scope: trio.CancelScope | None = None
+
+    @property
+    def scope(self) -> trio.CancelScope:
+        """What cancels it: made when it begins, or is to end."""
+        if self._scope is None:
+            self._scope = trio.CancelScope()
+        return self._scope
 
     def start(self) -> None:
         """Begin, after the commit of the turn that asked for it; not at all if its facet has ended in the same turn."""

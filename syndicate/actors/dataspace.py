@@ -51,6 +51,8 @@ class Ended:
     log.
     """
 
+    __slots__ = ("count", "what")
+
     def __init__(self, what: str) -> None:
         self.what = what
         self.count = 0

@@ -62,6 +62,8 @@ class System:
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
         self._postponed: deque[tuple[Batch, float]] = deque()
+        self._piece: Batch | None = None
+        """The piece of long work that a slice has left at the end of the queue, for the next one."""
         self._after: list[Callable[[], None]] = []
         self.inlet: Callable[[], object] | None = None
         """What schedules that which has come from outside meanwhile, between two pieces of long work."""
@@ -159,7 +161,8 @@ class System:
         if self.chronicle is not None:
             self.chronicle.comes(events)
         if not self.queue and here.turn is not self.turn:  # whoever asks for work looks at the queue alone
-            self.queue.append(self._next_piece())
+            self._piece = self._next_piece()
+            self.queue.append(self._piece)
         self._awaken()
 
     def _next_piece(self) -> Batch:
@@ -373,6 +376,8 @@ class System:
         rounds = 0
         outer, here.turn = here.turn, turn
         try:
+            if self._piece is not None:
+                self._step_back()
             while clock() < end:
                 if self.meter is not None:
                     self.meter.look(rounds)
@@ -402,7 +407,20 @@ class System:
         finally:
             here.turn = outer
             if self._postponed:
-                queue.append(self._next_piece())
+                self._piece = self._next_piece()
+                queue.append(self._piece)
+
+    def _step_back(self) -> None:
+        """Let what has come since the last slice go before the piece of long work that this one begins with, and what
+        that causes, too.
+        """
+        piece, self._piece = self._piece, None
+        if not self.queue or self.queue[0] is not piece:  # it has had to wait already
+            return
+        if self.inlet is not None:
+            self._meanwhile(self.inlet)
+        if len(self.queue) > 1:
+            self._postponed.appendleft((self.queue.popleft(), 1))
 
     def _most(self) -> tuple[int, Container[int] | None]:
         """The most events of a batch that the pump hands over itself, *unless* it is one of these, by their identities;

@@ -97,7 +97,8 @@ def read_msgpack(
     /,
 ) -> tuple[Frozen, int] | None:
     """The packet that begins *at* a place in *data*, and where it ends, if it is whole, within *nodes*, *levels* and
-    *most* bytes, and of parts that nearly all packets have, with *symbols* and *references* that are known.
+    *most* bytes, and of parts that nearly all packets have, with *symbols* that are known, and references without
+    caveats, of which *references* are known.
 
     None, which is always right: the codec reads it itself, and says what is wrong with it.
     """
@@ -136,12 +137,10 @@ class Msgpack:
         "_packer",
         "_refs",
         "_rest",
-        "_spare",
         "_symbols",
         "_weight",
         "_written",
         "limits",
-        "options",
         "tables",
     )
 
@@ -149,34 +148,42 @@ class Msgpack:
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits
-        self._written = _Written(self._native_reference, limits.symbols)
         self._forget = min(KNOWN, limits.symbols // 2)
-        self._packer = msgpack.Packer(default=self._written.__getitem__, unicode_errors="strict", buf_size=_BUFFER)
-        self._collections = Collections(limits)
-        self._symbols: dict[bytes, Symbol] = {}
-        self._refs: dict[bytes, WireRef] = {}
-        self.tables: Tables = (
-            self.name,
-            self._symbols,
-            self._refs,
-            self._written,
-            limits.nodes,
-            limits.depth,
-            limits.frame,
-        )
-        self.options: dict[str, object] = {
-            "use_list": False,
-            "strict_map_key": False,
-            "ext_hook": self.extension,
-            "max_map_len": 0,
-            "max_array_len": limits.nodes,
-        }
-        self._spare = _spare.setdefault(limits.nodes, [])
-        self._measure = Measure(limits)
-        self._rest = bytearray()
+        # What a connection that says nothing unusual needs not: it has the tables that all begin with, and no others.
+        self._symbols: dict[bytes, Symbol] = _SYMBOLS
+        self._refs: dict[bytes, WireRef] = _REFS
+        self._written: _Written | None = None
+        self._packer: msgpack.Packer | None = None
+        self._measure: Measure | None = None
+        self._collections: Collections | None = None
+        self._rest: bytes | bytearray = b""
         self._nodes = self._fresh = 0  # of the packet that is read
         self._weight = self._keyed = 0  # of the packet that is written, its values and those in keys
         self._inside = False
+        self.tables: Tables = self._tables()
+
+    def _tables(self) -> Tables:
+        limits, written = self.limits, _WRITTEN if self._written is None else self._written
+        return self.name, self._symbols, self._refs, written, limits.nodes, limits.depth, limits.frame
+
+    def _learn(self, data: bytes, symbol: Symbol) -> None:
+        """Remember a symbol that was read."""
+        if self._symbols is _SYMBOLS:
+            self._symbols = dict(_SYMBOLS)
+            self.tables = self._tables()
+        self._symbols[data] = symbol
+
+    def _unlearn(self) -> None:
+        """Begin again."""
+        self._symbols = _SYMBOLS
+        self.tables = self._tables()
+
+    def _writing(self) -> _Written:
+        """What is written by, where the kernel does not do it."""
+        if self._written is None:
+            self._written = _Written(self._native_reference, self.limits.symbols)
+            self.tables = self._tables()
+        return self._written
 
     @property
     def partial(self) -> int:
@@ -190,25 +197,30 @@ class Msgpack:
 
     def drop(self) -> None:
         """Let go of the packet that has not fully arrived: nothing is fed any more."""
-        self._rest = bytearray()
+        self._rest = b""
 
     # ---------------------------------------------------------------------------------------------------- out
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`NotAValue` if it is beyond the limits, or holds a lone surrogate."""
-        if len(self._written) > self._forget:
-            self._written.forget()
-        limits = self.limits
-        usual = write_msgpack(form, self._written, WireRef, limits.nodes, limits.depth, limits.frame)
+        written, limits = self._written, self.limits
+        if written is not None and len(written) > self._forget:
+            written.forget()
+        table = _WRITTEN if written is None else written
+        usual = write_msgpack(form, table, WireRef, limits.nodes, limits.depth, limits.frame)
         if usual is not None:
             return usual
-        self._weight = self._keyed = self._written.long = 0
+        written = self._writing()
+        if self._packer is None:
+            self._packer = msgpack.Packer(default=written.__getitem__, unicode_errors="strict", buf_size=_BUFFER)
+        packer = self._packer
+        self._weight = self._keyed = written.long = 0
         try:
             native = self._native(form, 0) if type(form) is tuple else form
             data: bytes = (
-                self._packer.pack(native)
+                packer.pack(native)
                 if type(native) is not tuple or len(native) <= _PIECE
-                else self._packed(native)
+                else self._packed(native, packer)
             )
         except UnicodeEncodeError as e:
             raise NotAValue(f"a string with a lone surrogate has no encoding: {e.object[e.start : e.end]!r}") from None
@@ -219,9 +231,8 @@ class Msgpack:
             )
         return data
 
-    def _packed(self, native: tuple[Value, ...]) -> bytes:
+    def _packed(self, native: tuple[Value, ...], packer: msgpack.Packer) -> bytes:
         """The bytes of a packet, for which no more is packed than fits: the same large value may be in each event."""
-        packer = self._packer
         parts: list[bytes] = [packer.pack_array_header(len(native))]
         left = self.limits.frame
         for start in range(0, len(native), _PIECE):
@@ -268,7 +279,7 @@ class Msgpack:
         if len(ref.caveats) > self.limits.caveats:
             raise excess(f"a reference with {len(ref.caveats)} caveats", self.limits.caveats)
         caveats = [self._native(caveat, 0) if type(caveat) is tuple else caveat for caveat in ref.caveats]
-        data = msgpack.packb([ref.whose, ref.oid, *caveats], default=self._written.__getitem__)
+        data = msgpack.packb([ref.whose, ref.oid, *caveats], default=self._writing().__getitem__)
         return msgpack.ExtType(_REFERENCE, data)
 
     # ---------------------------------------------------------------------------------------------------- in
@@ -301,7 +312,8 @@ class Msgpack:
         """What *data* says, a piece that begins with a packet."""
         read = 0
         if len(data) <= self.limits.nodes and _long_arrays(data) <= _LONG_ARRAYS:
-            reader = self._spare.pop() if self._spare else _Reader(self)
+            spare = _spare.setdefault(self.limits.nodes, [])
+            reader = spare.pop() if spare else _Reader(self)
             reader.codec = self
             unpacker, first = reader.unpacker, reader.at
             unpacker.feed(data)
@@ -315,13 +327,13 @@ class Msgpack:
                 read = reader.at - first
             finally:
                 reader.codec = None
-                if reader.at - first == len(data) and len(self._spare) < _SPARE:
-                    self._spare.append(reader)
+                if reader.at - first == len(data) and len(spare) < _SPARE:
+                    spare.append(reader)
                 else:  # the cut packet is in it: it goes, and at once
                     del reader.unpacker, unpacker
             if read < len(data):
                 self._nodes = self._fresh = 0  # what was seen of the cut packet is seen once more
-                self._symbols.clear()
+                self._unlearn()
         while read < len(data):
             form, read = self._measured(data, read)
             if form is not None:
@@ -329,15 +341,18 @@ class Msgpack:
 
     def _measured(self, data: bytes, at: int) -> tuple[Frozen | None, int]:
         """The packet that goes on, or begins, *at* a place, or None if it is cut, and where what is left begins."""
+        if self._measure is None:
+            self._measure = Measure(self.limits)
+        if not self._rest:
+            self._rest = bytearray()
         end = self._measure.feed(data, at)
         self._rest += data[at:end] if end >= 0 else data[at:]
         if len(self._rest) > self.limits.frame:
             raise self._too_long()
         if end < 0:
             return None, len(data)
-        whole = bytes(self._rest)
-        self._rest.clear()
-        return self._packet(msgpack.unpackb(whole, **self.options)), end
+        whole, self._rest = bytes(self._rest), b""
+        return self._packet(msgpack.unpackb(whole, ext_hook=self.extension, **_options(self.limits))), end
 
     def _too_long(self) -> ProtocolError:
         return ProtocolError(f"a packet of more than {self.limits.frame} bytes")
@@ -345,9 +360,10 @@ class Msgpack:
     def _packet(self, raw: Value) -> Frozen:
         form = self._form(raw, 0) if type(raw) is tuple else self._atom(raw)
         self._nodes = self._fresh = 0
-        self._collections.begin()
+        if self._collections is not None:
+            self._collections.begin()
         if len(self._symbols) > KNOWN:
-            self._symbols.clear()
+            self._unlearn()
         return form
 
     def _form(self, raw: tuple[Value, ...], depth: int) -> Frozen:
@@ -388,6 +404,8 @@ class Msgpack:
                 add(self._atom(item))
         if type(head) is not Tag:
             return tuple(items)
+        if self._collections is None:
+            self._collections = Collections(self.limits)
         return self._collections.set_of(items) if head is SET else self._collections.dictionary_of(items)
 
     def _atom(self, item: Value) -> Frozen:
@@ -414,12 +432,13 @@ class Msgpack:
                     raise ProtocolError(f"a packet with more than {self.limits.symbols} new symbols")
                 symbol = Symbol(data.decode())
                 if len(data) <= SHORT:
-                    self._symbols[data] = symbol
+                    self._learn(data, symbol)
             return symbol
         if code == _BIG and 0 < len(data) <= self.limits.bignum:
             return int.from_bytes(data, "big", signed=True)
         if code == _REFERENCE:
-            return self._refs.get(data) or self._reference(data)
+            known = None if self._inside else self._refs.get(data)
+            return known or self._reference(data)
         if code in _MARKS and not data:
             return _MARKS[code]
         raise ProtocolError(f"an extension of type {code} and {len(data)} bytes is no part of this encoding")
@@ -432,14 +451,15 @@ class Msgpack:
             if self._nodes > self.limits.nodes:
                 raise ProtocolError(f"a packet of more than {self.limits.nodes} nested values")
             oid = data[2] if len(data) == 3 else int.from_bytes(data[3:], "big")
-            if len(self._refs) >= KNOWN:
-                self._refs.clear()
+            if self._refs is _REFS or len(self._refs) >= KNOWN:
+                self._refs = dict(_REFS)
+                self.tables = self._tables()
             ref = self._refs[data] = WireRef(data[1], oid)
             return ref
         if len(data) > _SMALLEST and Measure(self.limits).feed(data, 0) != len(data):
             raise ProtocolError("a reference that is cut, or too long")
         self._inside = True
-        raw = msgpack.unpackb(data, **self.options)
+        raw = msgpack.unpackb(data, ext_hook=self.extension, **_options(self.limits))
         self._inside = False
         self._nodes += 1 + len(raw) if type(raw) is tuple else 1
         if self._nodes > self.limits.nodes:
@@ -461,6 +481,11 @@ class Msgpack:
 _MARKS: Final = {_SET: SET, _DICT: DICT}
 
 
+def _options(limits: Limits) -> dict[str, object]:
+    """How the library is to read."""
+    return {"use_list": False, "strict_map_key": False, "max_map_len": 0, "max_array_len": limits.nodes}
+
+
 class _Reader:
     """The library's reader, which takes 90 kB: it belongs to a codec only while that reads a piece, *at* a place.
 
@@ -474,7 +499,7 @@ class _Reader:
         self.at = 0
         self.codec: Msgpack | None = codec
         self.unpacker = msgpack.Unpacker(
-            max_buffer_size=size, read_size=size, **{**codec.options, "ext_hook": self._extension}
+            max_buffer_size=size, read_size=size, ext_hook=self._extension, **_options(codec.limits)
         )
 
     def _extension(self, code: int, data: bytes) -> Value:
@@ -484,6 +509,23 @@ class _Reader:
 
 _spare: Final[dict[int, list[_Reader]]] = {}
 """Readers that rest, by the most nodes of a packet."""
+
+
+_USUAL: Final = [
+    *map(Symbol, ("A", "R", "M", "S", "Observe", "bind", "_", "lit", "group", "rec", "arr", "dict")),
+    *map(Symbol, ("resolve", "ref", "oid", "sig", "accepted", "rejected", "liveness")),
+]
+"""What nearly all connections read and write.  An idle one knows nothing else."""
+
+_SYMBOLS: Final = {symbol.name.encode(): symbol for symbol in _USUAL}
+_REFS: Final = {bytes([0x92, whose, oid]): WireRef(whose, oid) for whose in (MINE, YOURS) for oid in range(4)}
+_WRITTEN: Final[dict[Frozen, Value]] = {
+    SEQ: None,
+    SET: msgpack.ExtType(_SET, b""),
+    DICT: msgpack.ExtType(_DICT, b""),
+    **{symbol: msgpack.ExtType(_SYMBOL, name) for name, symbol in _SYMBOLS.items()},
+}
+"""Tables that all codecs begin with, which none of them changes."""
 
 
 class _Written(dict[Frozen, Value]):
@@ -499,11 +541,11 @@ class _Written(dict[Frozen, Value]):
     def forget(self) -> None:
         """Begin again."""
         self.clear()
-        self.update({SEQ: None, SET: msgpack.ExtType(_SET, b""), DICT: msgpack.ExtType(_DICT, b"")})
+        self.update(_WRITTEN)
 
     def __missing__(self, key: Frozen) -> Value:
         if type(key) is Symbol:
-            if len(self) + self.long > self._most:
+            if len(self) - len(_USUAL) + self.long > self._most:
                 raise excess("a packet with too many symbols", self._most)
             name = key.name.encode()
             encoded = msgpack.ExtType(_SYMBOL, name)

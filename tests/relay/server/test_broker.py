@@ -528,7 +528,7 @@ async def test_a_door_that_fails_does_not_take_the_others_along(
         class Broken:
             address = Address.parse("tcp://127.0.0.1:1")
 
-            async def serve(self, welcome: Any) -> None:
+            async def serve(self, welcome: Any, at_once: Any) -> None:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.accept)
 

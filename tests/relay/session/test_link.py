@@ -192,6 +192,7 @@ async def place(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator
         broker = Broker(["tcp://127.0.0.1:0"], limits=evolve(DEFAULT, **limits), opened=lambda _: opened.set())
         system.spawn(broker, name="broker")
         await opened.wait()
+        await trio.testing.wait_all_tasks_blocked()  # the poller waits at the door
         made = Place(system, broker)
 
         def open_and_tell(stream: Stream, **options: Any) -> Session:

@@ -1,0 +1,182 @@
+"""The state of a session: what it has of one peer, and for it.
+
+There may be ten thousand sessions that do nothing.  So there is a place for each thing, and no dictionary; and what a
+session has for a packet or a turn is there as long as that lasts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from relay.protocol.codec import Codec
+from relay.protocol.limits import Limits
+from relay.protocol.packets import Event
+from relay.session.backlog import Backlog, Note
+from relay.session.debt import Debt
+from relay.session.intake import Intake
+from relay.session.membrane import Membrane
+from relay.session.outbox import Entry, Outbox
+from relay.session.patch import Understood
+from relay.session.peer_assertions import PeerAssertions
+from relay.session.trail import Trail
+from syndicate.actors.dataspace import Ended
+from syndicate.actors.facet import Facet
+from syndicate.index.bag import Bag
+from syndicate.values.value import Frozen
+
+_CROSSING: Final = 512
+"""Bytes of memory that a reference takes which both sides know, about."""
+
+GULP: Final = 1024
+"""The events of a packet that are understood at once, by a kernel or here."""
+
+NOTHING: Final[list[Any]] = []
+"""What sessions hold of a packet or a turn while there is none; nobody adds to it."""
+
+NO_PACKETS: Final[Iterator[Frozen]] = iter(())
+
+
+class State:
+    """That of the session in *facet*.  ``connection`` is what both sides call it, the dialler's address; ``dials``
+    whether we dialled; ``reason`` says why it ended; ``pings`` whether the peer sends Nops, ``lively`` whether it said
+    so at first, ``ping`` how often.
+    """
+
+    __slots__ = (
+        "_acts",
+        "_admitted",
+        "_at",
+        "_charge",
+        "_debt",
+        "_ended",
+        "_entries",
+        "_events",
+        "_going_out",
+        "_gulp",
+        "_half",
+        "_intake",
+        "_left",
+        "_next",
+        "_noted",
+        "_over",
+        "_packets",
+        "_repaid",
+        "_silent",
+        "_trail",
+        "_turns",
+        "_wake",
+        "asked",
+        "assertions",
+        "asserts_in",
+        "backlog",
+        "busy",
+        "bytes_in",
+        "codec",
+        "connection",
+        "dials",
+        "events_in",
+        "exceeded",
+        "facet",
+        "last_handle",
+        "leaving",
+        "limits",
+        "lively",
+        "membrane",
+        "most_notified",
+        "name",
+        "notified",
+        "outbox",
+        "packets_in",
+        "ping",
+        "pings",
+        "reason",
+        "retracts_in",
+        "retracts_out",
+        "syncs_in",
+        "syncs_out",
+        "untrusted",
+    )
+
+    def __init__(
+        self, facet: Facet, name: str, codec: Codec | None, limits: Limits, repaid: Callable[[], object]
+    ) -> None:
+        self.membrane: Membrane
+        self.outbox: Outbox
+        self.untrusted: bool
+        self._trail: Trail
+        self._wake: Callable[[], object]
+        self._repaid: Callable[[], object]
+        self._admitted: Callable[[], object]
+        self._charge: Callable[[int], bool]
+        self.facet = facet
+        self.name = name
+        self.connection = ""
+        self.codec = codec
+        self.limits = limits
+        self.reason: str | None = None
+        self.leaving: Callable[[], object] = int  # called in the turns in which what the peer had asserted goes
+        self.exceeded, self.pings, self.lively, self.dials = "", False, False, codec is not None
+        self.ping = limits.ping
+        self.assertions = PeerAssertions(limits.handles, limits.asserted)
+        self.backlog = Backlog()
+        self.last_handle = self.notified = 0
+        self.most_notified: float = limits.handles if codec is None else math.inf
+        self.busy = self._silent = self._going_out = False
+        self._debt = Debt(facet, limits.debt, repaid)
+        self.packets_in = self.events_in = self.bytes_in = 0
+        self.asserts_in = self.retracts_in = self.syncs_in = self.retracts_out = self.syncs_out = 0
+        self.asked = Bag()
+        """Who waits for the peer's answer to a sync."""
+        self._ended: Ended | None = None
+        self._noted: list[Note] = NOTHING
+        self._turns: list[list[Note]] = []  # what has committed, and is yet to be encoded or to join the backlog
+        self._at = 0  # where the first of them goes on
+        self._half: list[Entry] = NOTHING  # of the packet that is made of it, of which so many notes are left
+        self._left, self._over = 0, False  # and whether it has come to its retractions
+        self._intake = Intake()
+        self._packets = NO_PACKETS
+        self._next: Frozen | None = None
+        self._acts: Sequence[Understood] = ()
+        self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
+        self._events: list[Understood] = NOTHING
+        self._gulp = min(GULP, limits.events)
+
+    @property
+    def burden(self) -> int:
+        """Bytes, about, that wait for the peer beyond what is encoded, and do not collapse."""
+        return self.outbox.said + self.backlog.burden
+
+    @property
+    def ended(self) -> Ended:
+        """Has what is asserted when the connection has ended."""
+        if self._ended is None:
+            self._ended = Ended("dataspace of a connection")
+        return self._ended
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to be sent than is encoded: what is taken next is work."""
+        return bool(self.backlog.entries or self._turns)
+
+    @property
+    def debt(self) -> int:
+        """The bytes that were read of the peer and have yet to be handled."""
+        return self._debt.bytes
+
+    @debt.setter
+    def debt(self, size: int) -> None:
+        self._debt.bytes = size
+
+    @property
+    def partial(self) -> int:
+        """The bytes of a packet of the peer's that has not fully arrived."""
+        return len(self._intake.cut) + (0 if self.codec is None else self.codec.partial)
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that the peer takes: what it has sent and asserted, and what waits for it."""
+        coming = len(self._intake.cut) + (0 if self.codec is None else self.codec.held)
+        references = _CROSSING * (len(self.membrane.exports) + len(self.membrane.imports))
+        return coming + self.assertions.size + references + self.outbox.waiting + self.backlog.size
