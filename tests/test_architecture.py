@@ -56,7 +56,7 @@ INSIDE = {
     """,
     "relay.session": """
         deadlines debt intake membrane backlog proxy outbox peer_assertions statistics patch reach repetition usual
-        ending synced trail session link
+        ending synced trail state session link
     """,
     "relay.simulation": """
         network process view trail allowed faults sessions laws world scenario campaign tape_file difference shown
