@@ -58,7 +58,7 @@ from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach, stretch
 from relay.session.repetition import said
-from relay.session.state import GULP, NO_PACKETS, NOTHING, State
+from relay.session.state import GULP, NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, State
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
@@ -136,7 +136,7 @@ class Session(State):
         self._noted.append(note)
 
     def _flush(self) -> None:
-        notes, self._noted = self._noted, NOTHING
+        notes, self._noted = self._noted, NO_NOTES
         if self._silent:
             return
         if self._turns or len(notes) > _FEW or self.backlog.entries or self.outbox.waiting > self.limits.ahead:
@@ -274,7 +274,7 @@ class Session(State):
         if left:
             self._half, self._over = entries, over
         else:
-            self._half, self._over = NOTHING, False
+            self._half, self._over = NO_ENTRIES, False
             if entries:
                 self.outbox.send(entries)
         if self.untrusted and membrane.introduced > 1:
@@ -478,7 +478,7 @@ class Session(State):
         events += [self._understood(oid, event) for oid, event in gulp]
         if len(events) == len(entries):
             self._acts = patched(events, self.membrane.release)
-            self._entries, self._events = (), NOTHING
+            self._entries, self._events = (), NO_EVENTS
 
     def _understood(self, oid: int, event: Event) -> Understood:
         kind = event[0]
@@ -577,7 +577,7 @@ class Session(State):
 
     def withdraw(self, then: Callable[[], object]) -> None:
         """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
-        self._acts, self._entries, self._events = (), (), NOTHING
+        self._acts, self._entries, self._events = (), (), NO_EVENTS
         self.leaving()
         take_back(self, then)
 
@@ -608,7 +608,7 @@ class Session(State):
         self.backlog.clear()
         self._debt.clear()
         self._intake.clear()
-        self._acts, self._entries, self._events = (), (), NOTHING
+        self._acts, self._entries, self._events = (), (), NO_EVENTS
         self._packets, self._next = NO_PACKETS, None
 
     def statistics(self) -> Statistics:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from relay.protocol.codec import Codec
 from relay.protocol.limits import Limits
@@ -32,7 +32,9 @@ _CROSSING: Final = 512
 GULP: Final = 1024
 """The events of a packet that are understood at once, by a kernel or here."""
 
-NOTHING: Final[list[Any]] = []
+NO_NOTES: Final[list[Note]] = []
+NO_ENTRIES: Final[list[Entry]] = []
+NO_EVENTS: Final[list[Understood]] = []
 """What sessions hold of a packet or a turn while there is none; nobody adds to it."""
 
 NO_PACKETS: Final[Iterator[Frozen]] = iter(())
@@ -130,17 +132,17 @@ class State:
         self.asked = Bag()
         """Who waits for the peer's answer to a sync."""
         self._ended: Ended | None = None
-        self._noted: list[Note] = NOTHING
+        self._noted: list[Note] = NO_NOTES
         self._turns: list[list[Note]] = []  # what has committed, and is yet to be encoded or to join the backlog
         self._at = 0  # where the first of them goes on
-        self._half: list[Entry] = NOTHING  # of the packet that is made of it, of which so many notes are left
+        self._half: list[Entry] = NO_ENTRIES  # of the packet that is made of it, of which so many notes are left
         self._left, self._over = 0, False  # and whether it has come to its retractions
         self._intake = Intake()
         self._packets = NO_PACKETS
         self._next: Frozen | None = None
         self._acts: Sequence[Understood] = ()
         self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
-        self._events: list[Understood] = NOTHING
+        self._events: list[Understood] = NO_EVENTS
         self._gulp = min(GULP, limits.events)
 
     @property
