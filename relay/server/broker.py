@@ -235,18 +235,18 @@ class Broker:
         for name in spaces.keys() - {"syndicate", *[space.name for space in config.spaces]}:
             del spaces[name]
 
-    def _meter(self, session: Facet | None, oid: Frozen, given: Ref) -> Ref | str:
+    def _meter(self, session: Facet | None, oid: Frozen, target: Ref) -> Ref | str:
         """What a session is given in place of a reference: one that charges the dataspace's account."""
         space, peer = self.census.spaces.get(oid if isinstance(oid, str) else ""), self._sessions.get(session)
         if space is None or peer is None or space.account.quota == NONE:
-            return given
+            return target
         if oid not in peer.spaces:
             why = space.account.enter()
             if why:
                 self.census.hit(peer, why, why)
                 return why
             peer.spaces[str(oid)] = space
-        return Ref(given.facet, Metered(given, space.account, peer.cut), True)
+        return Ref(target.facet, Metered(target, space.account, peer.cut), True)
 
     def _certified(self, session: Facet | None, name: Frozen) -> Frozen:
         """Which reference the certificate stands for that a peer has shown, to the dataspace *name*; or why none."""

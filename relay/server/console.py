@@ -97,6 +97,6 @@ def console(ds: Ref, at: str = ANYWHERE, *, write: bool = False, opened: Callabl
 
     Raises what :class:`SystemConsole` does.
     """
-    made = SystemConsole(at, ds=ds, write=write)
-    spawn(made.boot, lambda address: None, name="console", daemon=True).looks_on = not write
-    opened(made.address)
+    server = SystemConsole(at, ds=ds, write=write)
+    spawn(server.boot, lambda address: None, name="console", daemon=True).looks_on = not write
+    opened(server.address)

@@ -38,13 +38,13 @@ class ArrowBulk:
     __slots__ = ("_forms", "key", "label", "table", "to")
 
     def __init__(
-        self, to: type, table: pa.Table, key: Sequence[str] = (), made: Sequence[Frozen] | None = None
+        self, to: type, table: pa.Table, key: Sequence[str] = (), forms: Sequence[Frozen] | None = None
     ) -> None:
         self.to = to
         self.table = table
         self.key = key
         self.label: Frozen = to.__label__  # type: ignore[attr-defined]  # @record gives it
-        self._forms = made
+        self._forms = forms
 
     def __len__(self) -> int:
         rows: int = self.table.num_rows

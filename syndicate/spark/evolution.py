@@ -23,15 +23,15 @@ _WIDER: Final = {"bigint": ("tinyint", "smallint", "int"), "double": ("float",)}
 def later_fields(cls: type) -> dict[str, pa.DataType]:
     """The fields that may be None, and their types; raises :class:`SourceError` for one that no column can have."""
     hints = hints_of(cls)
-    found = {}
+    kinds = {}
     for name in fields_of(cls):
         hint = hints.get(name, ANYTHING)
         if type(None) in typing.get_args(hint):
             try:
-                found[name] = kind_of(hint, name)
+                kinds[name] = kind_of(hint, name)
             except SinkError as error:
                 raise SourceError(f'{error} (evolve="add" needs the type of a column that is not there yet)') from None
-    return found
+    return kinds
 
 
 def evolved(frame: DataFrame, fields: Mapping[str, pa.DataType]) -> DataFrame:

@@ -155,10 +155,10 @@ class Lake(Versioned):
             return self.newest(session)
         commits = self._commits(session)
         if isinstance(since, int) or since.isdigit():
-            found = commits.where(f"version = {int(since)}")
+            matches = commits.where(f"version = {int(since)}")
         else:
-            found = commits.where(f"timestamp <= TIMESTAMP {_text(since)}").orderBy("timestamp", ascending=False)
-        row = found.select("version").limit(1).collect()
+            matches = commits.where(f"timestamp <= TIMESTAMP {_text(since)}").orderBy("timestamp", ascending=False)
+        row = matches.select("version").limit(1).collect()
         if not row:
             there = commits.selectExpr("min_by(version, timestamp)", "min(timestamp)").collect()[0]
             raise SourceError(

@@ -251,8 +251,8 @@ def _followed(
     """What has versions, what makes the frame, and the feed."""
     if not isinstance(frame, Origin):
         return None, frame, feed_of(changes)
-    given = {"changes": changes, "weight": weight, "sequence": sequence, "whole": whole}
-    if spare := [name for name, value in given.items() if value is not None]:
+    options = {"changes": changes, "weight": weight, "sequence": sequence, "whole": whole}
+    if spare := [name for name, value in options.items() if value is not None]:
         raise SourceError(f"{frame} says itself what its changes are: leave {spare[0]}= out")
     versioned = frame if isinstance(frame, Versioned) and frame.has_versions else None
     return versioned, frame.read, frame.feed

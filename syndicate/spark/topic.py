@@ -83,10 +83,10 @@ class KafkaTable:
 
         frame = self.session.createDataFrame(changes)
         keys, values = ([quoted(name) for name in names] for names in (self.key, self.schema.names))
-        told = frame.select(
+        entries = frame.select(
             f.to_json(f.struct(*keys), _PLAIN).alias("key"), f.to_json(f.struct(*values), _PLAIN).alias("value"), WEIGHT
         )
-        last = told.groupBy("key").agg(f.expr(f"max_by(value, {WEIGHT}) FILTER (WHERE {WEIGHT} > 0)").alias("value"),
+        last = entries.groupBy("key").agg(f.expr(f"max_by(value, {WEIGHT}) FILTER (WHERE {WEIGHT} > 0)").alias("value"),
                                        f.sum(WEIGHT).alias(WEIGHT))  # fmt: skip
         rows = persistent(str(self.kafka), lambda: arrow_table(str(self.kafka), last))
         standing = self.standing.copy()

@@ -49,14 +49,14 @@ def unfit(spark: str, jars: Iterable[str], kind: Format) -> str | None:
     artifact = ARTIFACTS[kind].get(release)
     remedy = f"take {artifact}" if artifact else f"take Spark {', '.join(ARTIFACTS[kind])}, for which there is one"
     for jar in jars:
-        found = _JAR.search(jar)
-        if found is None or kind not in (found[1], found[2]):
+        match = _JAR.search(jar)
+        if match is None or kind not in (match[1], match[2]):
             continue
-        if found[3] is not None and found[3] != release:
-            return f"{found[0]} is made for Spark {found[3]}, and this is Spark {spark}: {remedy}"
-        broken = _BROKEN.get((release, kind, found[4]))
+        if match[3] is not None and match[3] != release:
+            return f"{match[0]} is made for Spark {match[3]}, and this is Spark {spark}: {remedy}"
+        broken = _BROKEN.get((release, kind, match[4]))
         if broken is not None:
-            return f"{found[0]} does not work with Spark {spark}, {broken}: {remedy}"
+            return f"{match[0]} does not work with Spark {spark}, {broken}: {remedy}"
     return None
 
 

@@ -365,7 +365,7 @@ class SparkEngine(Shared):
     # --------------------------------------------------------------------------------------------------- results
 
     def _kinds(self, node: Node) -> list[Carries]:
-        return [self.circuit.nodes[port.node].carries[port.output] for port in node.inputs]
+        return [self.circuit.carries(port) for port in node.inputs]
 
     def _shown(
         self, outputs: dict[str, list[Batch | None]], epoch: int | None, *, repeated: bool = False

@@ -230,5 +230,4 @@ def pairs(layout: Layout) -> Layout:
 
 def indexed(node: Node, number: int = 0) -> bool:
     """Whether an input of a node is an Indexed ZSet."""
-    port = node.inputs[number]
-    return node.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
+    return node.circuit.carries(node.inputs[number]) is Carries.INDEXED

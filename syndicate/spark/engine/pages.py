@@ -252,10 +252,10 @@ class PagedState:
         from pyspark.sql import Row
 
         remember(self.modules)
-        given: list[list[pa.Table]] = [[] for _ in self.stores]
+        sides: list[list[pa.Table]] = [[] for _ in self.stores]
         for row in rows:
-            given[row.side].append(from_bytes(row.rows))
-        deltas = [pa.concat_tables(tables) if tables else None for tables in given]
+            sides[row.side].append(from_bytes(row.rows))
+        deltas = [pa.concat_tables(tables) if tables else None for tables in sides]
         held = [store.get() for store in self.stores]
         pages = [None if page is None else from_bytes(page[0], self.mark) for page in held]
         after, changes = self.operator.change(pages, deltas)

@@ -188,7 +188,7 @@ class StreamScope(TickContext):
 
         called, frames = Called.of(node), self.frames
         layouts = [batch.layout for batch, _ in inputs]
-        told = f"{self._mark}\n{node.global_id} {layouts} {self.pages}"
+        identity = f"{self._mark}\n{node.global_id} {layouts} {self.pages}"
         packed: DataFrame | None = None
         for side, (batch, weights) in enumerate(inputs):
             keys = ", ".join(batch.layout.keys or batch.layout.columns)
@@ -199,7 +199,7 @@ class StreamScope(TickContext):
             one = mapped(numbered, worker, PACKED)
             packed = one if packed is None else packed.unionAll(one)
         assert packed is not None
-        state = PagedState(operator, len(inputs), hashlib.sha256(told.encode()).hexdigest(), frames.modules)
+        state = PagedState(operator, len(inputs), hashlib.sha256(identity.encode()).hexdigest(), frames.modules)
         changes = packed.groupBy("p").transformWithState(state, ROWS, "Append", "none")  # type: ignore[arg-type]
         return mapped(changes, Unpacked(called, frames.modules), schema)
 
@@ -207,10 +207,10 @@ class StreamScope(TickContext):
 def _session_of(frames: Mapping[str, Frame]) -> SparkSession:
     """The session of the streams, set to the store that such state needs."""
     session: SparkSession | None = None
-    for name, given in frames.items():
-        if not is_frame(given):
+    for name, source in frames.items():
+        if not is_frame(source):
             raise SourceError(f"the source {name!r} takes a streaming DataFrame, or a pair of one and a column's name")
-        frame = given[0] if isinstance(given, tuple) else given
+        frame = source[0] if isinstance(source, tuple) else source
         if not frame.isStreaming:
             raise SourceError(f"the frame of {name!r} is a table, not a stream: make it with readStream")
         session = frame.sparkSession
