@@ -250,7 +250,7 @@ STORED = "".join(f"tm({n}); sc({n}, {n + 1});" for n in range(-6, 12)) + "".join
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(bodies(), st.sampled_from(["X", "X, Y", "Z, X", "Z, W"]), st.sampled_from(["", "@next"]))
 def test_as_if_the_clock_were_stored(body: str, head: str, kind: str) -> None:
     """What is computed is what a long enough table of all times would give, for any values."""
