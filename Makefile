@@ -113,7 +113,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py
 	@$(PYTHON_BIN) -m tests.relay.soak --seconds 28800 --every 600 --share 0.5
-	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine
+	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine tests/syndicate/flow/test_interrupts.py
 	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
 
 .PHONY: verdicts
