@@ -121,7 +121,7 @@ INSIDE = {
         sink source streaming
     """,
     "syndicate.spark.engine": """
-        canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts
+        canonical directory shape lasting rows symbolic_column scalars workers batch compile errors key_lookup layouts
         inputs trace context linear output joins traces groups pages scope engine streamed
     """,
 }

@@ -24,6 +24,7 @@ from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.groups import appeared_rows, before_and_after, by_group
 from syndicate.spark.engine.joins import met_rows
 from syndicate.spark.engine.key_lookup import of_keys
+from syndicate.spark.engine.lasting import worker
 from syndicate.spark.engine.rows import added_up, summed, table_of
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.workers import Groups, PythonWorker
@@ -242,6 +243,7 @@ class PagedState:
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open a store for each input."""
+        worker.begin()
         self.stores = [handle.getValueState(f"side{side}", ROWS) for side in range(self.inputs)]
 
     def handleInputRows(  # noqa: N802  # Spark's name

@@ -22,6 +22,7 @@ from syndicate.flow.element import Element, Key, Mixed, add_up, key_of
 from syndicate.flow.node import AS_BEFORE, Node
 from syndicate.flow.operators.groups import GroupView
 from syndicate.spark.engine.canonical import remember
+from syndicate.spark.engine.lasting import worker
 from syndicate.spark.engine.rows import arrays_of, elements_of, table_of
 from syndicate.spark.engine.shape import ANY, FALLBACK, Layout, Shape
 
@@ -108,6 +109,7 @@ class PythonWorker:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All batches, one by one."""
+        worker.begin()
         remember(self.modules)
         yield from self.run(batches)
 
