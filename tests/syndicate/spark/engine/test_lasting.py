@@ -68,7 +68,7 @@ def test_an_archive_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def _noting(reads: list[str]) -> object:
     """The function that reads the directory of an archive, noting which."""
-    read = sys.modules["zipimport"]._read_directory  # type: ignore[attr-defined]  # what is to be counted
+    read = sys.modules["zipimport"]._read_directory  # what is to be counted
 
     def noting(path: str) -> object:
         reads.append(path)
