@@ -10,8 +10,8 @@ The relay: ``relay`` and ``stopped`` (the workloads), ``load`` (what is sent to 
 ``relay_report`` (the tables).
 
 The languages: ``bloom`` and ``dedalus``, each with ``_cases`` (what is measured, published figures, what is to be
-reached) and ``_ours`` (our side of each workload); ``graphs``, ``closure_side`` (what all engines have in common);
-``sides`` (the command, and the sides of a case in turn, which ``flow`` shares).
+reached) and ``_ours`` (our side of each workload); ``graphs``, ``closure_side``, ``recursion`` (what all engines have
+in common); ``sides`` (the command, and the sides of a case in turn, which ``flow`` shares).
 
 Machines drift by a factor of two while they measure, both sides alike.  Hence the sides alternate, each
 figure is the median of several rounds, and what counts is the ratio.

@@ -1,6 +1,7 @@
 """The transitive closure of a graph, from its edges as Python's tuples to the number of its pairs, by one engine.
 
-All sides import this file, ``graphs`` and ``flow_data``, each from beside it, so they need nothing but Python.
+All sides import this file, ``graphs``, ``flow_data`` and ``recursion``, each from beside it, so they need nothing but
+Python.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def measured(engine: Callable[[Any], Closed], edges: Any, oracle: Any, nodes: in
     seconds = perf_counter() - begin
     found = sorted(tuple(map(int, row)) for row in rows())
     if found != sorted(oracle([edges], nodes)) or count != len(found):
-        raise SystemExit(f"the closure is wrong: {len(found)} pairs, said to be {count}")
+        raise SystemExit(f"the result is wrong: {len(found)} pairs, said to be {count}")
     return {"s": seconds, "pairs": count}
 
 

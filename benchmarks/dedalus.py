@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.dedalus_cases import CLOSURE, COPYING, EXPLORER, FRAMES, PEERS, PLAIN, cases
+from benchmarks.recursion import facts
 from benchmarks.report import Surroundings, number
 from benchmarks.sides import Bench, Case, Measured, about, peer_command, section_of, verdict
 
@@ -22,13 +23,15 @@ def section(results: list[Measured], around: Surroundings, versions: dict[str, s
     """The section ``dedalus`` in Markdown."""
     said = (
         "Each figure is the median of the rounds, each round a fresh process, the sides in turn; copying and pydatalog"
-        " are measured in the first round only.  Each result is compared: with a closure by bit sets, with what came"
-        " and went, with the outcomes and verdicts that the public cases name.  Modules are imported before the clock"
-        " starts, on all sides; for ours, which imports some when they are needed, by a smaller run."
+        " are measured in the first round only.  Each result is compared: with a closure by bit sets, with the depths"
+        " of a tree, with what came and went, with the outcomes and verdicts that the public cases name.  Modules are"
+        " imported before the clock starts, on all sides; for ours, which imports some when they are needed, by a"
+        " smaller run."
     )
     tables = (
         (("frames",), "Persistence, deletion and a join over time", _frames),
         (("closure",), "Transitive closure", _closure),
+        (("recursion",), "Same generation and points-to", _recursion),
         (("verdict", "exploration"), "Verdicts and outcomes of the public cases", _explorer),
     )
     return section_of(
@@ -77,11 +80,37 @@ def _closure(results: list[Measured]) -> Iterator[str]:
         reach = CLOSURE.get((kind, edges))
         cells = [kind, f"{edges:,}", f"{ours['pairs']:,.0f}", _spread(result.each("s"))]
         cells += ["-", "-"] if reach is None else [f"{reach:g}", verdict(result.each("s"), reach)]
-        for name in _OTHERS:
-            found = result.of(name)
-            missing = "failed" if name in result.failures else "-"
-            cells.append(missing if found is None else f"{number(found['s'])} ({number(found['s'] / ours['s'])}x)")
+        cells += [_beside(result, name, ours) for name in _OTHERS]
         yield f"| {' | '.join(cells)} |"
+
+
+def _recursion(results: list[Measured]) -> Iterator[str]:
+    yield (
+        "Seconds from the facts, as Python's tuples, to the number of rows: who is of one generation in a random tree,"
+        " and what the variables of a random program may point to (Andersen's analysis, with copies, stores and loads"
+        " of fields: two relations that need each other).  `python` is the same by hand, semi-naive; DuckDB has a"
+        " recursive query for the first, and fills tables round after round for the second.  In brackets: how many"
+        " times faster ours is."
+    )
+    yield ""
+    yield "| program | facts | rows | ours | python | clingo | duckdb |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for result in results:
+        ours = result.of("ours")
+        if ours is None:
+            continue
+        kind, count = result.case.arguments["kind"], result.case.arguments["count"]
+        given = sum(map(len, facts(kind, count).values()))
+        name = {"same": "same generation", "points": "points-to"}[kind]
+        cells = [name, f"{given:,}", f"{ours['pairs']:,.0f}", _spread(result.each("s"))]
+        yield f"| {' | '.join([*cells, *(_beside(result, engine, ours) for engine in _OTHERS[:3])])} |"
+
+
+def _beside(result: Measured, engine: str, ours: dict[str, float]) -> str:
+    figures = result.of(engine)
+    if figures is None:
+        return "failed" if engine in result.failures else "-"
+    return f"{number(figures['s'])} ({number(figures['s'] / ours['s'])}x)"
 
 
 def _explorer(results: list[Measured]) -> Iterator[str]:
@@ -105,7 +134,7 @@ def _spread(each: list[float]) -> str:
 def _command(engine: str, case: Case) -> list[str]:
     arguments = json.dumps(case.arguments)
     if engine in PEERS:
-        return [*peer_command(engine, f"closure_{engine}.py"), arguments]
+        return [*peer_command(engine, f"{case.function}_{engine}.py"), arguments]
     return [sys.executable, "-m", "benchmarks.dedalus_ours", case.function, engine, arguments]
 
 

@@ -28,13 +28,16 @@ FRAMES: Final = 0.5
 CLOSURE: Final[dict[tuple[str, int], float]] = {("chain", 500): 0.8, ("random", 2000): 5.0}
 """Seconds, by kind and edges."""
 
+RECURSION: Final[dict[str, int]] = {"same": 1000, "points": 2000}
+"""Nodes of a tree, variables of a program."""
+
 EXPLORER: Final = 2.0
 """Seconds for each verdict, and for each exploration."""
 
 
 def cases(quick: bool) -> list[Case]:
     """All cases in order; *quick*: small sizes."""
-    return [*_frames(quick), *_closure(quick), *_explorer()]
+    return [*_frames(quick), *_closure(quick), *_recursion(quick), *_explorer()]
 
 
 def _frames(quick: bool) -> Iterator[Case]:
@@ -50,6 +53,12 @@ def _closure(quick: bool) -> Iterator[Case]:
             {"kind": kind, "edges": edges, "nodes": edges // 2},
             ("ours", PLAIN, *PEERS),
         )
+
+
+def _recursion(quick: bool) -> Iterator[Case]:
+    for kind, count in {"same": 100, "points": 300}.items() if quick else RECURSION.items():
+        engines = ("ours", PLAIN, "clingo", "duckdb")
+        yield Case(f"recursion-{kind}-{count}", "recursion", {"kind": kind, "count": count}, engines)
 
 
 def _explorer() -> Iterator[Case]:

@@ -13,6 +13,8 @@ from benchmarks.closure_side import Closed, measured
 from benchmarks.dedalus_cases import COPYING, PLAIN, PUBLIC
 from benchmarks.flow_data import closure as oracle
 from benchmarks.graphs import Edge, graph, size
+from benchmarks.recursion import RULES, Facts, by_hand, facts
+from benchmarks.recursion import oracle as expected
 from syndicate.dedalus import Program
 
 Row = tuple[int, int]
@@ -134,6 +136,22 @@ def semi_naive(edges: list[Edge]) -> Closed:
     return len(found), lambda: found
 
 
+def recursion(engine: str, kind: str, count: int) -> dict[str, float]:
+    """Seconds from the text and the facts to the number of rows."""
+
+    def plainly(known: Facts) -> Closed:
+        found = by_hand(kind, known)
+        return len(found), lambda: found
+
+    def ran_once(known: Facts) -> Closed:
+        model: Any = Program.parse(RULES[kind]).run(1, 1, events={1: known})
+        return len(model.intervals[kind]), lambda: model.at(1)[kind]
+
+    known = facts(kind, count)
+    wanted = expected(kind, known)
+    return measured(plainly if engine == PLAIN else ran_once, known, lambda *_: wanted, 0)
+
+
 def verdict(_engine: str, **case: Any) -> dict[str, float]:
     """Seconds to decide whether faults can break a protocol, and by which smallest ones."""
     program = Program.load(PUBLIC / case["program"])
@@ -173,6 +191,7 @@ def _sorted(outcomes: list[Any]) -> list[str]:
 FUNCTIONS: dict[str, Callable[..., dict[str, float]]] = {
     "frames": frames,
     "closure": closure,
+    "recursion": recursion,
     "verdict": verdict,
     "exploration": exploration,
 }
@@ -182,6 +201,7 @@ def warm() -> None:
     """Run something smaller first: of ours, some modules are imported by the first program and by the first columns."""
     ran(events(SMALL, 20, 10), 20)
     paths(graph("chain", 10, 0))
+    recursion("ours", "points", 40)
 
 
 def main() -> None:

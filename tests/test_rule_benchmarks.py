@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import bloom, bloom_ours, closure_side, dedalus, dedalus_cases, dedalus_ours, verdicts
+from benchmarks import bloom, bloom_ours, closure_side, dedalus, dedalus_cases, dedalus_ours, recursion, verdicts
 from benchmarks.flow_data import closure
 from benchmarks.graphs import graph, more, size
 from benchmarks.report import Surroundings
@@ -23,7 +23,7 @@ AROUND = Surroundings("python -m benchmarks.bloom", 3, "today", "0", "CPython", 
 BENCHES = pytest.mark.parametrize("bench", [bloom.BENCH, dedalus.BENCH], ids=lambda bench: bench.name)
 
 
-@pytest.mark.parametrize("module", ["graphs", "sides"])
+@pytest.mark.parametrize("module", ["graphs", "recursion", "sides"])
 def test_examples(module: str) -> None:
     """The examples in the docstrings hold."""
     found = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -113,6 +113,17 @@ def test_frames(engine: str) -> None:
 def test_closure(engine: str, kind: str) -> None:
     """By the program and by hand."""
     assert dedalus_ours.closure(engine, kind, 40, 20)["pairs"] > 40
+
+
+@pytest.mark.parametrize("engine", ["ours", dedalus_cases.PLAIN])
+@pytest.mark.parametrize("kind", recursion.RULES)
+def test_recursion(engine: str, kind: str) -> None:
+    """By the program and by hand, beside an oracle that is neither; a wrong one has no figure."""
+    assert dedalus_ours.recursion(engine, kind, 120)["pairs"] > 120
+    known = recursion.facts(kind, 120)
+    wrong = recursion.oracle(kind, known) - {min(recursion.oracle(kind, known))}
+    with pytest.raises(SystemExit, match="the result is wrong"):
+        closure_side.measured(lambda _: (len(wrong), lambda: wrong), known, lambda *_: recursion.oracle(kind, known), 0)
 
 
 def test_public_cases() -> None:
