@@ -149,6 +149,7 @@ def test_plot(carts: Path) -> None:
     [
         (["check", "nothing:Cart"], 2, "there is no module nothing, here or installed"),
         (["check", "nothing.at.all:Cart"], 2, "there is no module nothing"),
+        (["check", "lamp.ded", "--prove"], 2, "lamp.ded is a program in Dedalus: ask `syndicate dedalus`, or"),
         (["check", "library:Store"], 2, "here or installed: did you mean syndicate.bloom.library?"),
         (["check", "store:Client"], 2, "here or installed: did you mean syndicate.bloom.library.store?"),
         (["check", "syndicate.bloom.library:Store"], 2, "in its modules 'syndicate.bloom.library.cart',"),

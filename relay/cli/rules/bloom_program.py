@@ -47,6 +47,8 @@ def find_bloom(text: str) -> type[Bloom]:
 
 
 def _find(text: str, which: str, *, dedalus: bool) -> type[Bloom] | Program:
+    if text.endswith(".ded"):
+        raise ProgramNotFound(f"{text} is a program in Dedalus: ask `syndicate dedalus`, or `syndicate rules`")
     where, _, name = text.partition(":") if not text.endswith(".py") else (text, "", "")
     module = load_module(where)
     programs: dict[str, type[Bloom] | Program] = {
