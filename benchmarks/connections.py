@@ -2,7 +2,7 @@
 
 Each connection resolves the dataspace, says how often it is heard, as :func:`relay.connect` does, and pings from then
 on.  Figures: the server's processor time to let one in, its memory for each, its share of a processor while all are
-idle, and round trips of pairs among them while the others are there.
+idle, and how long what one of a pair says is on its way to the other, while the others are there.
 
 Contract: every connection is real, a TCP socket over loopback; none may be lost until the end.
 """
@@ -137,7 +137,7 @@ def measured(connections: int, talking: int, seconds: float, settle: float = 0.0
 
 
 def _trips(pairs: list[tuple[Peer, Peer]], pings: Pings, seconds: float) -> list[float]:
-    """Seconds of each round trip: the first of a pair says something to the second, which waits for it."""
+    """Seconds until what the first of a pair says has come to the second: one after the other, by a server awake."""
     times: list[float] = []
     nop = Msgpack().encode(write(Nop()))
     for here, there in pairs:
@@ -182,7 +182,7 @@ def main(connections: int, talking: int, seconds: float, settle: float, as_json:
     click.echo(f"to let one in                {figures.accept:.0f} us of the server's processor")
     click.echo(f"memory of each               {figures.memory / 1000:.1f} kB")
     click.echo(f"all idle                     {figures.idle:.2%} of a processor")
-    click.echo(f"round trips of {figures.talking:4} of them  {figures.p50:.2f} ms, p99 {figures.p99:.2f} ms")
+    click.echo(f"from one to another of {figures.talking:4} {figures.p50:.2f} ms, p99 {figures.p99:.2f} ms")
     sys.stdout.flush()
 
 

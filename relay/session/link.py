@@ -422,6 +422,8 @@ class Link:
             data = None
         if not data:  # the end, or what is shut: the task finds it, too
             self._go_on()
+        elif session.hear(data):
+            self._heard, self._probed = self._clock(), None
         else:
             self._feed(data)
 

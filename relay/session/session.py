@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from relay.protocol.codec import Codec, codec_for
+from relay.protocol.codec import Codec, Msgpack, codec_for
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.observer import heard
 from relay.protocol.packets import (
@@ -81,6 +81,9 @@ _TAKEN: Final = 256
 
 _PART: Final = ENOUGH // 8
 """What the first part of a packet may reach that is too much for a turn."""
+
+PING: Final = Msgpack().encode(write(Nop()))
+"""A byte, in our own encoding."""
 
 _SHARE: Final = 64
 """The events, or packets, after which a peer lets others have their turns, before its next packet: a millisecond."""
@@ -312,6 +315,20 @@ class Session(State):
             self.busy = True
             self._packets = self._decoded()
             self._go_on()
+
+    def hear(self, data: bytes) -> bool:
+        """Take *data* for a ping, if it is just that, as most of what an idle peer says is; no turn is needed for it.
+        False, and no effect, if it is to be fed.
+        """
+        codec, intake = self.codec, self._intake
+        if data != PING or codec is None or codec.name != "msgpack" or codec.partial or intake.pieces or intake.cut:
+            return False
+        if self.busy or self.untrusted or self._silent or not (self.packets_in and self.facet.alive):
+            return False
+        self.bytes_in += len(data)
+        self.packets_in += 1
+        self.pings = True
+        return True
 
     def _decoded(self) -> Iterator[Frozen]:
         """The packets in what was fed, one after the other."""

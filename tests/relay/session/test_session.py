@@ -14,6 +14,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from relay.protocol.codec import Msgpack
 from relay.protocol.limits import DEFAULT
 from relay.protocol.observer import Observer
 from relay.protocol.packets import MINE, YOURS, A, Error, Event, Extension, M, Nop, R, TurnPacket, WireRef, read, write
@@ -102,6 +103,32 @@ def wire(probe: Probe) -> Wire:
 
 
 # ---------------------------------------------------------------------------------------------------- the protocol
+
+
+def test_a_ping_alone_is_heard_without_a_turn(wire: Wire) -> None:
+    """It leaves what feeding it would leave; what is no ping, or comes in the midst of a packet, is to be fed."""
+    session, ping = wire.right.session, Msgpack().encode(write(Nop()))
+    assert not session.hear(ping), "the first packet says more"
+    wire.act(wire.left, lambda: send(wire.remote, "m"))
+
+    def counts() -> tuple[bool, int, int, int]:
+        return session.pings, session.packets_in, session.events_in, session.bytes_in
+
+    _, packets, events, size = counts()
+    assert session.hear(ping)
+    assert counts() == (True, packets + 1, events, size + 1)
+    wire.right.hear(ping)
+    wire.system.drain()
+    assert counts() == (True, packets + 2, events, size + 2)
+    half = Msgpack().encode(write(TurnPacket([(0, (M, "x" * 5000))])))
+    for data in (b"", ping * 2, half[:-1]):
+        assert not session.hear(data)
+    wire.right.hear(half[:-1])
+    wire.system.drain()
+    assert not session.hear(ping), "that is a part of a packet"
+    wire.right.hear(half[-1:])
+    wire.system.drain()
+    assert session.hear(ping)
 
 
 def test_assert_retract_message(wire: Wire, probe: Probe) -> None:
