@@ -152,9 +152,9 @@ def query_metrics(session: SparkSession) -> StreamingQueryListener:
             self.rows: dict[object, int] = {}
 
         def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  # the names are Spark's
-            made = gauges(session, f"query_{event.name or event.id}", OF_A_QUERY)
-            if made is not None:
-                self.gauges[event.runId] = made
+            own = gauges(session, f"query_{event.name or event.id}", OF_A_QUERY)
+            if own is not None:
+                self.gauges[event.runId] = own
                 self.rows[event.runId] = 0
 
         def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802

@@ -437,8 +437,7 @@ class Msgpack:
         if code == _BIG and 0 < len(data) <= self.limits.bignum:
             return int.from_bytes(data, "big", signed=True)
         if code == _REFERENCE:
-            known = None if self._inside else self._refs.get(data)
-            return known or self._reference(data)
+            return (None if self._inside else self._refs.get(data)) or self._reference(data)
         if code in _MARKS and not data:
             return _MARKS[code]
         raise ProtocolError(f"an extension of type {code} and {len(data)} bytes is no part of this encoding")

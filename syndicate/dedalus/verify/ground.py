@@ -193,7 +193,7 @@ class _Grounding:
     level: dict[str, int] = field(factory=dict)
     bodies: list[Body] = field(factory=list)
     grouped: list[bool] = field(factory=list)
-    kept: list[bool] = field(factory=list)
+    keepers: set[int] = field(factory=set)
     heads: list[str] = field(init=False)
     strata: dict[int, list[int]] = field(factory=dict)
     readers: dict[str, list[int]] = field(factory=dict)
@@ -207,7 +207,7 @@ class _Grounding:
         )
         self.bodies = [Body(rule) for rule in self.rules]
         self.grouped = [is_grouped(rule) for rule in self.rules]
-        self.kept = [rule.keeps for rule in self.rules]
+        self.keepers = {number for number, rule in enumerate(self.rules) if rule.keeps}
         self.level = levels(self.rules)
         self.heads = [rule.head.relation for rule in self.rules]
         deductive = [n for n, rule in enumerate(self.rules) if rule.kind == "deductive" and not rule.fact]
@@ -322,7 +322,7 @@ class _Grounding:
         rule, name, new = self.rules[number], self.heads[number], False
         if rule.kind not in _SENDING:
             then = time + (rule.kind != "deductive")
-            rows = self.kept_rows(name, time) if self.kept[number] else self.heads_of(number, time)
+            rows = self.kept_rows(name, time) if number in self.keepers else self.heads_of(number, time)
             for row, true, false in list(rows):
                 new |= self.add((name, row, then), Instance(true, false) if true or false else _CERTAIN)
             return new
