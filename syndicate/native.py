@@ -22,7 +22,7 @@ from syndicate.errors import KernelsMissing
 
 T = TypeVar("T")
 
-INTERFACE: Final = 9
+INTERFACE: Final = 10
 """What the library and these sources agree on: a library with another number is not used."""
 
 specifications: Final[dict[str, object]] = {}

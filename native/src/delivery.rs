@@ -6,6 +6,7 @@
 use crate::frozen::{frozen, is_exactly, is_leaf, thawed, untrack, Names};
 use crate::gate::Gate;
 use crate::here;
+use crate::hop::note_message;
 use crate::slot::Slot;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -306,6 +307,7 @@ fn told<'py>(
 #[inline]
 fn notify<'py>(
     actors: &ActorNames,
+    turn: &Bound<'py, PyAny>,
     entity: &Bound<'py, PyAny>,
     kind: &Bound<'py, PyAny>,
     value: Bound<'py, PyAny>,
@@ -316,7 +318,9 @@ fn notify<'py>(
         if actors.on_message.fits(entity) {
             return call(&actors.on_message.get(entity)?, value);
         }
-        entity.call_method1(intern!(py, "message"), (value,))?;
+        if !note_message(turn, entity, &value)? {
+            entity.call_method1(intern!(py, "message"), (value,))?;
+        }
     } else if kind.is(ASSERT.of(py)) {
         if actors.on_asserted.fits(entity) {
             return call(&actors.on_asserted.get(entity)?, value);
@@ -350,7 +354,7 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
                 actors.turn_facet.set(turn, facet)?;
                 let entity = actors.entity.get(&target)?;
                 if !(actors.gate.fits(&entity) && told(actors, &entity, &kind, &value, &event)?) {
-                    notify(actors, &entity, &kind, value, &event)?;
+                    notify(actors, turn, &entity, &kind, value, &event)?;
                 }
             } else if kind.is(ASSERT.of(py)) || kind.is(SYNC.of(py)) {
                 actors.refuse.bind(py).call1((turn, kind, target, value, event.get_item(3)?))?;

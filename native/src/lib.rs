@@ -10,10 +10,12 @@ mod frames;
 mod frozen;
 mod gate;
 mod here;
+mod hop;
 mod msgpack;
 mod packets;
 mod preserves;
 mod ranked;
+mod round;
 mod session;
 mod slot;
 mod slots;
@@ -25,7 +27,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 9;
+const INTERFACE: u32 = 10;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]
@@ -54,6 +56,9 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "whole_frames" => Ok(wrap_pyfunction!(frames::whole_frames, py)?.into_any()),
         "do_usual" => Ok(wrap_pyfunction!(session::do_usual, py)?.into_any()),
         "say_usual" => Ok(wrap_pyfunction!(session::say_usual, py)?.into_any()),
+        "make_round" => Ok(wrap_pyfunction!(round::make_round, py)?.into_any()),
+        "Tap" => round::tap_kernel(specification),
+        "Proxy" => hop::proxy_kernel(specification),
         _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),
     }
 }

@@ -399,8 +399,8 @@ impl<'py> Doing<'_, 'py> {
 }
 
 /// What was done of the bytes: where the rest begins, whether that is the beginning of a packet, packets, events, what
-/// they reach, what they assert, and the only event so far, if what it reaches was not asked.
-type Done<'py> = (usize, bool, usize, usize, i64, i64, Option<Bound<'py, PyAny>>);
+/// they reach, how many assert and how many retract, and the only event so far, if what it reaches was not asked.
+pub type Done<'py> = (usize, bool, usize, usize, i64, i64, i64, Option<Bound<'py, PyAny>>);
 
 /// Do what the usual packets from a place in *data* say, until another one comes, or until it is enough for a turn.
 #[pyfunction]
@@ -413,6 +413,22 @@ pub fn do_usual<'py>(
     assertions: Bound<'py, PyAny>,
     tables: Bound<'py, PyTuple>,
     data: Bound<'py, PyBytes>,
+    at: usize,
+    events: usize,
+    share: usize,
+    enough: i64,
+) -> PyResult<Done<'py>> {
+    done_of(turn, facet, membrane, assertions, tables, &data, at, events, share, enough)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn done_of<'py>(
+    turn: Bound<'py, PyAny>,
+    facet: Bound<'py, PyAny>,
+    membrane: Bound<'py, PyAny>,
+    assertions: Bound<'py, PyAny>,
+    tables: Bound<'py, PyTuple>,
+    data: &Bound<'py, PyBytes>,
     mut at: usize,
     events: usize,
     share: usize,
@@ -434,11 +450,11 @@ pub fn do_usual<'py>(
         assertions: &assertions,
         audiences: Vec::new(),
     };
-    let (mut packets, mut done, mut reached, mut asserted) = (0, 0, 0, 0);
+    let (mut packets, mut done, mut reached, mut asserted, mut retracted) = (0, 0, 0, 0, 0);
     let mut only: Option<Act<'py>> = None; // the only event so far, whose reach nobody needs unless another one comes
     let mut short = false;
     while at < data.as_bytes().len() {
-        let (form, end) = match tables.read(&data, at)? {
+        let (form, end) = match tables.read(data, at)? {
             Read::Whole(form, end) => (form, end),
             Read::Short => {
                 short = true;
@@ -477,6 +493,7 @@ pub fn do_usual<'py>(
         (packets, done, at) = (packets + 1, done + acts.len(), end);
         for act in acts {
             asserted += i64::from(act.kind.is(&ASSERT));
+            retracted += i64::from(act.kind.is(&RETRACT));
             doing.act(act)?;
         }
     }
@@ -484,7 +501,7 @@ pub fn do_usual<'py>(
         asserted = 0; // whoever asks what it reaches counts it
     }
     let only = only.map(|act| event(act.kind.of(py), act.target, act.value, Some(act.other))).transpose()?;
-    Ok((at, short, packets, done, reached, asserted, only))
+    Ok((at, short, packets, done, reached, asserted, retracted, only))
 }
 
 // ------------------------------------------------------------------------------------------------ out

@@ -2,8 +2,10 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyString, PyType};
 
 /// CPython's `PyMemberDescrObject`, which `pyo3::ffi` does not have.
 #[repr(C)]
@@ -84,6 +86,39 @@ impl Slot {
         }
     }
 
+    /// The number in it.
+    #[inline]
+    pub fn number(&self, object: &Bound<'_, PyAny>) -> PyResult<i64> {
+        self.get(object)?.extract()
+    }
+
+    /// Whether what is in it is true.
+    #[inline]
+    pub fn holds(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.get(object)?.is_truthy()
+    }
+
+    /// Store a number.
+    #[inline]
+    pub fn put(&self, object: &Bound<'_, PyAny>, number: i64) -> PyResult<()> {
+        self.set(object, number.into_pyobject(object.py())?.into_any())
+    }
+
+    /// Store whether something is so.
+    #[inline]
+    pub fn flag(&self, object: &Bound<'_, PyAny>, so: bool) -> PyResult<()> {
+        self.set(object, PyBool::new(object.py(), so).to_owned().into_any())
+    }
+
+    /// Add to the number in it.
+    #[inline]
+    pub fn add(&self, object: &Bound<'_, PyAny>, more: i64) -> PyResult<()> {
+        if more == 0 {
+            return Ok(());
+        }
+        self.put(object, self.number(object)? + more)
+    }
+
     /// Whether *class* is this slot's.
     #[inline]
     pub fn is_of(&self, class: &Bound<'_, PyAny>) -> bool {
@@ -97,6 +132,35 @@ impl Slot {
         unsafe { ffi::Py_TYPE(object.as_ptr()) == self.class.as_ptr() as *mut ffi::PyTypeObject }
     }
 }
+
+static BOUND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// What *method* is bound to, if it is this function.
+pub fn bound_to<'py>(method: &Bound<'py, PyAny>, function: &Py<PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = method.py();
+    let class = BOUND.get_or_try_init(py, || Ok::<_, PyErr>(py.import("types")?.getattr("MethodType")?.unbind()))?;
+    if !method.get_type().is(class) || !method.getattr(intern!(py, "__func__"))?.is(function) {
+        return Ok(None);
+    }
+    Ok(Some(method.getattr(intern!(py, "__self__"))?))
+}
+
+/// A struct of some slots of one class, each by the name that it has there.
+macro_rules! slots_of {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $attribute:literal),* $(,)? }) => {
+        $(#[$doc])*
+        pub struct $name {
+            $(pub $field: $crate::slot::Slot),*
+        }
+
+        impl $name {
+            pub fn of(class: &pyo3::Bound<'_, pyo3::types::PyType>) -> pyo3::PyResult<$name> {
+                Ok($name { $($field: $crate::slot::Slot::of(class, $attribute)?),* })
+            }
+        }
+    };
+}
+pub(crate) use slots_of;
 
 /// Put *value* under *key* if nothing is there; return what is there otherwise.  One look, where two would hash twice.
 #[inline]

@@ -6,6 +6,7 @@
 use crate::delivery::{deliver_all, event, noted, open, ActorNames, ASSERT, RETRACT};
 use crate::frozen::{frozen, is_exactly, thawed, Names};
 use crate::here;
+use crate::hop::flush_session;
 use crate::slot::Slot;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -21,7 +22,8 @@ pub struct TurnNames {
     actor: Slot,
     damaged: Slot,
     suspects: Slot,
-    afterwards: Slot,
+    pub afterwards: Slot,
+    journal: Slot,
     tracing: Slot,
     pub late: Slot,
     queue: Slot,
@@ -45,6 +47,7 @@ impl TurnNames {
                 damaged: Slot::of(&turn, "damaged")?,
                 suspects: Slot::of(&turn, "suspects")?,
                 afterwards: Slot::of(&turn, "afterwards")?,
+                journal: Slot::of(&turn, "journal")?,
                 tracing: Slot::of(&turn, "tracing")?,
                 late: Slot::of(&turn, "late")?,
                 queue: Slot::of(&turn, "queue")?,
@@ -185,6 +188,14 @@ fn seal(pending: &Bound<'_, PyDict>, late: Bound<'_, PyDict>) -> PyResult<()> {
     Ok(())
 }
 
+/// Do what is to be done when a turn has committed; a session's `_flush` without a call.
+fn afterwards_call(act: &Bound<'_, PyAny>) -> PyResult<()> {
+    if flush_session(act)? {
+        return Ok(());
+    }
+    act.call0().map(|_| ())
+}
+
 /// Hand over what a turn has noted.
 fn hand_over<'py>(
     names: &TurnNames,
@@ -194,8 +205,20 @@ fn hand_over<'py>(
     events: &Bound<'py, PyList>,
 ) -> PyResult<()> {
     let py = turn.py();
-    if any(names.afterwards.get(turn)?)? || !names.tracing.get(turn)?.is_none() {
+    if !names.tracing.get(turn)?.is_none() {
         return actor.call_method1(intern!(py, "_commit"), (turn, events)).map(|_| ());
+    }
+    let afterwards = names.afterwards.get(turn)?;
+    if any(afterwards.clone())? {
+        if !names.journal.get(turn)?.is_none() {
+            return actor.call_method1(intern!(py, "_commit"), (turn, events)).map(|_| ());
+        }
+        names.afterwards.set(turn, PyList::empty(py).into_any())?;
+        for act in afterwards.cast_into::<PyList>()?.iter() {
+            if let Err(error) = afterwards_call(&act) {
+                return actor.call_method1(intern!(py, "_uncommitted"), (turn, error.into_value(py), events)).map(|_| ());
+            }
+        }
     }
     let pending = ActorNames::of(py)?.pending.get(turn)?.cast_into::<PyDict>()?;
     if pending.is_empty() {

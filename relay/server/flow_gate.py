@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from relay.transport.stream import CHUNK, Stream
+from syndicate.native import kernel
 
 TRICKLE: Final = 5.0
 """Seconds for which a read waits at most, in a tap that is shut."""
@@ -47,6 +48,7 @@ class Traffic:
         self.heard.discard(tap)
 
 
+@kernel
 class Tap:
     """A :class:`~relay.transport.Stream` around another one.
 

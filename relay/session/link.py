@@ -201,7 +201,11 @@ class Link:
         except Exception as e:
             self._idle = False
             self._lose(e)
-            return
+        else:
+            self.wait_to_write()
+
+    def wait_to_write(self) -> None:
+        """What is left has to wait until the stream takes it."""
         self._idle = False
         if self._ready is not None:
             self._ready.set()

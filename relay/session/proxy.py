@@ -16,6 +16,7 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity
 from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC
+from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, Ref
 
 
@@ -39,6 +40,7 @@ class Teller(Protocol):
         """End it."""
 
 
+@kernel
 class Proxy(Entity):
     """A reference of the peer's, here.  ``sent`` is what it was notified of, by handle: the number on the wire, what
     that holds in place, and the form.

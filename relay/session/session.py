@@ -62,7 +62,7 @@ from relay.session.state import GULP, NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKET
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
-from relay.session.usual import do_usual, say_usual
+from relay.session.usual import Done, do_usual, say_usual
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current
 from syndicate.errors import NotAValue, ProtocolError
@@ -304,8 +304,8 @@ class Session(State):
 
     # ---------------------------------------------------------------------------------------------------- in
 
-    def feed(self, data: bytes) -> None:
-        """Do what *data*, the next bytes of the peer, say; in a turn of the session's facet.
+    def feed(self, data: bytes, done: Done | None = None) -> None:
+        """Do what *data*, the next bytes of the peer, say, if that is not *done*; in a turn of the session's facet.
 
         They were added to ``debt`` before.
         """
@@ -314,7 +314,7 @@ class Session(State):
         if not self.busy:
             self.busy = True
             self._packets = self._decoded()
-            self._go_on()
+            self._go_on(done)
 
     def hear(self, data: bytes) -> bool:
         """Take *data* for a ping, if it is just that, as most of what an idle peer says is; no turn is needed for it.
@@ -355,7 +355,7 @@ class Session(State):
             most = f"more than {self.limits.stranger} bytes" if limit == "stranger" else "too much"
             raise ProtocolError(f"{most} would be held of who has shown no capability ({limit}): resolve one first")
 
-    def _go_on(self) -> None:
+    def _go_on(self, done: Done | None = None) -> None:
         """Do what packets say, until it is enough for a turn, or until all is done that was fed.
 
         Each packet is a turn of the peer's: what comes later does not overtake what it retracts.
@@ -364,7 +364,7 @@ class Session(State):
         reach: Reach | None = None
         first: Sequence[Understood] | None = None
         began, packets = self.events_in, self.packets_in
-        if (usual := self._do_usual(turn)) is not None:
+        if (usual := self._do_usual(turn, done)) is not None:
             if not usual:
                 return
             first, reach = usual
@@ -417,9 +417,12 @@ class Session(State):
         self.busy = False
         self._repaid()
 
-    def _do_usual(self, turn: Turn) -> tuple[()] | tuple[Sequence[Understood], Reach | None] | None:
-        """Do the usual packets with which a piece of what was fed begins.  Returns None if there are none, nothing if
-        that was all or is enough for a turn; else what was done, as far as it has yet to be charged, and what was.
+    def _do_usual(
+        self, turn: Turn, done: Done | None
+    ) -> tuple[()] | tuple[Sequence[Understood], Reach | None] | None:
+        """Do the usual packets with which a piece of what was fed begins, if that is not *done*.  Returns None if there
+        are none, nothing if that was all or is enough for a turn; else what was done, as far as it has yet to be
+        charged, and what was.
         """
         codec = self.codec
         intake = self._intake
@@ -429,13 +432,13 @@ class Session(State):
             return None
         if self._silent or not self.facet.alive:
             return ()
-        data, at, standing = intake.pieces[0], intake.place, len(self.assertions)
-        at, short, packets, events, total, asserted, only = do_usual(
+        data, at = intake.pieces[0], intake.place
+        at, short, packets, events, total, asserted, retracted, only = done or do_usual(
             turn, self.facet, self.membrane, self.assertions, codec.tables, data, at, self._gulp, _SHARE, ENOUGH
         )
         self.packets_in, self.events_in, intake.place = self.packets_in + packets, self.events_in + events, at
-        self.asserts_in += (asserts := asserted + (only is not None and only[0] == ASSERT))
-        self.retracts_in += standing + asserts - len(self.assertions)
+        self.asserts_in += asserted + (only is not None and only[0] == ASSERT)
+        self.retracts_in += retracted
         if at == len(data) or (short and intake.keeps(at)):
             self._debt.done(intake.done())
             if not intake.pieces:

@@ -22,9 +22,9 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Turn
 from syndicate.native import kernel
 
-Done: TypeAlias = tuple[int, bool, int, int, int, int, Understood | None]
+Done: TypeAlias = tuple[int, bool, int, int, int, int, int, Understood | None]
 """Where the rest begins, whether that is the beginning of a packet, how many packets and events were done, what those
-reach, how many of them assert; and the only event so far, if nobody has yet asked what it reaches.
+reach, how many of them assert and retract; and the only event so far, if nobody has yet asked what it reaches.
 """
 
 
@@ -47,7 +47,7 @@ def do_usual(
 
     Nothing, which is always right: the session does it.
     """
-    return at, False, 0, 0, 0, 0, None
+    return at, False, 0, 0, 0, 0, 0, None
 
 
 @kernel

@@ -18,16 +18,20 @@ from __future__ import annotations
 
 import functools
 import select
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import trio
 
 from syndicate.actors.system import SLICE, System
 from syndicate.log import logger
+from syndicate.native import kernel
 
 Arrived = Callable[[], object]
+
+Watched: TypeAlias = "tuple[System, Arrived, Arrived, select.epoll]"
+"""Whose turns it brings, who is called, who is called when it is closed, and where it is."""
 
 AVAILABLE: Final = hasattr(select, "epoll")
 """Whether this operating system has what it takes."""
@@ -45,6 +49,16 @@ _SELECTABLE: Final = 1024
 """The first descriptor that :func:`select.select` does not take."""
 
 
+@kernel
+def make_round(poller: Poller, watched: Mapping[int, Watched], ready: Sequence[tuple[int, int]], /) -> bool | None:
+    """Let those be called who have something *ready*, all of one system, and take their turns, as :meth:`Poller.look`
+    does; whether all is done that there was.
+
+    None, which is always right: nothing was done.
+    """
+    return None
+
+
 class Poller(trio.abc.Instrument):
     """Of one trio program.  ``rounds`` counts how often something had come, ``woken`` for how many sockets in all."""
 
@@ -55,7 +69,7 @@ class Poller(trio.abc.Instrument):
         self._epoll = select.epoll()
         self._crowd = select.epoll()  # what is in it is looked at by the few
         self._epoll.register(self._crowd.fileno(), select.EPOLLIN)
-        self._watched: dict[int, tuple[System, Arrived, Arrived, select.epoll]] = {}
+        self._watched: dict[int, Watched] = {}
         self._scope = trio.CancelScope()
 
     def add(self, descriptor: int, system: System, arrived: Arrived, closed: Arrived, *, crowd: bool = False) -> None:
@@ -85,6 +99,11 @@ class Poller(trio.abc.Instrument):
         ready = self._epoll.poll(0)
         if not ready:
             return True
+        done = make_round(self, self._watched, ready)
+        if done is not None:
+            self.rounds += 1
+            self.woken += len(ready)
+            return done
         crowd = self._crowd.fileno()
         if (crowd, select.EPOLLIN) in ready:
             ready = [each for each in ready if each[0] != crowd] + self._crowd.poll(0, _FEW)
@@ -96,18 +115,23 @@ class Poller(trio.abc.Instrument):
         done = True
         for system, descriptors in systems.items():
             system.inlet = self.look
-            done = system.at_once(functools.partial(self._call, descriptors)) and done
+            done = system.at_once(functools.partial(self.call, descriptors)) and done
         return done
 
-    def _call(self, descriptors: Sequence[int]) -> None:
+    def call(self, descriptors: Sequence[int]) -> None:
+        """Call those who have something to read."""
         for descriptor in descriptors:
             watched = self._watched.get(descriptor)  # one may have removed another
             if watched is not None:
                 try:
                     watched[1]()
-                except Exception as error:  # it must not take the other connections along
-                    self.close(descriptor)
-                    logger().error("a connection is read no more", exc_info=error)
+                except Exception as error:
+                    self.fail(descriptor, error)
+
+    def fail(self, descriptor: int, error: Exception) -> None:
+        """Whoever waits for it has raised *error*, which must not take the other connections along."""
+        self.close(descriptor)
+        logger().error("a connection is read no more", exc_info=error)
 
     def __enter__(self) -> Self:
         return self

@@ -196,15 +196,19 @@ class Actor:
         journal = turn.journal
         try:
             turn.commit()
-        except Exception as error:  # what runs in a commit (a console that cannot write) belongs to this actor
-            self._fail(turn, error, events)
         except BaseException as error:
-            self.crash(turn, error, events)
-            raise
+            self._uncommitted(turn, error, events)
         else:
             if journal is not None:
                 turn.journal = None
                 journal.commit()
+
+    def _uncommitted(self, turn: Turn, error: BaseException, events: list[Event]) -> None:
+        """What runs in the commit of a turn (a console that cannot write) has raised *error*: it belongs to this actor."""
+        if not isinstance(error, Exception):
+            self.crash(turn, error, events)
+            raise error
+        self._fail(turn, error, events)
 
     def _fail(self, turn: Turn, error: Exception, events: list[Event]) -> None:
         """The turn has raised: undo it, if it was an attempt; else the actor crashes."""

@@ -230,6 +230,10 @@ class System:
             self.interrupt = error
         finally:
             self._parked = True
+        return self.parks()
+
+    def parks(self) -> bool:
+        """Wake the pump, which waits, if it has something to do; whether it goes on to wait."""
         if (
             self.interrupt is not None
             or self.queue

@@ -1,0 +1,446 @@
+//! A round of the poller: all sockets that are readable are read, their turns taken, and what those say is sent.
+//!
+//! `Poller.look` in `relay/transport/poller.py` specifies it, with `Link` in `relay/session/link.py` and
+//! `System.at_once`.  Each step that is not usual is Python's: a link that has to wait, a stream that is no plain socket,
+//! a socket that takes less than all.
+
+use crate::delivery::{event, ENTER};
+use crate::here;
+use crate::hop::{taken_in, HopNames, Taken};
+use crate::slot::{bound_to, slots_of, Slot};
+use pyo3::exceptions::PyException;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyTuple, PyType};
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// Bytes that are read at once, and those above which what was read is long work: `relay.session.link`.
+const CHUNK: usize = 1 << 16;
+const LITTLE: usize = 1 << 12;
+/// So long the time of a round is now.
+const NOW: Duration = Duration::from_millis(5);
+
+static ROUND_NAMES: PyOnceLock<RoundNames> = PyOnceLock::new();
+static TAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+slots_of! {
+    /// Those of a link.
+    LinkSlots {
+        session: "session", stream: "_stream", owing: "_owing", waiting: "_waiting", listening: "_listening",
+        paused: "_paused", heard: "_heard", probed: "_probed", frame: "_frame", step: "_step", repaid: "_repaid",
+        polled: "_polled", crowded: "_crowded", idle: "_idle", flushing: "_flushing", left: "_left", said: "_said",
+        burdened: "_burdened", limits: "_limits", clock: "_clock",
+    }
+}
+
+/// What is called by these names.
+struct RoundNames {
+    link: Py<PyType>,
+    arrived: Py<PyAny>,
+    flush: Py<PyAny>,
+    wake: Py<PyAny>,
+    slots: LinkSlots,
+    plain: Py<PyAny>,
+    system: Py<PyAny>,
+    never: Py<PyAny>,
+    slice: Py<PyAny>,
+    actor: Slot,
+    system_of: Slot,
+}
+
+impl RoundNames {
+    fn of(py: Python<'_>) -> PyResult<&RoundNames> {
+        ROUND_NAMES.get_or_try_init(py, || {
+            let class = |module: &str, name: &str| -> PyResult<Bound<'_, PyType>> {
+                Ok(py.import(module)?.getattr(name)?.cast_into::<PyType>()?)
+            };
+            let link = class("relay.session.link", "Link")?;
+            let facet = class("syndicate.actors.facet", "Facet")?;
+            Ok(RoundNames {
+                arrived: link.getattr("_arrived")?.unbind(),
+                flush: link.getattr("_flush")?.unbind(),
+                wake: link.getattr("wake")?.unbind(),
+                slots: LinkSlots::of(&link)?,
+                plain: py.import("relay.transport.stream")?.getattr("ByteStream")?.unbind(),
+                system: py.import("syndicate.actors.system")?.getattr("System")?.unbind(),
+                never: py.import("relay.session.deadlines")?.getattr("NEVER")?.unbind(),
+                slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.unbind(),
+                actor: Slot::of(&facet, "actor")?,
+                system_of: Slot::of(&class("syndicate.actors.actor", "Actor")?, "system")?,
+                link: link.unbind(),
+            })
+        })
+    }
+}
+
+/// The class of taps as it is: what is read and sent past one here is counted with it.
+pub fn tap_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    TAP.get_or_init(specification.py(), || specification.clone().unbind());
+    Ok(specification)
+}
+
+// ------------------------------------------------------------------------------------------------ time
+
+/// What the clocks of links have said in the round that is made in this thread, if one is.
+struct Moment {
+    times: Vec<(Py<PyAny>, Py<PyAny>)>,
+    began: Instant,
+}
+
+thread_local! {
+    static MOMENT: RefCell<Option<Moment>> = const { RefCell::new(None) };
+}
+
+/// The time by a link's clock.  Within a round that is what it said first, for a moment.
+fn time<'py>(clock: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = clock.py();
+    let owner = clock.getattr(intern!(py, "__self__"))?;
+    let said = MOMENT.with_borrow(|moment| {
+        let moment = moment.as_ref().filter(|moment| moment.began.elapsed() < NOW)?;
+        moment.times.iter().find(|(of, _)| of.is(&owner)).map(|(_, time)| time.bind(py).clone())
+    });
+    if let Some(time) = said {
+        return Ok(time);
+    }
+    let time = clock.call0()?;
+    MOMENT.with_borrow_mut(|moment| {
+        if let Some(moment) = moment {
+            moment.times.push((owner.unbind(), time.clone().unbind()));
+        }
+    });
+    Ok(time)
+}
+
+// ------------------------------------------------------------------------------------------------ streams
+
+/// The plain stream of a link, and the tap around it, if there is one and it is open.
+struct Plain<'py> {
+    tap: Option<Bound<'py, PyAny>>,
+    descriptor: i32,
+}
+
+impl<'py> Plain<'py> {
+    fn of(names: &RoundNames, stream: Bound<'py, PyAny>, reads: bool) -> PyResult<Option<Plain<'py>>> {
+        let py = stream.py();
+        let (mut tap, mut plain) = (None, stream);
+        if TAP.get(py).is_some_and(|class| plain.get_type().is(class)) {
+            if reads && !plain.getattr(intern!(py, "_shut"))?.is_none() {
+                return Ok(None);
+            }
+            let inner = plain.getattr(intern!(py, "_stream"))?;
+            tap = Some(std::mem::replace(&mut plain, inner));
+        }
+        if !plain.get_type().is(&names.plain) || !plain.getattr(intern!(py, "direct"))?.is_truthy()? {
+            return Ok(None);
+        }
+        let descriptor = plain.getattr(intern!(py, "_number"))?.extract()?;
+        Ok(if descriptor < 0 { None } else { Some(Plain { tap, descriptor }) })
+    }
+
+    /// Count what went through the tap, as `Tap._count` does.
+    fn count(&self, received: usize) -> PyResult<()> {
+        let Some(tap) = &self.tap else { return Ok(()) };
+        let py = tap.py();
+        if received > 0 {
+            let name = intern!(py, "received");
+            tap.setattr(name, tap.getattr(name)?.extract::<i64>()? + received as i64)?;
+        }
+        let traffic = tap.getattr(intern!(py, "_traffic"))?;
+        let heard = traffic.getattr(intern!(py, "heard"))?.cast_into::<PySet>()?;
+        if !heard.contains(tap)? {
+            heard.add(tap)?;
+            traffic.call_method0(intern!(py, "wake"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+mod socket {
+    use std::fs::File;
+    use std::io::{Read, Result, Write};
+    use std::mem::ManuallyDrop;
+    use std::os::fd::FromRawFd;
+
+    /// What a descriptor has now, as far as it fits.
+    pub fn read(descriptor: i32, buffer: &mut [u8]) -> Result<usize> {
+        // SAFETY: it is open, and is not closed here.
+        ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }).read(buffer)
+    }
+
+    /// How much of the data a descriptor takes now.
+    pub fn write(descriptor: i32, data: &[u8]) -> Result<usize> {
+        // SAFETY: as above.
+        ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }).write(data)
+    }
+}
+
+#[cfg(not(unix))]
+mod socket {
+    use std::io::{ErrorKind, Result};
+
+    pub fn read(_: i32, _: &mut [u8]) -> Result<usize> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub fn write(_: i32, _: &[u8]) -> Result<usize> {
+        Err(ErrorKind::Unsupported.into())
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ in
+
+/// What a read has brought, on its way to the session, in a turn of its own: `Link._hand_over`.
+#[pyclass(frozen, module = "syndicate._native")]
+struct Arrival {
+    link: Py<PyAny>,
+    data: Py<PyBytes>,
+}
+
+#[pymethods]
+impl Arrival {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let names = RoundNames::of(py)?;
+        let link = self.link.bind(py);
+        let session = names.slots.session.get(link)?;
+        let turn = match here::turn(py) {
+            Some(turn) => turn,
+            None => return link.call_method1(intern!(py, "_hand_over"), (&self.data,)).map(|_| ()),
+        };
+        names.slots.waiting.flag(link, false)?;
+        match taken_in(&session, turn, self.data.bind(py))? {
+            Taken::All => repaid(names, link, &session),
+            Taken::Nothing => session.call_method1(intern!(py, "feed"), (&self.data,)).map(|_| ()),
+            Taken::Some(done) => session.call_method1(intern!(py, "feed"), (&self.data, done)).map(|_| ()),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.link)
+    }
+}
+
+/// All that was read is done: `Link.repaid`.
+fn repaid<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, session: &Bound<'py, PyAny>) -> PyResult<()> {
+    let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
+    let limits = slots.limits.get(link)?;
+    let debt = hop.debt.bytes.number(&hop.session.debt.get(session)?)?;
+    if !slots.owing.holds(link)?
+        || debt > limits.getattr(intern!(py, "debt"))?.extract()?
+        || hop.session.ping.get(session)?.lt(slots.step.get(link)?)?
+        || !slots.repaid.get(link)?.is_none()
+        || slots.polled.number(link)? < 0
+    {
+        return link.call_method0(intern!(py, "repaid")).map(|_| ());
+    }
+    slots.owing.flag(link, false)?;
+    slots.listening.flag(link, true)?;
+    slots.heard.set(link, time(slots.clock.get(link)?)?)?;
+    slots.probed.set(link, py.None().into_bound(py))?;
+    slots.frame.set(link, names.never.bind(py).clone())
+}
+
+/// There is something to read: `Link._arrived` and `Link._feed`.  False if Python is to look.
+fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py, PyAny>) -> PyResult<bool> {
+    let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
+    let session = slots.session.get(link)?;
+    if slots.owing.holds(link)? || slots.crowded.holds(link)? || hop.session.untrusted.holds(&session)? {
+        return Ok(false);
+    }
+    let Some(stream) = Plain::of(names, slots.stream.get(link)?, true)? else { return Ok(false) };
+    let data = BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(CHUNK, 0);
+        let size = socket::read(stream.descriptor, buffer).unwrap_or(0);
+        PyBytes::new(py, &buffer[..size])
+    });
+    let size = data.as_bytes().len();
+    if size == 0 {
+        return Ok(false); // the end, nothing, or an error
+    }
+    stream.count(size)?;
+    if size > LITTLE {
+        link.call_method1(intern!(py, "_feed"), (data,))?;
+        return Ok(true);
+    }
+    slots.listening.flag(link, false)?;
+    slots.paused.set(link, time(slots.clock.get(link)?)?)?;
+    slots.owing.flag(link, true)?;
+    hop.debt.bytes.add(&hop.session.debt.get(&session)?, size as i64)?;
+    slots.waiting.flag(link, true)?;
+    let arrival = Bound::new(py, Arrival { link: link.clone().unbind(), data: data.unbind() })?;
+    let facet = hop.session.facet.get(&session)?;
+    let actor = names.actor.get(&facet)?;
+    let events = PyList::new(py, [event(ENTER.of(py), facet, arrival.into_any(), None)?])?;
+    let queue = system.getattr(intern!(py, "queue"))?;
+    queue.call_method1(intern!(py, "append"), ((actor, &events),))?;
+    let chronicle = system.getattr(intern!(py, "chronicle"))?;
+    if !chronicle.is_none() {
+        chronicle.call_method1(intern!(py, "comes"), (events,))?;
+    }
+    Ok(true)
+}
+
+// ------------------------------------------------------------------------------------------------ out
+
+/// Do what a bound `Link.wake` does, if *wake* is one, a round is made here, and little waits; whether it is done.
+pub fn wake_link(wake: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = wake.py();
+    if MOMENT.with_borrow(Option::is_none) {
+        return Ok(false);
+    }
+    let (names, hop) = (RoundNames::of(py)?, HopNames::of(py)?);
+    let Some(link) = link_of(names, wake, &names.wake)? else { return Ok(false) };
+    let slots = &names.slots;
+    let session = slots.session.get(&link)?;
+    let outbox = hop.session.outbox.get(&session)?;
+    if !slots.idle.holds(&link)?
+        || hop.outbox.said.holds(&outbox)?
+        || hop.behind(&session)?
+        || hop.stale.holds(&hop.session.backlog.get(&session)?)?
+        || !slots.stream.get(&link)?.getattr(intern!(py, "direct"))?.is_truthy()?
+    {
+        return Ok(false);
+    }
+    if !slots.flushing.holds(&link)? {
+        slots.flushing.flag(&link, true)?;
+        let system = names.system_of.get(&names.actor.get(&hop.session.facet.get(&session)?)?)?;
+        let after = system.getattr(intern!(py, "_after"))?;
+        after.cast::<PyList>()?.append(link.getattr(intern!(py, "_flush"))?)?;
+        if system.getattr(intern!(py, "_parked"))?.is_truthy()? {
+            system.call_method0(intern!(py, "_awaken"))?;
+        }
+    }
+    Ok(true)
+}
+
+/// Send what a slice of turns has said to the peer of a link: `Link._flush`.
+fn flush<'py>(names: &RoundNames, link: &Bound<'py, PyAny>) -> PyResult<()> {
+    let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
+    let otherwise = || link.call_method0(intern!(py, "_flush")).map(|_| ());
+    let session = slots.session.get(link)?;
+    let outbox = hop.session.outbox.get(&session)?;
+    let Ok(queue) = hop.outbox.queue.get(&outbox)?.cast_into::<PyList>() else { return otherwise() };
+    if queue.len() != 1 || !slots.idle.holds(link)? || !slots.burdened.get(link)?.is_none() || hop.behind(&session)? {
+        return otherwise();
+    }
+    let Ok(packet) = queue.get_item(0)?.cast_into_exact::<PyBytes>() else { return otherwise() };
+    let size = packet.as_bytes().len();
+    let Some(stream) = Plain::of(names, slots.stream.get(link)?, false)? else { return otherwise() };
+    if size > CHUNK {
+        return otherwise();
+    }
+    let Ok(sent @ 1..) = socket::write(stream.descriptor, packet.as_bytes()) else { return otherwise() };
+    stream.count(0)?;
+    slots.flushing.flag(link, false)?;
+    slots.said.set(link, time(slots.clock.get(link)?)?)?;
+    queue.del_item(0)?;
+    hop.outbox.bytes.add(&outbox, size as i64)?;
+    hop.outbox.packets.add(&outbox, 1)?;
+    hop.outbox.waiting.add(&outbox, -hop.outbox.flying.number(&outbox)?)?;
+    if sent < size {
+        hop.outbox.flying.put(&outbox, size as i64)?;
+        slots.left.set(link, PyTuple::new(py, [PyBytes::new(py, &packet.as_bytes()[sent..])])?.into_any())?;
+        return link.call_method0(intern!(py, "wait_to_write")).map(|_| ());
+    }
+    hop.outbox.waiting.add(&outbox, -(size as i64))?;
+    hop.outbox.flying.put(&outbox, 0)
+}
+
+// ------------------------------------------------------------------------------------------------ a round
+
+/// The link whose *method* is bound here.
+fn link_of<'py>(names: &RoundNames, bound: &Bound<'py, PyAny>, method: &Py<PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(bound_to(bound, method)?.filter(|owner| owner.get_type().is(&names.link)))
+}
+
+/// Read all that is ready, in no turn: `Poller._call`.
+fn read<'py>(
+    names: &RoundNames,
+    poller: &Bound<'py, PyAny>,
+    watched: &Bound<'py, PyDict>,
+    system: &Bound<'py, PyAny>,
+    ready: &Bound<'py, PyList>,
+) -> PyResult<()> {
+    let py = poller.py();
+    for descriptor in ready.iter() {
+        let descriptor = descriptor.get_item(0)?;
+        let Some(entry) = watched.get_item(&descriptor)? else { continue };
+        let usual = match link_of(names, &entry.get_item(1)?, &names.arrived)? {
+            Some(link) => arrived(names, &link, system),
+            None => Ok(false),
+        };
+        match usual {
+            Ok(true) => (),
+            Ok(false) => poller.call_method1(intern!(py, "call"), ([descriptor],)).map(|_| ())?,
+            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            Err(error) => poller.call_method1(intern!(py, "fail"), (descriptor, error.into_value(py))).map(|_| ())?,
+        }
+    }
+    Ok(())
+}
+
+/// Do the calls of `System.after_slice`.
+fn say<'py>(names: &RoundNames, system: &Bound<'py, PyAny>) -> PyResult<()> {
+    let py = system.py();
+    let after = system.getattr(intern!(py, "_after"))?.cast_into::<PyList>()?;
+    if after.is_empty() {
+        return Ok(());
+    }
+    system.setattr(intern!(py, "_after"), PyList::empty(py))?;
+    for call in after.iter() {
+        match link_of(names, &call, &names.flush)? {
+            Some(link) => flush(names, &link)?,
+            None => call.call0().map(|_| ())?,
+        }
+    }
+    Ok(())
+}
+
+/// Let those be called of whom something is *ready*, all of one system whose pump waits, and take the turns of that:
+/// whether the pump goes on to wait.  `None` if they are not such, and nothing was done.
+#[pyfunction]
+#[pyo3(signature = (poller, watched, ready, /))]
+pub fn make_round<'py>(
+    poller: Bound<'py, PyAny>,
+    watched: Bound<'py, PyDict>,
+    ready: Bound<'py, PyList>,
+) -> PyResult<Option<bool>> {
+    let py = poller.py();
+    if !cfg!(unix) || here::turn(py).is_some() {
+        return Ok(None);
+    }
+    let names = RoundNames::of(py)?;
+    let mut system: Option<Bound<'py, PyAny>> = None;
+    for descriptor in ready.iter() {
+        let Some(entry) = watched.get_item(descriptor.get_item(0)?)? else { return Ok(None) };
+        let each = entry.get_item(0)?;
+        if !each.get_type().is(&names.system) || system.as_ref().is_some_and(|other| !other.is(&each)) {
+            return Ok(None);
+        }
+        system = Some(each);
+    }
+    let Some(system) = system else { return Ok(None) };
+    let parked = intern!(py, "_parked");
+    if !system.getattr(parked)?.is_truthy()? {
+        return Ok(None);
+    }
+    system.setattr(parked, false)?;
+    system.setattr(intern!(py, "inlet"), poller.getattr(intern!(py, "look"))?)?;
+    MOMENT.set(Some(Moment { times: Vec::new(), began: Instant::now() }));
+    let done = read(names, &poller, &watched, &system, &ready)
+        .and_then(|()| system.call_method1(intern!(py, "drain"), (&names.slice,)).map(|_| ()))
+        .and_then(|()| say(names, &system));
+    drop(MOMENT.take());
+    if let Err(error) = done {
+        system.setattr(intern!(py, "interrupt"), error.into_value(py))?;
+    }
+    system.setattr(parked, true)?;
+    Ok(Some(system.call_method0(intern!(py, "parks"))?.is_truthy()?))
+}
