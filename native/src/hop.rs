@@ -104,6 +104,18 @@ fn tables_of<'py>(codec: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTup
     Ok(if tables.is_none() { None } else { Some(tables.cast_into()?) })
 }
 
+/// Whether a codec that has tables has a packet which has not fully arrived: `partial` in its class.
+fn is_partial(codec: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = codec.py();
+    if !codec.getattr(intern!(py, "_rest"))?.is_empty()? {
+        return Ok(true);
+    }
+    match codec.getattr_opt(intern!(py, "_taken"))? {
+        Some(taken) => taken.is_truthy(),
+        None => Ok(false),
+    }
+}
+
 /// What was done of the next bytes of a peer.
 pub enum Taken<'py> {
     Nothing,
@@ -132,7 +144,7 @@ pub fn taken_in<'py>(
         || names.agreed.holds(&slots.trail.get(session)?)?
         || !names.pieces.get(&intake)?.cast::<PyList>()?.is_empty()
         || !names.cut.get(&intake)?.cast::<PyBytes>()?.as_bytes().is_empty()
-        || codec.getattr(intern!(py, "partial"))?.is_truthy()?
+        || is_partial(&codec)?
     {
         return Ok(Taken::Nothing);
     }

@@ -13,7 +13,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple, PyType};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,7 @@ struct RoundNames {
     slice: Py<PyAny>,
     actor: Slot,
     system_of: Slot,
+    daemon: Slot,
 }
 
 impl RoundNames {
@@ -63,6 +64,7 @@ impl RoundNames {
             };
             let link = class("relay.session.link", "Link")?;
             let facet = class("syndicate.actors.facet", "Facet")?;
+            let actor = class("syndicate.actors.actor", "Actor")?;
             Ok(RoundNames {
                 arrived: link.getattr("_arrived")?.unbind(),
                 flush: link.getattr("_flush")?.unbind(),
@@ -73,7 +75,8 @@ impl RoundNames {
                 never: py.import("relay.session.deadlines")?.getattr("NEVER")?.unbind(),
                 slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.unbind(),
                 actor: Slot::of(&facet, "actor")?,
-                system_of: Slot::of(&class("syndicate.actors.actor", "Actor")?, "system")?,
+                system_of: Slot::of(&actor, "system")?,
+                daemon: Slot::of(&actor, "daemon")?,
                 link: link.unbind(),
             })
         })
@@ -403,6 +406,37 @@ fn say<'py>(names: &RoundNames, system: &Bound<'py, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// Whether a system that is not at its end has nothing to do: the usual case of `System.parks`.
+fn rests<'py>(names: &RoundNames, system: &Bound<'py, PyAny>) -> PyResult<bool> {
+    let py = system.py();
+    let get = |name: &Bound<'py, PyString>| system.getattr(name);
+    if !get(intern!(py, "queue"))?.is_empty()?
+        || !get(intern!(py, "_after"))?.is_empty()?
+        || !get(intern!(py, "_quiet"))?.is_empty()?
+        || !get(intern!(py, "interrupt"))?.is_none()
+        || !get(intern!(py, "failure"))?.is_none()
+        || get(intern!(py, "signals"))?.getattr(intern!(py, "noted"))?.is_truthy()?
+    {
+        return Ok(false);
+    }
+    let timers = get(intern!(py, "_timers"))?.cast_into::<PyList>()?;
+    if !timers.is_empty() && timers.get_item(0)?.get_item(0)?.lt(get(intern!(py, "_parked_until"))?)? {
+        return Ok(false);
+    }
+    if !get(intern!(py, "_until_idle"))?.is_truthy()? {
+        return Ok(true);
+    }
+    if get(intern!(py, "_tasks"))?.extract::<i64>()? <= 0 {
+        return Ok(false);
+    }
+    for (actor, _) in get(intern!(py, "actors"))?.cast_into::<PyDict>()?.iter() {
+        if !names.daemon.holds(&actor)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Let those be called of whom something is *ready*, all of one system whose pump waits, and take the turns of that:
 /// whether the pump goes on to wait.  `None` if they are not such, and nothing was done.
 #[pyfunction]
@@ -442,5 +476,5 @@ pub fn make_round<'py>(
         system.setattr(intern!(py, "interrupt"), error.into_value(py))?;
     }
     system.setattr(parked, true)?;
-    Ok(Some(system.call_method0(intern!(py, "parks"))?.is_truthy()?))
+    Ok(Some(rests(names, &system)? || system.call_method0(intern!(py, "parks"))?.is_truthy()?))
 }

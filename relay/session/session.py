@@ -381,10 +381,10 @@ class Session(State):
                 elif not self._acts:
                     if turn.late:
                         turn.hand_over()
-                    done = max(self.events_in - began, self.packets_in - packets)
-                    if done >= _SHARE:
+                    count = max(self.events_in - began, self.packets_in - packets)
+                    if count >= _SHARE:
                         self._next = form
-                        self.soon(self._go_on, done + (0 if reach is None else reach.total))
+                        self.soon(self._go_on, count + (0 if reach is None else reach.total))
                         return
                     self._next = None
                     packet = read(form)
@@ -417,15 +417,11 @@ class Session(State):
         self.busy = False
         self._repaid()
 
-    def _do_usual(
-        self, turn: Turn, done: Done | None
-    ) -> tuple[()] | tuple[Sequence[Understood], Reach | None] | None:
-        """Do the usual packets with which a piece of what was fed begins, if that is not *done*.  Returns None if there
-        are none, nothing if that was all or is enough for a turn; else what was done, as far as it has yet to be
-        charged, and what was.
+    def _do_usual(self, turn: Turn, done: Done | None) -> tuple[()] | tuple[Sequence[Understood], Reach | None] | None:
+        """Do the usual packets with which a piece of what was fed begins, if that is not *done*.  None: there are none;
+        nothing: that was all, or is enough for a turn; else what has yet to be charged, and what was.
         """
-        codec = self.codec
-        intake = self._intake
+        codec, intake = self.codec, self._intake
         if codec is None or codec.tables is None or codec.partial or intake.begun or not intake.pieces:
             return None
         if self.untrusted or not self.packets_in or self._trail.agreed:

@@ -204,7 +204,7 @@ class Actor:
                 journal.commit()
 
     def _uncommitted(self, turn: Turn, error: BaseException, events: list[Event]) -> None:
-        """What runs in the commit of a turn (a console that cannot write) has raised *error*: it belongs to this actor."""
+        """What runs in a commit (a console that cannot write) has raised *error*: it belongs to this actor."""
         if not isinstance(error, Exception):
             self.crash(turn, error, events)
             raise error

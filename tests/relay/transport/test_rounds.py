@@ -91,8 +91,10 @@ class Place:
             flags = [] if not isinstance(link, Link) else [getattr(link, name) for name in FLAGS]
             tap = self.taps[number]
             seen.append(
-                (self.got(self.ends[number]), session.statistics(), session.reason, tap.received, flags)
-                + (session.partial, session.held, tap in self.traffic.heard)
+                (
+                    *(self.got(self.ends[number]), session.statistics(), session.reason, tap.received, flags),
+                    *(session.partial, session.held, tap in self.traffic.heard),
+                )
             )
         return seen
 
