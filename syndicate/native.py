@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from struct import unpack_from
 from types import ModuleType
 from typing import Final, TypeVar, cast
 from warnings import warn
@@ -32,14 +35,38 @@ specifications: Final[dict[str, object]] = {}
 _REMEDY: Final = "install it again, or build it with `make native`"
 
 
+def _expect_whole(name: str) -> None:
+    """Raise ImportError for a library of Linux's that was cut short: whoever loads it is ended by the system."""
+    found = find_spec(name)
+    if found is None or not (found.origin or "").endswith(".so"):
+        return
+    path = Path(cast(str, found.origin))
+    try:
+        with path.open("rb") as file:
+            head = file.read(64)
+    except OSError as error:
+        raise ImportError(str(error)) from error
+    if head[:5] == b"\x7fELF\x02" and len(head) == 64:  # of 64 bits: a table is its end
+        order = "<" if head[5] == 1 else ">"
+        place, size, count = *unpack_from(f"{order}Q", head, 40), *unpack_from(f"{order}HH", head, 58)
+        if path.stat().st_size < place + size * count:
+            raise ImportError("it is cut short")
+
+
 def _load() -> tuple[ModuleType | None, str]:
     """The library, or None, and a word on it for ``--version``."""
     if os.environ.get("SYNDICATE_PURE", "") not in ("", "0"):
         return None, "pure Python (asked for by SYNDICATE_PURE)"
     try:
+        _expect_whole("syndicate._native")
         library = import_module("syndicate._native")
     except ModuleNotFoundError:
-        return None, "pure Python (no native library was built when it was installed)"
+        others = sorted(
+            other.name for other in Path(__file__).parent.glob("_native.*") if other.suffix in (".so", ".pyd")
+        )
+        if not others:
+            return None, "pure Python (no native library was built when it was installed)"
+        reason = f"pure Python (the native library is of another Python: {others[0]})"
     except ImportError as error:  # of another Python, or half built
         reason = f"pure Python (the native library cannot be loaded: {error})"
     else:

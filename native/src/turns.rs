@@ -225,7 +225,13 @@ fn hand_over<'py>(
         return Ok(());
     }
     seal(&pending, names.late.get(turn)?.cast_into::<PyDict>()?)?;
-    queue.call_method1(intern!(py, "extend"), (pending.items(),))?;
+    if pending.len() == 1 {
+        for batch in pending.iter() {
+            queue.call_method1(intern!(py, "append"), (batch,))?;
+        }
+    } else {
+        queue.call_method1(intern!(py, "extend"), (pending.items(),))?;
+    }
     ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())
 }
 
@@ -262,18 +268,17 @@ pub fn take_turns<'py>(
     let names = TurnNames::of(py)?;
     let queue = names.queue.get(&turn)?;
     while left > 0 && queue.len()? > 0 {
-        let batch = queue.get_item(0)?.cast_into::<PyTuple>()?;
+        let batch = queue.call_method0(intern!(py, "popleft"))?.cast_into::<PyTuple>()?;
         let (actor, events) = (batch.get_item(0)?, batch.get_item(1)?.cast_into::<PyList>()?);
         let size = events.len() as isize;
-        if size > most {
+        let aside = match &unless {
+            Some(unless) => any(unless.clone())? && unless.contains(events.as_ptr() as usize)?,
+            None => false,
+        };
+        if size > most || aside {
+            queue.call_method1(intern!(py, "appendleft"), (batch,))?;
             break;
         }
-        if let Some(unless) = &unless {
-            if any(unless.clone())? && unless.contains(events.as_ptr() as usize)? {
-                break;
-            }
-        }
-        queue.del_item(0)?;
         take(names, &queue, &turn, &actor, &events)?;
         left -= size;
     }

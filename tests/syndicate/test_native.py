@@ -9,11 +9,13 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
 import subprocess
 import sys
 import weakref
 from collections.abc import Callable
 from functools import partial
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -434,6 +436,46 @@ def test_a_library_that_does_not_fit_is_left_alone(tmp_path: Path, content: str,
     assert expected in done.stdout
     assert "(SEQ, 1)" in done.stdout
     assert "RuntimeWarning" in done.stderr
+    assert "make native" in done.stderr
+
+
+def _foreign(library: bytes) -> tuple[str, bytes]:
+    return "_native.cpython-399-other.so", library
+
+
+def _here(library: bytes) -> str:
+    return f"_native{EXTENSION_SUFFIXES[0]}"
+
+
+@built
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems check a library when they load it")
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda library: (_here(library), library[: len(library) // 9]), "cannot be loaded: it is cut short"),
+        (lambda library: (_here(library), library[:-1]), "cannot be loaded: it is cut short"),
+        (lambda library: (_here(library), b""), "cannot be loaded: "),
+        (lambda library: (_here(library), b"garbage" * 1000), "cannot be loaded: "),
+        (_foreign, "is of another Python: _native.cpython-399-other.so"),
+    ],
+)
+def test_a_library_that_is_damaged_or_of_another_python(
+    tmp_path: Path, change: Callable[[bytes], tuple[str, bytes]], expected: str
+) -> None:
+    """One line says so, with the remedy, and Python runs."""
+    assert native.library is not None
+    assert native.library.__file__ is not None
+    ignored = shutil.ignore_patterns("_native*", "__pycache__")
+    shutil.copytree(ROOT / "syndicate", tmp_path / "syndicate", ignore=ignored)
+    name, library = change(Path(native.library.__file__).read_bytes())
+    (tmp_path / "syndicate" / name).write_bytes(library)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SYNDICATE_", "PYTHONWARNINGS"))}
+    program = "from syndicate import native, values\nprint(native.DESCRIPTION, values.value.freeze([1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert f"pure Python (the native library {expected}" in done.stdout
+    assert "(SEQ, 1)" in done.stdout
     assert "make native" in done.stderr
 
 
