@@ -61,6 +61,7 @@ pub struct HopNames {
     entries: Slot,
     pub stale: Slot,
     said: Py<PyAny>,
+    no_notes: Py<PyAny>,
 }
 
 impl HopNames {
@@ -85,6 +86,7 @@ impl HopNames {
                 entries: Slot::of(&backlog, "entries")?,
                 stale: Slot::of(&backlog, "_stale")?,
                 said: py.import("relay.session.repetition")?.getattr("said")?.unbind(),
+                no_notes: py.import("relay.session.state")?.getattr("NO_NOTES")?.unbind(),
             })
         })
     }
@@ -241,7 +243,7 @@ pub fn flush_session(act: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !said_now(&session, notes)? {
         return Ok(false);
     }
-    names.session.noted.set(&session, PyList::empty(py).into_any())?;
+    names.session.noted.set(&session, names.no_notes.bind(py).clone())?;
     let wake = names.session.wake.get(&session)?;
     if !wake_link(&wake)? {
         wake.call0()?;
@@ -276,8 +278,10 @@ pub fn note_message<'py>(turn: &Bound<'py, PyAny>, entity: &Bound<'py, PyAny>, v
     if names.session.silent.holds(&session)? {
         return Ok(true);
     }
-    let noted = names.session.noted.get(&session)?.cast_into::<PyList>()?;
+    let mut noted = names.session.noted.get(&session)?.cast_into::<PyList>()?;
     if noted.is_empty() {
+        noted = PyList::empty(py); // that of all sessions is nobody's
+        names.session.noted.set(&session, noted.clone().into_any())?;
         let afterwards = TurnNames::of(py)?.afterwards.get(turn)?;
         afterwards.cast::<PyList>()?.append(session.getattr(intern!(py, "_flush"))?)?;
     }
