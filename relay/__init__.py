@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tls", "attenuate", "connect", "forget", "keep", "serve"]
 
-__getattr__ = on_demand(
+__getattr__, __dir__ = on_demand(
     __name__,
     {
         "relay.capabilities.caveats": ["attenuate"],

@@ -127,7 +127,7 @@ __all__ = [
     "unquote",
 ]
 
-__getattr__ = _on_demand(
+__getattr__, __dir__ = _on_demand(
     __name__,
     {
         "syndicate.actors.actor": ["Actor", "Timer"],

@@ -11,15 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 
-def on_demand(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Make the ``__getattr__`` of a package: each name is imported from its module, the first time it is asked for.
+def on_demand(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Make the ``__getattr__`` and ``__dir__`` of a package: each name is imported the first time it is asked for.
 
     *homes* has the names of each module.  No name may be that of a module of the package as well: importing that one
-    would put it in the place of the name.  The function raises :class:`AttributeError` for any other name, and what
-    the import raises.
+    would put it in the place of the name.  The first function raises :class:`AttributeError` for any other name, and
+    what the import raises.
 
-    >>> on_demand("syndicate", {"syndicate.graph": ["components"]})("components").__module__
-    'syndicate.graph'
+    >>> found, listed = on_demand("syndicate", {"syndicate.graph": ["components"]})
+    >>> found("components").__module__, "components" in listed()
+    ('syndicate.graph', True)
     """
     places = {name: module for module, names in homes.items() for name in names}
 
@@ -30,4 +33,4 @@ def on_demand(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str
         setattr(sys.modules[package], name, value)
         return value
 
-    return imported
+    return imported, lambda: sorted({*vars(sys.modules[package]), *places})

@@ -46,7 +46,7 @@ __all__ = [
     "together",
 ]
 
-__getattr__ = on_demand(
+__getattr__, __dir__ = on_demand(
     __name__,
     {
         "syndicate.dedalus.checks": ["Diagnostic"],
