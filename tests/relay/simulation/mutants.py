@@ -309,6 +309,7 @@ def retractions_are_not_sent(patch: Patch) -> None:
         real(self, [note for note in notes if note[0] != RETRACT or self.dials])
 
     patch.setattr(Session, "_encode", encode)
+    patch.setattr(Session, "_say_usual", lambda self, notes: False)  # no kernel does it instead
 
 
 def _telling(tell: Callable[[Telling, int, tuple[object, ...]], None]) -> Callable[[Turn], SimpleNamespace]:
