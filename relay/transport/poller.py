@@ -94,8 +94,18 @@ class Poller(trio.abc.Instrument):
             self.remove(descriptor)
             closed()
 
+    @property
+    def ended(self) -> bool:
+        """Whether nobody uses it any more."""
+        return self._epoll.closed
+
     def look(self) -> bool:
-        """Call those who have something to read, and take their turns; returns whether all is done that there was."""
+        """Call those who have something to read, and take their turns; returns whether all is done that there was.
+
+        A system asks between its turns, also at its end, when nobody uses the poller any more: nothing has come then.
+        """
+        if self.ended:
+            return True
         ready = self._epoll.poll(0)
         if not ready:
             return True

@@ -58,6 +58,30 @@ async def test_what_has_come_is_handled_in_the_same_round(
         assert len(steps) == 4
 
 
+async def test_a_system_may_ask_when_nobody_uses_it_any_more(
+    system: System, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    """A server that drains has turns left when its last connection is gone: they are taken."""
+    ours, theirs = pair
+    with polling() as poller:
+        poller.add(ours.fileno(), system, partial(ours.recv, 100), int)
+        theirs.send(b"x")
+        poller.look()
+        assert system.inlet is not None
+        poller.remove(ours.fileno())
+    await until(lambda: poller.look() and poller.ended)
+    steps: list[int] = []
+
+    def step() -> None:
+        steps.append(len(steps))
+        if len(steps) < 5000:
+            system.spawn(step)
+
+    system.spawn(step)
+    await system.settle()
+    assert len(steps) == 5000
+
+
 async def test_a_closed_number_is_another_ones(system: System) -> None:
     """Whoever reads a socket that is closed learns of it, and takes nothing from who has its number next."""
     calls: list[str] = []
