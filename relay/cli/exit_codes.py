@@ -19,7 +19,15 @@ from typing import Final, NoReturn
 import click
 
 from syndicate import native
-from syndicate.errors import AddressError, ConfigError, OutputError, ProgramNotFound, SyndicateError, TextError
+from syndicate.errors import (
+    AddressError,
+    ConfigError,
+    OutputError,
+    ProgramNotFound,
+    SyndicateError,
+    TextError,
+    Unverifiable,
+)
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 """Those of each command."""
@@ -30,6 +38,7 @@ version_option = click.version_option(
 """The option ``--version``: the version, and whether native kernels run."""
 
 _NOBODY: Final = "cannot connect to "
+_WRONG: Final = (AddressError, ConfigError, ProgramNotFound, TextError, Unverifiable)
 
 
 def run_command(program: str, debug: bool, boot: Callable[[], object]) -> None:
@@ -97,7 +106,7 @@ def fail(program: str, error: SyndicateError) -> NoReturn:
     """Print *error* as the last words of *program*, and exit."""
     remedy = ". Is a server running there? Start one with: syndicate-server" if str(error).startswith(_NOBODY) else ""
     click.echo(f"{program}: {error}{remedy}", err=True)
-    sys.exit(2 if isinstance(error, (AddressError, ConfigError, ProgramNotFound, TextError)) else 1)
+    sys.exit(2 if isinstance(error, _WRONG) else 1)
 
 
 def ending(program: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from typing import Final, NoReturn, Unpack
 
 import click
@@ -14,8 +15,8 @@ from attrs import define, field
 from relay.cli.rules.program import find_dedalus, read_recorded, write
 from relay.cli.rules.running import nodes_named
 from relay.cli.rules.verb import Verb
-from syndicate.dedalus import Verdict
-from syndicate.dedalus.ast import Constant
+from syndicate.dedalus import Program, Verdict
+from syndicate.dedalus.ast import Constant, Value
 from syndicate.dedalus.net import check_nodes
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL
 from syndicate.dedalus.timeline import Chosen
@@ -23,6 +24,7 @@ from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.induction import LOOKING_BACK
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds
 from syndicate.dedalus.why.derivation import shown
+from syndicate.errors import FactError
 
 verify = Verb(
     "verify",
@@ -69,6 +71,13 @@ def costs_of(_: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return costs
 
 
+def _check_nodes(program: Program, nodes: Iterable[Value]) -> None:
+    try:
+        check_nodes(program.core(), nodes)
+    except FactError as error:
+        raise click.BadParameter(str(error), param_hint="'--nodes'") from None
+
+
 def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds) -> NoReturn:
     """Prove an invariant for all times; exits with 0 only then."""
     invariant = bounds.get("invariant")
@@ -76,7 +85,7 @@ def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds
         raise click.UsageError("--prove is about what must never be: name it, --invariant REL")
     start, seconds = bounds.get("start", 1), bounds.get("seconds") or None
     loaded, nodes = find_dedalus(program), tuple(bounds.get("nodes") or ())
-    check_nodes(loaded.core(), nodes)
+    _check_nodes(loaded, nodes)
     proof = loaded.prove(invariant, start=start, depth=depth, seconds=seconds, nodes=nodes, strict=strict)
     if as_json:
         click.echo(json.dumps(proof.to_json()))
@@ -169,7 +178,7 @@ def verify_dedalus(
         note = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
         click.echo(note, err=True)
     loaded = find_dedalus(program)
-    check_nodes(loaded.core(), bounds["nodes"])
+    _check_nodes(loaded, bounds["nodes"])
     bounds["seconds"] = bounds.get("seconds") or None
     watch = _Watch(shown=sys.stderr.isatty() and not as_json)
     bounds["progress"] = watch.tell

@@ -70,6 +70,8 @@ def test_a_recorded_run_is_repeated(tmp_path: Path) -> None:
         (["run", LAMP, "--until", "3", "--delivery", "soon"], 2, "free"),
         (["run", LAMP, "--until", "3", "--nodes", ""], 2, "give a,b,c"),
         (["verify", LAMP, "--eot", "3", "--eff", "1", "--nodes", ""], 2, "give a,b,c"),
+        (["verify", LAMP, "--eot", "3", "--eff", "1", "--nodes", "nobody"], 2, "names no node 'nobody'"),
+        (["verify", LAMP, "--eot", "3", "--eff", "1", "--nodes", "l", "--pre", "none"], 2, "no relation 'none'"),
         (["run", "none.ded", "--until", "3"], 1, "cannot read none.ded"),
         (["check", "none.ded"], 1, "cannot read none.ded"),
         (["run", LAMP, "--until", "3", "--schedule", "none.json"], 1, "cannot read the schedule none.json"),
