@@ -131,11 +131,16 @@ def seldom(objects: int) -> Iterator[None]:
         _thresholds.remove(objects)
 
 
+def set_aside() -> None:
+    """What is there now stays, and need not be walked any more."""
+    gc.freeze()
+
+
 def ready(objects: int = 2_000) -> None:
     """What is there now stays.  From here on let the collector look at so many new objects at once, which takes less
     than a millisecond, or at three times as many, and at all that are left of them after a thousand such looks.
     """
     gc.collect()
-    gc.freeze()
+    set_aside()
     if gc.get_threshold()[0]:
         gc.set_threshold(objects, 1, 333)

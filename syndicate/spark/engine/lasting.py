@@ -1,20 +1,21 @@
 """A worker of Spark's that is used for one task after another, and what each would pay again for what stays the same.
 
-Spark's worker looks for new modules before each task (``importlib.invalidate_caches``), and for garbage after it
-(``gc.collect``).  The first reads the directory of each archive on the path anew, before Python 3.12; the second walks
-all that was imported.  That is 90 and 65 ms of the processor (measured, with ``pyspark.zip`` on the path), many times
-what a small micro-batch is worth.
+Spark's worker looks for new modules before each task (``importlib.invalidate_caches``), and for garbage after it.  The
+first reads the directory of each archive on the path anew, before Python 3.12; the second walks all that was imported.
+That is 90 and 65 ms of the processor (measured, with ``pyspark.zip`` on the path), many times what a small micro-batch
+is worth.
 
 Source: ``docs/design/spark.md``, "State in Spark's own store".
 """
 
 from __future__ import annotations
 
-import gc
 import sys
 from pathlib import Path
 from typing import Final
 from zipimport import zipimporter
+
+from syndicate.collector import set_aside
 
 RE_READS: Final = sys.version_info < (3, 12)
 """Whether Python reads archives anew although nothing is asked of them."""
@@ -58,7 +59,7 @@ class Worker:
                 if type(importer) is zipimporter and importer.archive == path:
                     sys.path_importer_cache[path] = Archive(path)
         elif self.tasks == 2:  # the first has imported what it uses, and Spark has collected the garbage of that
-            gc.freeze()
+            set_aside()
 
 
 worker: Final = Worker()

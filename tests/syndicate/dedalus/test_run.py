@@ -177,7 +177,8 @@ def test_the_collector_is_as_it_was(frozen: bool) -> None:
     """A large run makes its objects old at once; what a user has frozen stays frozen, and nothing else is."""
     program = Program.parse("q(X, Y) :- p(X), p(Y);")
     events = {1: {"p": [(number,) for number in range(150)]}}
-    gc.collect()  # else what other tests have left may go meanwhile
+    gc.unfreeze()  # what other tests have set aside
+    gc.collect()  # else what they have left may go meanwhile
     if frozen:
         gc.freeze()
     try:

@@ -365,10 +365,10 @@ class Machine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("hot", [2, compiled.HOT])
 def test_random_operations(hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over 5,000 random operations: each observer hears in order what the naive model says, and nothing is left."""
+    """Over 2,500 random operations: each observer hears in order what the naive model says, and nothing is left."""
     heat(monkeypatch, hot)
     STEPS.clear()
-    bounds = settings(max_examples=110, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+    bounds = settings(max_examples=55, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(Machine, settings=bounds)
     print(f"{STEPS.total():,} operations with HOT = {hot}")
     assert STEPS.total() >= 46 * bounds.max_examples
