@@ -61,6 +61,9 @@ from syndicate.values.value import Frozen, Record, Ref, Symbol, Value, freeze
 _NOBODY: Final = Symbol("no-client-certificate")
 _NOTHING: Final = Symbol("nothing-for-this-certificate")
 
+DEPARTING: Final = 32
+"""As long as so many sessions of those who lost their place have not ended, nobody is let in between two turns."""
+
 POLL: Final = 0.02
 """Seconds between two looks at what still waits for peers, in a drain."""
 
@@ -135,6 +138,7 @@ class Broker:
         self.turnstile = Turnstile(**asdict(self.config.connections))
         self._remarks = Remarks(trio.current_time, _disconnected)
         self._sessions: dict[Facet | None, Peer] = {}
+        self._leaving: set[Peer] = set()  # whose place another has, and whose session has not ended yet
         self._facet: Facet
         self._nursery: trio.Nursery
 
@@ -367,8 +371,8 @@ class Broker:
         await self.welcome(stream, door.address, partial(self._gatekeeper, door))
 
     def _may_come(self) -> bool:
-        """Whether somebody may be let in without a wait."""
-        return self.governor.admits and not system_of(self._facet.actor).stopped
+        """Whether somebody may be let in without a wait: who comes must not outrun those who go."""
+        return self.governor.admits and len(self._leaving) < DEPARTING and not system_of(self._facet.actor).stopped
 
     def _welcome_now(self, door: Door, stream: Stream) -> None:
         """The same, while there is room."""
@@ -389,6 +393,7 @@ class Broker:
                 begun = True
         finally:
             if not begun:  # the broker ends
+                self._leaving.discard(peer)
                 await peer.tap.close()
 
     def _arrived(self, stream: Stream, address: str) -> tuple[Peer, Guest]:
@@ -428,6 +433,7 @@ class Broker:
     def _gone(self, facet: Facet, peer: Peer) -> None:
         """The last turn of a session's actor."""
         self._sessions.pop(facet, None)
+        self._leaving.discard(peer)
         self.turnstile.leave(facet)
         for space in peer.spaces.values():
             space.account.connections -= 1
@@ -453,6 +459,8 @@ class Broker:
         """
         if peer.session is not None and peer.session.reason is None:
             peer.session.reason, peer.session.exceeded = "another untrusted peer needed the place", "strangers"
+        if peer.session is None or peer.session.facet.alive:
+            self._leaving.add(peer)
         self._nursery.start_soon(peer.tap.close)
 
     def _kick(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import trio
 
 from relay import connect
 from relay.capabilities.sturdy import DEFAULT, claim, parse_ref, revocation, show
+from relay.server.broker import DEPARTING
 from relay.server.config import Overload, configure
 from relay.server.governor import Governor
+from relay.server.state import Census, Peer
 from syndicate import Ref, assert_, capture, open_system
 from syndicate.values.value import freeze
 from tests.relay.commands import present
@@ -92,6 +95,33 @@ async def test_nobody_looks_while_nothing_goes_on(monkeypatch: pytest.MonkeyPatc
             before = looks[0]
             await trio.sleep(20 * server.broker.governor.period)
             assert looks[0] <= before + 1
+
+
+async def test_who_comes_does_not_outrun_those_who_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast strangers come, there are no more sessions than places, and those few that have yet to end."""
+    places, numbers = 10, list[int]()
+    arrived = Census.arrived
+
+    def counted(self: Census, peer: Peer) -> None:
+        arrived(self, peer)
+        numbers.append(len(self.peers))
+
+    monkeypatch.setattr(Census, "arrived", counted)
+    async with serving("tcp://127.0.0.1:0") as server:
+        server.broker.lobby.places = places
+        host, _, port = server.address.removeprefix("tcp://").partition(":")
+
+        crowd = f"""
+import socket
+peers = []
+for _ in range(2000):
+    peers.append(socket.create_connection(({host!r}, {port})))
+    peers[-1].setblocking(False)
+    peers[-1].send(b"\\x93\\x01\\x02\\xdb\\x00\\x0f\\x00\\x00" + b"x" * 100_000)
+"""
+        await trio.run_process([sys.executable, "-c", crowd])
+        await until(lambda: len(numbers) == 2000 and not server.broker.census.peers)
+        assert max(numbers) <= places + 2 * DEPARTING
 
 
 NARROW = parse_ref(DEFAULT).attenuate("<reject <lit 1>>")
