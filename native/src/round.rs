@@ -363,7 +363,7 @@ fn link_of<'py>(names: &RoundNames, bound: &Bound<'py, PyAny>, method: &Py<PyAny
     Ok(bound_to(bound, method)?.filter(|owner| owner.get_type().is(&names.link)))
 }
 
-/// Read all that is ready, in no turn: `Poller._call`.
+/// Read all that is ready, in no turn: `Poller.call`.
 fn read<'py>(
     names: &RoundNames,
     poller: &Bound<'py, PyAny>,
