@@ -17,9 +17,6 @@ use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple, PyType};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// Bytes that are read at once, and those above which what was read is long work: `relay.session.link`.
-const CHUNK: usize = 1 << 16;
-const LITTLE: usize = 1 << 12;
 /// So long the time of a round is now.
 const NOW: Duration = Duration::from_millis(5);
 
@@ -51,6 +48,8 @@ struct RoundNames {
     system: Py<PyAny>,
     never: Py<PyAny>,
     slice: Py<PyAny>,
+    chunk: usize,  // the bytes that are read at once
+    little: usize, // those above which what was read is long work
     actor: Slot,
     system_of: Slot,
     daemon: Slot,
@@ -74,6 +73,8 @@ impl RoundNames {
                 system: py.import("syndicate.actors.system")?.getattr("System")?.unbind(),
                 never: py.import("relay.session.deadlines")?.getattr("NEVER")?.unbind(),
                 slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.unbind(),
+                chunk: py.import("relay.transport.stream")?.getattr("CHUNK")?.extract()?,
+                little: py.import("relay.session.link")?.getattr("LITTLE")?.extract()?,
                 actor: Slot::of(&facet, "actor")?,
                 system_of: Slot::of(&actor, "system")?,
                 daemon: Slot::of(&actor, "daemon")?,
@@ -259,7 +260,7 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     }
     let Some(stream) = Plain::of(names, slots.stream.get(link)?, true)? else { return Ok(false) };
     let data = BUFFER.with_borrow_mut(|buffer| {
-        buffer.resize(CHUNK, 0);
+        buffer.resize(names.chunk, 0);
         let size = socket::read(stream.descriptor, buffer).unwrap_or(0);
         PyBytes::new(py, &buffer[..size])
     });
@@ -268,7 +269,7 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
         return Ok(false); // the end, nothing, or an error
     }
     stream.count(size)?;
-    if size > LITTLE {
+    if size > names.little {
         link.call_method1(intern!(py, "_feed"), (data,))?;
         return Ok(true);
     }
@@ -336,7 +337,7 @@ fn flush<'py>(names: &RoundNames, link: &Bound<'py, PyAny>) -> PyResult<()> {
     let Ok(packet) = queue.get_item(0)?.cast_into_exact::<PyBytes>() else { return otherwise() };
     let size = packet.as_bytes().len();
     let Some(stream) = Plain::of(names, slots.stream.get(link)?, false)? else { return otherwise() };
-    if size > CHUNK {
+    if size > names.chunk {
         return otherwise();
     }
     let Ok(sent @ 1..) = socket::write(stream.descriptor, packet.as_bytes()) else { return otherwise() };

@@ -39,7 +39,7 @@ from syndicate.values.value import Ref
 CLOSING: Final = 1.0
 """Seconds for the last words."""
 
-_LITTLE: Final = 1 << 12
+LITTLE: Final = 1 << 12
 """Bytes that are read at once of who has shown no capability: a question takes less.  Of others, what is more than that
 is a piece of long work.
 """
@@ -336,7 +336,7 @@ class Link:
                 if self._owing:
                     self._repaid = trio.Event()
                     await self._repaid.wait()
-                data = await stream.receive(_LITTLE if session.untrusted else CHUNK)
+                data = await stream.receive(LITTLE if session.untrusted else CHUNK)
                 if not data:
                     return
                 self._feed(data)
@@ -351,8 +351,8 @@ class Link:
         actor = session.facet.actor
         self._waiting = True
         event = (ENTER, session.facet, functools.partial(self._hand_over, data), None)
-        if session.untrusted or len(data) > _LITTLE:  # who says little goes first
-            actor.system.postpone(actor, event, len(data) / _LITTLE)
+        if session.untrusted or len(data) > LITTLE:  # who says little goes first
+            actor.system.postpone(actor, event, len(data) / LITTLE)
         else:
             actor.system.schedule_here(actor, event)
 
@@ -421,7 +421,7 @@ class Link:
             self._unpoll()
             self._poll()
         try:
-            data = self._stream.receive_now(_LITTLE if session.untrusted else CHUNK)
+            data = self._stream.receive_now(LITTLE if session.untrusted else CHUNK)
         except _LOST:
             data = None
         if not data:  # the end, or what is shut: the task finds it, too
