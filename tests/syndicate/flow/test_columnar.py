@@ -514,8 +514,9 @@ def test_who_looks_through_all_objects_is_not_disturbed() -> None:
     c = Circuit()
     c.sink("out", c.source("in").index_with(itemgetter(0)).aggregate(agg.count))
     c.step({"in": Columns([list(range(100)), list(range(100))])})
-    assert isinstance(shape.leaf(0), shape.Leaf)
-    assert not isinstance(shape.leaf(0), tuple)
+    name = shape.leaf(0)
+    assert isinstance(name, shape.Leaf)
+    assert not isinstance(name, tuple)
     assert sum(isinstance(thing, shape.Leaf) for thing in gc.get_objects()) >= 1
 
 
