@@ -30,7 +30,7 @@ slots_of! {
         assertions: "assertions", debt: "_debt", intake: "_intake", trail: "_trail", noted: "_noted", turns: "_turns",
         gulp: "_gulp", busy: "busy", silent: "_silent", untrusted: "untrusted", ping: "ping", packets_in: "packets_in",
         events_in: "events_in", bytes_in: "bytes_in", asserts_in: "asserts_in", retracts_in: "retracts_in",
-        retracts_out: "retracts_out", last_handle: "last_handle", wake: "_wake",
+        retracts_out: "retracts_out", last_handle: "last_handle", wake: "_wake", pings: "pings",
     }
 }
 
@@ -89,6 +89,29 @@ impl HopNames {
                 no_notes: py.import("relay.session.state")?.getattr("NO_NOTES")?.unbind(),
             })
         })
+    }
+
+    /// Whether no turn is needed for a ping of a peer: the conditions of `Session.hear`.
+    pub fn pings(&self, session: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (py, slots) = (session.py(), &self.session);
+        let (codec, intake) = (slots.codec.get(session)?, slots.intake.get(session)?);
+        Ok(!codec.is_none()
+            && codec.getattr(intern!(py, "name"))?.eq(intern!(py, "msgpack"))?
+            && codec.getattr(intern!(py, "_rest"))?.is_empty()?
+            && self.pieces.get(&intake)?.cast::<PyList>()?.is_empty()
+            && self.cut.get(&intake)?.cast::<PyBytes>()?.as_bytes().is_empty()
+            && !slots.busy.holds(session)?
+            && !slots.untrusted.holds(session)?
+            && !slots.silent.holds(session)?
+            && slots.packets_in.number(session)? > 0
+            && self.alive.holds(&slots.facet.get(session)?)?)
+    }
+
+    /// Take a ping for heard, without a turn: the rest of `Session.hear`.
+    pub fn hear(&self, session: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.session.bytes_in.add(session, 1)?;
+        self.session.packets_in.add(session, 1)?;
+        self.session.pings.flag(session, true)
     }
 
     /// Whether more is to be sent than is encoded: `Session.behind`.

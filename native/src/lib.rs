@@ -56,6 +56,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "whole_frames" => Ok(wrap_pyfunction!(frames::whole_frames, py)?.into_any()),
         "do_usual" => Ok(wrap_pyfunction!(session::do_usual, py)?.into_any()),
         "say_usual" => Ok(wrap_pyfunction!(session::say_usual, py)?.into_any()),
+        "ask_idle" => Ok(wrap_pyfunction!(round::ask_idle, py)?.into_any()),
         "make_round" => Ok(wrap_pyfunction!(round::make_round, py)?.into_any()),
         "Tap" => round::tap_kernel(specification),
         "Proxy" => hop::proxy_kernel(specification),

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const NOW: Duration = Duration::from_millis(5);
 
 static ROUND_NAMES: PyOnceLock<RoundNames> = PyOnceLock::new();
-static TAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static TAP: PyOnceLock<TapSlots> = PyOnceLock::new();
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -31,10 +31,16 @@ slots_of! {
     /// Those of a link.
     LinkSlots {
         session: "session", stream: "_stream", owing: "_owing", waiting: "_waiting", listening: "_listening",
-        paused: "_paused", heard: "_heard", probed: "_probed", frame: "_frame", step: "_step", repaid: "_repaid",
+        paused: "_paused", heard: "_heard", probed: "_probed", frame: "_frame", step: "step", repaid: "_repaid",
         polled: "_polled", crowded: "_crowded", idle: "_idle", flushing: "_flushing", left: "_left", said: "_said",
-        burdened: "_burdened", limits: "_limits", clock: "_clock",
+        burdened: "_burdened", limits: "_limits", clock: "_clock", dozes: "_dozes", patience: "_patience",
+        due: "due",
     }
+}
+
+slots_of! {
+    /// Those of a tap.
+    TapSlots { shut: "_shut", stream: "_stream", traffic: "_traffic", received: "received" }
 }
 
 /// What is called by these names.
@@ -48,8 +54,12 @@ struct RoundNames {
     system: Py<PyAny>,
     never: Py<PyAny>,
     slice: Py<PyAny>,
+    grains: f64, // the parts of a step that times are kept to
+    ping: u8,    // what says only that one is there
     chunk: usize,  // the bytes that are read at once
     little: usize, // those above which what was read is long work
+    direct: Slot,
+    number: Slot,
     actor: Slot,
     system_of: Slot,
     daemon: Slot,
@@ -64,14 +74,19 @@ impl RoundNames {
             let link = class("relay.session.link", "Link")?;
             let facet = class("syndicate.actors.facet", "Facet")?;
             let actor = class("syndicate.actors.actor", "Actor")?;
+            let plain = class("relay.transport.stream", "ByteStream")?;
             Ok(RoundNames {
                 arrived: link.getattr("_arrived")?.unbind(),
                 flush: link.getattr("_flush")?.unbind(),
                 wake: link.getattr("wake")?.unbind(),
                 slots: LinkSlots::of(&link)?,
-                plain: py.import("relay.transport.stream")?.getattr("ByteStream")?.unbind(),
+                direct: Slot::of(&plain, "direct")?,
+                number: Slot::of(&plain, "_number")?,
+                plain: plain.into_any().unbind(),
                 system: py.import("syndicate.actors.system")?.getattr("System")?.unbind(),
                 never: py.import("relay.session.deadlines")?.getattr("NEVER")?.unbind(),
+                grains: py.import("relay.session.deadlines")?.getattr("GRAINS")?.extract()?,
+                ping: py.import("relay.session.session")?.getattr("PING")?.extract::<[u8; 1]>()?[0],
                 slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.unbind(),
                 chunk: py.import("relay.transport.stream")?.getattr("CHUNK")?.extract()?,
                 little: py.import("relay.session.link")?.getattr("LITTLE")?.extract()?,
@@ -86,7 +101,8 @@ impl RoundNames {
 
 /// The class of taps as it is: what is read and sent past one here is counted with it.
 pub fn tap_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    TAP.get_or_init(specification.py(), || specification.clone().unbind());
+    let slots = TapSlots::of(specification.cast::<PyType>()?)?;
+    TAP.get_or_init(specification.py(), || slots);
     Ok(specification)
 }
 
@@ -126,7 +142,7 @@ fn time<'py>(clock: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// The plain stream of a link, and the tap around it, if there is one and it is open.
 struct Plain<'py> {
-    tap: Option<Bound<'py, PyAny>>,
+    tap: Option<(Bound<'py, PyAny>, &'py TapSlots)>,
     descriptor: i32,
 }
 
@@ -134,29 +150,32 @@ impl<'py> Plain<'py> {
     fn of(names: &RoundNames, stream: Bound<'py, PyAny>, reads: bool) -> PyResult<Option<Plain<'py>>> {
         let py = stream.py();
         let (mut tap, mut plain) = (None, stream);
-        if TAP.get(py).is_some_and(|class| plain.get_type().is(class)) {
-            if reads && !plain.getattr(intern!(py, "_shut"))?.is_none() {
+        if let Some(slots) = TAP.get(py).filter(|slots| slots.stream.fits(&plain)) {
+            if reads && !slots.shut.get(&plain)?.is_none() {
                 return Ok(None);
             }
-            let inner = plain.getattr(intern!(py, "_stream"))?;
-            tap = Some(std::mem::replace(&mut plain, inner));
+            let inner = slots.stream.get(&plain)?;
+            tap = Some((std::mem::replace(&mut plain, inner), slots));
         }
-        if !plain.get_type().is(&names.plain) || !plain.getattr(intern!(py, "direct"))?.is_truthy()? {
+        if !plain.get_type().is(&names.plain) || !names.direct.holds(&plain)? {
             return Ok(None);
         }
-        let descriptor = plain.getattr(intern!(py, "_number"))?.extract()?;
+        let descriptor = names.number.get(&plain)?.extract()?;
         Ok(if descriptor < 0 { None } else { Some(Plain { tap, descriptor }) })
     }
 
-    /// Count what went through the tap, as `Tap._count` does.
-    fn count(&self, received: usize) -> PyResult<()> {
-        let Some(tap) = &self.tap else { return Ok(()) };
+    /// Count what was read through the tap, as `Tap._count` does.
+    fn received(&self, size: usize) -> PyResult<()> {
+        let Some((tap, slots)) = &self.tap else { return Ok(()) };
+        slots.received.add(tap, size as i64)?;
+        if size == 1 { Ok(()) } else { self.heard() }
+    }
+
+    /// What went through the tap may change what is held.
+    fn heard(&self) -> PyResult<()> {
+        let Some((tap, slots)) = &self.tap else { return Ok(()) };
         let py = tap.py();
-        if received > 0 {
-            let name = intern!(py, "received");
-            tap.setattr(name, tap.getattr(name)?.extract::<i64>()? + received as i64)?;
-        }
-        let traffic = tap.getattr(intern!(py, "_traffic"))?;
+        let traffic = slots.traffic.get(tap)?;
         let heard = traffic.getattr(intern!(py, "heard"))?.cast_into::<PySet>()?;
         if !heard.contains(tap)? {
             heard.add(tap)?;
@@ -239,6 +258,7 @@ fn repaid<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, session: &Bound<'py
     if !slots.owing.holds(link)?
         || debt > limits.getattr(intern!(py, "debt"))?.extract()?
         || hop.session.ping.get(session)?.lt(slots.step.get(link)?)?
+        || (slots.dozes.get(link)?.is_none() && hop.session.pings.holds(session)?)
         || !slots.repaid.get(link)?.is_none()
         || slots.polled.number(link)? < 0
     {
@@ -268,7 +288,16 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     if size == 0 {
         return Ok(false); // the end, nothing, or an error
     }
-    stream.count(size)?;
+    stream.received(size)?;
+    if data.as_bytes() == [names.ping] && hop.pings(&session)? {
+        hop.hear(&session)?;
+        slots.heard.set(link, time(slots.clock.get(link)?)?)?;
+        slots.probed.set(link, py.None().into_bound(py))?;
+        if slots.dozes.get(link)?.is_none() {
+            link.call_method0(intern!(py, "_doze"))?;
+        }
+        return Ok(true);
+    }
     if size > names.little {
         link.call_method1(intern!(py, "_feed"), (data,))?;
         return Ok(true);
@@ -341,7 +370,9 @@ fn flush<'py>(names: &RoundNames, link: &Bound<'py, PyAny>) -> PyResult<()> {
         return otherwise();
     }
     let Ok(sent @ 1..) = socket::write(stream.descriptor, packet.as_bytes()) else { return otherwise() };
-    stream.count(0)?;
+    if size > 1 {
+        stream.heard()?;
+    }
     slots.flushing.flag(link, false)?;
     slots.said.set(link, time(slots.clock.get(link)?)?)?;
     queue.del_item(0)?;
@@ -355,6 +386,142 @@ fn flush<'py>(names: &RoundNames, link: &Bound<'py, PyAny>) -> PyResult<()> {
     }
     hop.outbox.waiting.add(&outbox, -(size as i64))?;
     hop.outbox.flying.put(&outbox, 0)
+}
+
+// ------------------------------------------------------------------------------------------------ what is idle
+
+/// The limits of links, as the last one has them: all those of a server have the same.
+struct Patience<'py> {
+    limits: Bound<'py, PyAny>,
+    idle: f64,
+    insists: bool, // whether the peer has to say that it pings
+}
+
+impl<'py> Patience<'py> {
+    fn of(limits: Bound<'py, PyAny>) -> PyResult<Patience<'py>> {
+        let py = limits.py();
+        let idle = limits.getattr(intern!(py, "idle"))?.extract()?;
+        let insists = limits.getattr(intern!(py, "liveness"))?.is_truthy()?;
+        Ok(Patience { limits, idle, insists })
+    }
+}
+
+/// When something will be due for a link that does nothing: `Link.look`.  `None` if Python is to look.
+fn look<'py>(
+    names: &RoundNames,
+    link: &Bound<'py, PyAny>,
+    now: f64,
+    patience: &mut Option<Patience<'py>>,
+) -> PyResult<Option<f64>> {
+    let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
+    if !slots.dozes.holds(link)? || !slots.listening.holds(link)? || !slots.idle.holds(link)? {
+        return Ok(None);
+    }
+    let number = |slot: &Slot| -> PyResult<f64> { slot.get(link)?.extract() };
+    let (session, limits) = (slots.session.get(link)?, slots.limits.get(link)?);
+    let patience = match patience {
+        Some(known) if known.limits.is(&limits) => known,
+        other => other.insert(Patience::of(limits)?),
+    };
+    let outbox = hop.session.outbox.get(&session)?;
+    if patience.insists
+        || !slots.patience.get(link)?.is(&names.never)
+        || !slots.frame.get(link)?.is(&names.never)
+        || !slots.burdened.get(link)?.is_none()
+        || !slots.probed.get(link)?.is_none()
+        || slots.owing.holds(link)?
+        || slots.flushing.holds(link)?
+        || slots.polled.number(link)? < 0
+        || hop.outbox.waiting.number(&outbox)? > 0
+        || !hop.pings(&session)?
+    {
+        return Ok(None);
+    }
+    let Some(stream) = Plain::of(names, slots.stream.get(link)?, true)? else { return Ok(None) };
+    let taken = BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(names.chunk, 0);
+        match socket::read(stream.descriptor, buffer) {
+            Ok(0) | Err(_) => None, // nothing; or the end, or an error, of which the poller is told
+            Ok(1) if buffer[0] == names.ping => Some(None),
+            Ok(size) => Some(Some(PyBytes::new(py, &buffer[..size]))),
+        }
+    });
+    let moment = || -> PyResult<Bound<'py, PyAny>> { Ok(now.into_pyobject(py)?.into_any()) };
+    match taken {
+        None => (),
+        Some(None) => {
+            stream.received(1)?;
+            hop.hear(&session)?;
+            slots.heard.set(link, moment()?)?;
+        }
+        Some(Some(data)) => {
+            stream.received(data.as_bytes().len())?;
+            link.call_method1(intern!(py, "_feed"), (data,))?;
+            return Ok(None);
+        }
+    }
+    let silence = number(&slots.heard)? + patience.idle;
+    let interval: f64 = hop.session.ping.get(&session)?.extract()?;
+    let mut said = number(&slots.said)?;
+    if now >= silence {
+        return Ok(None);
+    }
+    if now >= said + interval {
+        let Ok(1) = socket::write(stream.descriptor, &[names.ping]) else { return Ok(None) };
+        hop.outbox.bytes.add(&outbox, 1)?;
+        hop.outbox.packets.add(&outbox, 1)?;
+        slots.said.set(link, moment()?)?;
+        said = now;
+    }
+    Ok(Some(silence.min(said + interval)))
+}
+
+/// Ask those of *together* who are links that do nothing, and put each where it is asked next; returns the others.
+#[pyfunction]
+#[pyo3(signature = (deadlines, together, now, /))]
+pub fn ask_idle<'py>(
+    deadlines: Bound<'py, PyAny>,
+    together: Bound<'py, PyDict>,
+    now: f64,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = deadlines.py();
+    let others = PyList::empty(py);
+    if !cfg!(unix) || here::turn(py).is_some() {
+        return Ok(together.keys());
+    }
+    let names = RoundNames::of(py)?;
+    let slots = &names.slots;
+    let rounds = deadlines.getattr(intern!(py, "_rounds"))?.cast_into::<PyDict>()?;
+    let (mut patience, mut next) = (None, None::<(f64, Bound<'py, PyAny>, Bound<'py, PyDict>)>);
+    for link in together.keys() {
+        let due = match link.get_type().is(&names.link).then(|| look(names, &link, now, &mut patience)) {
+            Some(Err(error)) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            Some(Ok(due)) => due,
+            _ => None, // Python finds the error, too
+        };
+        let Some(due) = due else {
+            others.append(link)?;
+            continue;
+        };
+        let step: f64 = slots.step.get(&link)?.extract()?;
+        let grain = f64::from_bits((step / names.grains).to_bits() & 0x7ff0_0000_0000_0000); // a power of two, at most that
+        let time = (due.min(now + step) / grain).ceil() * grain;
+        if next.as_ref().is_none_or(|(last, ..)| *last != time) {
+            let key = time.into_pyobject(py)?.into_any();
+            next = match rounds.get_item(&key)? {
+                Some(table) => Some((time, key, table.cast_into()?)),
+                None => None,
+            };
+        }
+        match &next {
+            Some((_, key, table)) => {
+                slots.due.set(&link, key.clone())?;
+                table.set_item(&link, py.None())?;
+            }
+            None => deadlines.call_method1(intern!(py, "add"), (&link, due, now)).map(|_| ())?,
+        }
+    }
+    Ok(others)
 }
 
 // ------------------------------------------------------------------------------------------------ a round

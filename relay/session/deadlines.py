@@ -2,9 +2,10 @@
 
 A deadline moves with each byte, and hardly ever comes.  So none is set as a timer: who is on :func:`watch` is asked
 what is due, and answers when something will be.  It need not say when that moves to a later time, for it is found out
-when it is asked; a time that comes earlier than it last said is kept only if it is no nearer than *step*, the shortest
-of its limits.  Times are rounded up to a sixty-fourth of a step, so that a thousand links are asked together, and a
-program that sleeps is woken rarely.
+when it is asked; a time that comes earlier than it last said is kept only if it is no nearer than its *step*, the
+shortest of its limits.  Times are rounded up to a sixty-fourth of a step or less, so that a thousand links are asked
+together, and a program that sleeps is woken rarely; and who is asked together is in one table, so that whoever goes
+leaves it at once.
 
 Contract: whoever is watched is asked at most once a step while nothing is due, and at most a sixty-fourth of a step
 after its time; nothing is held of who is not watched any more.
@@ -13,73 +14,105 @@ after its time; nothing is held of who is not watched any more.
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
 import trio
 
 from syndicate.log import logger
+from syndicate.native import kernel
 
 NEVER: Final = math.inf
 
-_GRAINS: Final = 64
-
-Look = Callable[[float], float]
-"""Does what is due at a time, and answers when something will be due."""
+GRAINS: Final = 64
+"""The parts of a step that times are kept to, at least."""
 
 
-class Watch:
-    """One who is asked, until :meth:`end`."""
+class Watched(Protocol):
+    """One who is asked each *step*, or earlier; *due* says when, NEVER that it is not watched."""
 
-    __slots__ = ("look", "step")
+    step: float
+    due: float
 
-    def __init__(self, look: Look, step: float) -> None:
-        self.look: Look | None = look
-        self.step = step
+    def look(self, now: float) -> float:
+        """Do what is due; returns when something will be."""
 
-    def end(self) -> None:
-        """Ask no more."""
-        self.look = None
+
+@kernel
+def ask_idle(deadlines: Deadlines, together: Mapping[Watched, None], now: float, /) -> Sequence[Watched]:
+    """Ask those of *together* who are links that do nothing, as :meth:`Deadlines.run` does; returns who is left.
+
+    All of them, which is always right: nothing was done.
+    """
+    return list(together)
 
 
 class Deadlines:
-    """The deadlines of one trio program.  ``asked`` counts the questions, ``woken`` how often it has been awake."""
+    """The deadlines of one trio program.  ``asked`` counts the questions, ``woken`` how often it has been awake;
+    ``runs`` says whether its task is there.
+    """
 
     def __init__(self) -> None:
         self.asked = self.woken = 0
-        self._watches: list[tuple[float, int, Watch]] = []
-        self._numbers = itertools.count()
+        self.runs = False
+        self._rounds: dict[float, dict[Watched, None]] = {}  # who is asked, by when
+        self._times: list[float] = []
         self._sleep = trio.CancelScope()
 
-    def add(self, watch: Watch, due: float) -> None:
-        """Ask at *due*, or a step from now, whatever comes first."""
-        due = min(due, trio.current_time() + watch.step)
-        grain = watch.step / _GRAINS
-        heapq.heappush(self._watches, (math.ceil(due / grain) * grain, next(self._numbers), watch))
-        self._sleep.deadline = min(self._sleep.deadline, self._watches[0][0])
+    def __len__(self) -> int:
+        return sum(map(len, self._rounds.values()))
+
+    def add(self, watched: Watched, due: float, now: float) -> None:
+        """Ask at *due*, or a step from *now*, whatever comes first."""
+        grain = _grain(watched.step)
+        watched.due = time = math.ceil(min(due, now + watched.step) / grain) * grain
+        together = self._rounds.get(time)
+        if together is not None:
+            together[watched] = None
+            return
+        self._rounds[time] = {watched: None}
+        heapq.heappush(self._times, time)
+        if self._times[0] == time:
+            self._sleep.deadline = min(self._sleep.deadline, time)
+
+    def remove(self, watched: Watched) -> None:
+        """Ask it no more."""
+        self._rounds.get(watched.due, {}).pop(watched, None)
+        watched.due = NEVER
 
     async def run(self) -> None:
         """Ask, until nobody is left."""
-        while self._watches:
-            with trio.CancelScope(deadline=self._watches[0][0]) as self._sleep:
-                await trio.sleep_forever()
-            self.woken += 1
-            self._ask(trio.current_time())
+        try:
+            while self._times:
+                with trio.CancelScope(deadline=self._times[0]) as self._sleep:
+                    await trio.sleep_forever()
+                self.woken += 1
+                self._ask(trio.current_time())
+        finally:
+            self.runs = False
 
     def _ask(self, now: float) -> None:
-        watches = self._watches
-        while watches and watches[0][0] <= now:
-            watch = heapq.heappop(watches)[2]
-            if watch.look is not None:
-                self.asked += 1
+        while self._times and self._times[0] <= now:
+            time = heapq.heappop(self._times)
+            together = self._rounds.pop(time)
+            self.asked += len(together)
+            for watched in ask_idle(self, together, now):
+                if watched.due != time:  # one may have ended another
+                    continue
                 try:
-                    due = watch.look(now)
+                    due = watched.look(now)
                 except Exception as error:  # it must not take the other links along
+                    watched.due = NEVER
                     logger().error("a link is looked after no more", exc_info=error)
                 else:
-                    self.add(watch, due)
+                    if watched.due == time:
+                        self.add(watched, due, now)
+
+
+def _grain(step: float) -> float:
+    """A power of two, so that those whose steps differ are asked together as well."""
+    return math.ldexp(1.0, math.frexp(step / GRAINS)[1] - 1)
 
 
 _deadlines: Final = trio.lowlevel.RunVar[Deadlines | None]("relay.session.deadlines", None)
@@ -94,12 +127,10 @@ def deadlines() -> Deadlines:
     return here
 
 
-def watch(look: Look, step: float) -> Watch:
-    """Ask *look* from now on; *step* is the least time from anything that happens to a deadline that it brings."""
+def watch(watched: Watched) -> None:
+    """Ask from now on."""
     here = deadlines()
-    idle = not here._watches
-    result = Watch(look, step)
-    here.add(result, NEVER)
-    if idle:
+    here.add(watched, NEVER, trio.current_time())
+    if not here.runs:
+        here.runs = True
         trio.lowlevel.spawn_system_task(here.run, name="relay clock")
-    return result

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -25,8 +26,8 @@ import trio
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import Nop
-from relay.session.deadlines import NEVER, watch
-from relay.session.session import Session
+from relay.session.deadlines import NEVER, deadlines, watch
+from relay.session.session import PING, Session
 from relay.transport import CHUNK, Stream
 from relay.transport.poller import AVAILABLE, Poller, polling
 from syndicate.actors.actor import Task
@@ -94,6 +95,7 @@ class Link:
         "_carry",
         "_clock",
         "_crowded",
+        "_dozes",
         "_finishing",
         "_flushing",
         "_frame",
@@ -115,14 +117,14 @@ class Link:
         "_repaid",
         "_said",
         "_served",
-        "_step",
         "_stream",
         "_waiting",
-        "_watched",
         "_writing",
         "_written",
         "begun",
+        "due",
         "session",
+        "step",
     )
 
     def __init__(self, stream: Stream, limits: Limits, accepted: bool) -> None:
@@ -140,6 +142,7 @@ class Link:
         self._poller: Poller | None = None  # which reads, if it does
         self._polled = -1  # the descriptor that it waits for, if it does
         self._crowded = False  # whether as one of many strangers
+        self._dozes: bool | None = None  # whether a ping alone wakes nobody; not known before the peer pings
         # What the tasks wait for: of an idle connection, nothing.
         self._served: trio.Event | None = None
         self._repaid: trio.Event | None = None
@@ -159,6 +162,7 @@ class Link:
         self._paused = now  # when it was not listened to any more
         self._probed: float | None = None  # when the peer was asked for a sign of life, since it was heard
         self._frame = NEVER  # until when more must come of the packet that has begun
+        self.step = self.due = NEVER  # how often the clock asks, and when
         self._begun = -1, 0  # that packet's number, and the bytes of it that had come when this was last put off
 
     def begin(self, carry: Callable[[], None]) -> bool:
@@ -223,9 +227,11 @@ class Link:
             return
         self._owing = False
         self._listening, self._heard, self._probed = True, self._clock(), None
-        if session.ping < self._step:  # the peer has said that it waits for less
-            self._watched.end()
+        if session.ping < self.step:  # the peer has said that it waits for less
+            deadlines().remove(self)
             self._watch()
+        if self._dozes is None and session.pings and self._poller is not None:
+            self._doze()
         partial = session.partial
         if not partial:
             self._frame = NEVER
@@ -251,7 +257,7 @@ class Link:
                         await self._read()
             finally:
                 self._unserve()
-                self._watched.end()
+                deadlines().remove(self)
                 await self._finish()
             if self._lost is not None and not isinstance(self._lost, _LOST):
                 raise self._lost
@@ -377,6 +383,7 @@ class Link:
     def _unserve(self) -> None:
         """It reads no more."""
         if self._poller is not None:
+            self._rouse()
             self._unpoll()
             self._poller.leave()
             self._poller = None
@@ -426,21 +433,51 @@ class Link:
             data = None
         if not data:  # the end, or what is shut: the task finds it, too
             self._go_on()
-        elif session.hear(data):
+        else:
+            self._heed(data)
+
+    def _heed(self, data: bytes) -> None:
+        """Let the session have what has come; a ping alone needs no turn, and the next one need wake nobody."""
+        if self.session.hear(data):
             self._heard, self._probed = self._clock(), None
+            if self._dozes is None:
+                self._doze()
         else:
             self._feed(data)
+
+    def _doze(self) -> None:
+        """From now on a ping alone, which is a byte, waits until the clock asks."""
+        codec, self._dozes = self.session.codec, False
+        if codec is not None and codec.name == "msgpack":
+            with suppress(*_LOST):
+                self._dozes = self._stream.await_more(len(PING) + 1)
+
+    def _rouse(self) -> None:
+        """Whatever comes is to wake whoever waits for it."""
+        dozes, self._dozes = self._dozes, None
+        if dozes:
+            with suppress(*_LOST):
+                self._stream.await_more(1)
+
+    def _glance(self) -> None:
+        """Take what has come, and woken nobody."""
+        with suppress(*_LOST):  # the poller is told, too
+            data = self._stream.receive_now(CHUNK)
+            if data:
+                self._heed(data)
 
     # ---------------------------------------------------------------------------------------------------- time
 
     def _watch(self) -> None:
         """Let the clock ask as often as the shortest limit needs."""
         limits = self._limits
-        self._step = min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace, self.session.ping)
-        self._watched = watch(self._look, self._step)
+        self.step = min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace, self.session.ping)
+        watch(self)
 
-    def _look(self, now: float) -> float:
+    def look(self, now: float) -> float:
         """Do what is due; returns when something will be."""
+        if self._dozes and self._listening and self._polled >= 0:
+            self._glance()
         session, limits = self.session, self._limits
         if session.packets_in and not session.untrusted:
             self._opening = NEVER
@@ -480,10 +517,10 @@ class Link:
             session.cut("idle", f"{why} was not heard for {limits.idle:g} seconds")
         elif now >= unknown:
             session.cut("liveness", f"within {limits.opening:g} seconds the peer has not said how often it is heard")
-        elif now >= ping:
-            session.say(Nop())
-            self._said = now
         else:
+            if now >= ping:
+                session.say(Nop())
+                self._said, ping = now, now + session.ping
             return min(self._patience, burden, self._opening, frame, silence, unknown, probe, ping)
         return NEVER
 

@@ -9,6 +9,8 @@ Source: ``docs/design/protocol.md``, "Framing and codecs".
 from __future__ import annotations
 
 import os
+import socket
+import sys
 from collections.abc import Sequence
 from typing import ClassVar, Final, Protocol
 
@@ -19,6 +21,12 @@ from relay.transport.tls import Identity
 
 CHUNK: Final = 1 << 16
 """Bytes that are read, or written, at once."""
+
+
+WAKES_LATE: Final = sys.platform == "linux"
+"""Whether who waits for a socket is woken by as much as the socket is to wait for (``SO_RCVLOWAT``), not by any."""
+
+_INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
 
 
 class Stream(Protocol):
@@ -51,6 +59,11 @@ class Stream(Protocol):
 
     def receive_now(self, most: int = CHUNK) -> bytes | None:
         """The next bytes, if they can be had without a wait."""
+
+    def await_more(self, least: int) -> bool:
+        """Let nobody be woken before there are *least* bytes to receive, or the end; False, and no effect, where the
+        system cannot do that.
+        """
 
     async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes, *most* at once where the stream can choose; ``b""`` when the other side has ended."""
@@ -89,6 +102,10 @@ class Indirect:
     def receive_now(self, most: int = CHUNK) -> bytes | None:
         """Nothing can be had without a wait."""
         return None
+
+    def await_more(self, least: int) -> bool:
+        """Not here."""
+        return False
 
     def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
         """Nothing can be sent without a wait."""
@@ -151,6 +168,18 @@ class ByteStream:
             if data is not None:
                 return data
             await trio.lowlevel.wait_readable(self.descriptor)
+
+    def await_more(self, least: int) -> bool:
+        """On TCP, where its option has an effect on those who wait."""
+        if not (isinstance(self._stream, trio.SocketStream) and self.direct and WAKES_LATE):
+            return False
+        if self._stream.socket.family not in _INTERNET or self.descriptor < 0:
+            return False
+        try:
+            self._stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
+        except OSError:
+            return False
+        return True
 
     def _broken(self, error: OSError) -> trio.BrokenResourceError:
         """The error that says so, with its cause."""

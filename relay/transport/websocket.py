@@ -128,6 +128,10 @@ class WebSocketStream:
         self._events.clear()
         return b"".join(packets)
 
+    def await_more(self, least: int) -> bool:
+        """Not here: each packet is a frame."""
+        return False
+
     def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
         """Send what a socket takes; the rest of it is kept here, and :meth:`send` is to be called for it."""
         if self._unsent or self._broken or self._sending.locked() or not self._open:

@@ -37,14 +37,20 @@ pytestmark = [
 PEERS: Final = 3
 FLAGS: Final = (
     *("_paused", "_heard", "_said", "_owing", "_waiting", "_listening", "_crowded", "_idle", "_flushing", "_burdened"),
-    *("_probed", "_frame", "_left"),
+    *("_probed", "_frame", "_left", "_dozes", "_polled", "due", "step"),
 )
 
 
 class Place:
     """A dataspace, and links to peers that are only sockets."""
 
-    def __init__(self, system: System, limits: Limits, watch: Poller) -> None:
+    def __init__(
+        self,
+        system: System,
+        limits: Limits,
+        watch: Poller,
+        pair: Callable[[], tuple[socket.socket, socket.socket]] = socket.socketpair,
+    ) -> None:
         self.system = system
         self.poller = watch
         self.traffic = Traffic()
@@ -52,12 +58,13 @@ class Place:
         self.sessions: list[Session] = []
         self.ends: list[socket.socket] = []
         self._limits = limits
+        self._pair = pair
         system.spawn(self._boot, daemon=True)
 
     def _boot(self) -> None:
         ds = dataspace()
         for number in range(PEERS):
-            ours, theirs = socket.socketpair()
+            ours, theirs = self._pair()
             theirs.setblocking(False)
             self.ends.append(theirs)
             self.system.spawn(partial(self._peer, ds, number, ours), name=f"peer {number}", daemon=True)
