@@ -13,8 +13,9 @@ COMPILED := syndicate-server syndicate-rs differential stateright loadgen
 WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : n < 8 ? n : 8)))
 CODE := $(wildcard syndicate relay pyspark_syndicate tests examples benchmarks)
 
-# The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip.
-unexport PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
+# The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip; and each
+# process that a test starts would compile all modules anew without their bytecode: twice the processor time of a start.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

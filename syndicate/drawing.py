@@ -82,3 +82,18 @@ class Drawing:
     language: str
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
+
+
+def fenced(drawing: str) -> str:
+    """A drawing for Mermaid as Markdown, which notebooks and forges show as a picture."""
+    return f"```mermaid\n{drawing}\n```"
+
+
+def mermaid_text(text: str) -> str:
+    """Text within quotes: all that Mermaid, Markdown or HTML could take for a sign of theirs as a number."""
+    return "".join(char if char.isalnum() or char in " _.,:()=" else f"#{ord(char)};" for char in text)
+
+
+def dot_text(text: str) -> str:
+    """Text within quotes, for Graphviz."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ").replace("\0", " ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -48,3 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker("spark")
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what thousands of tests are made of out of each collection of garbage: it was most of what some cost."""
+    gc.collect()
+    gc.freeze()

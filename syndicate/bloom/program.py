@@ -71,9 +71,9 @@ from syndicate.bloom.state.inbox import Filter
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.runtime import Instance, Runtime, Send
 from syndicate.bloom.tick.ticking import MakeEngine
+from syndicate.drawing import fenced
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.flow.element import key_of
-from syndicate.flow.graph import fenced
 from syndicate.outside import time_of_day
 from syndicate.plan.algebra import listed, meant
 from syndicate.storage.disk import Disk

@@ -10,9 +10,14 @@ food('ramen'): rule 1 of food
 
 from __future__ import annotations
 
-from syndicate.explain.absence import ANY, Attempt, WhyNot
-from syndicate.explain.derivation import Absence, Derivation, Group, Holding
-from syndicate.explain.program import Conclusion, Conclusions
+from typing import TYPE_CHECKING
+
+from syndicate.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from syndicate.explain.absence import ANY, Attempt, WhyNot
+    from syndicate.explain.derivation import Absence, Derivation, Group, Holding
+    from syndicate.explain.program import Conclusion, Conclusions
 
 __all__ = [
     "ANY",
@@ -25,3 +30,12 @@ __all__ = [
     "Holding",
     "WhyNot",
 ]
+
+__getattr__, __dir__ = on_demand(
+    __name__,
+    {
+        "syndicate.explain.absence": ["ANY", "Attempt", "WhyNot"],
+        "syndicate.explain.derivation": ["Absence", "Derivation", "Group", "Holding"],
+        "syndicate.explain.program": ["Conclusion", "Conclusions"],
+    },
+)

@@ -36,9 +36,9 @@ from typing import ClassVar, Final, Self, TypeAlias, cast
 
 from attrs import frozen
 
+from syndicate.drawing import dot_text
 from syndicate.errors import PlanError
 from syndicate.flow.element import Element
-from syndicate.flow.graph import dot_text
 
 Row: TypeAlias = tuple[Element, ...]
 Columns: TypeAlias = tuple[tuple[str, Element], ...]

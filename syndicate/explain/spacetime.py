@@ -30,9 +30,9 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from attrs import define, field, frozen
 
+from syndicate.drawing import dot_text
 from syndicate.errors import PlanError
 from syndicate.explain.derivation import named
-from syndicate.flow.graph import dot_text
 
 Form: TypeAlias = Literal["text", "dot", "mermaid", "svg"]
 FORMS: Final[tuple[str, ...]] = get_args(Form)

@@ -43,16 +43,21 @@ Source: PomoFlow; Budiu et al. 2023; McSherry et al. 2013; ``docs/design/flow.md
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from syndicate.flow import aggregates
-from syndicate.flow.circuit import Circuit
-from syndicate.flow.columns import Columns
-from syndicate.flow.comparison import where
-from syndicate.flow.element import rearranges
-from syndicate.flow.local import LocalEngine, Outputs
-from syndicate.flow.node import Carries, Kind, Node, Port
-from syndicate.flow.stream import Stream
-from syndicate.flow.trace import NO_VALUE, Trace
-from syndicate.flow.zset import IndexedZSet, TimedZSet, ZSet
+from syndicate.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+    from syndicate.flow.columns import Columns
+    from syndicate.flow.comparison import where
+    from syndicate.flow.element import rearranges
+    from syndicate.flow.local import LocalEngine, Outputs
+    from syndicate.flow.node import Carries, Kind, Node, Port
+    from syndicate.flow.stream import Stream
+    from syndicate.flow.trace import NO_VALUE, Trace
+    from syndicate.flow.zset import IndexedZSet, TimedZSet, ZSet
 
 __all__ = [
     "NO_VALUE",
@@ -73,3 +78,18 @@ __all__ = [
     "rearranges",
     "where",
 ]
+
+__getattr__, __dir__ = on_demand(
+    __name__,
+    {
+        "syndicate.flow.circuit": ["Circuit"],
+        "syndicate.flow.columns": ["Columns"],
+        "syndicate.flow.comparison": ["where"],
+        "syndicate.flow.element": ["rearranges"],
+        "syndicate.flow.local": ["LocalEngine", "Outputs"],
+        "syndicate.flow.node": ["Carries", "Kind", "Node", "Port"],
+        "syndicate.flow.stream": ["Stream"],
+        "syndicate.flow.trace": ["NO_VALUE", "Trace"],
+        "syndicate.flow.zset": ["IndexedZSet", "TimedZSet", "ZSet"],
+    },
+)

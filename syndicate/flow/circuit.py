@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from syndicate.drawing import fenced
 from syndicate.errors import CircuitError, SyndicateError
 from syndicate.flow.columns import Columns
 from syndicate.flow.contents import integral
 from syndicate.flow.element import Element
-from syndicate.flow.graph import explain, fenced, graph
+from syndicate.flow.graph import explain, graph
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.profile import Profile, profile

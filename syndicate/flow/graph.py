@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from syndicate.drawing import Box, Drawing, Line, Load
+from syndicate.drawing import Box, Drawing, Line, Load, dot_text, mermaid_text
 from syndicate.errors import CircuitError
 from syndicate.flow.measure import ports_of
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, StaticProperties
@@ -181,16 +181,6 @@ _SHAPES: Final = {
 }
 
 
-def fenced(drawing: str) -> str:
-    """A drawing for Mermaid as Markdown, which notebooks and forges show as a picture."""
-    return f"```mermaid\n{drawing}\n```"
-
-
-def mermaid_text(text: str) -> str:
-    """Text within quotes: all that Mermaid, Markdown or HTML could take for a sign of theirs as a number."""
-    return "".join(char if char.isalnum() or char in " _.,:()=" else f"#{ord(char)};" for char in text)
-
-
 def _name(node: Node) -> str:
     return "n" + "_".join(map(str, node.global_id))
 
@@ -232,11 +222,6 @@ _DOT_SHAPES: Final = {
     Kind.SINK: "invhouse",
     Kind.SOURCE: "house",
 }
-
-
-def dot_text(text: str) -> str:
-    """Text within quotes."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ").replace("\0", " ")
 
 
 # ---------------------------------------------------------------------------------------------------------------- json

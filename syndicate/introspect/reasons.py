@@ -28,12 +28,10 @@ from typing import Final
 from syndicate.actors.turn import Handle
 from syndicate.drawing import Reason
 from syndicate.errors import SyndicateError
-from syndicate.explain.program import Conclusions
 from syndicate.flow.element import natural
 from syndicate.hosting import Host
 from syndicate.introspect.rules_at_work import within
 from syndicate.introspect.survey import Row, cut
-from syndicate.plan import Plan
 from syndicate.values.value import Value
 
 NO_REASONS: Final = "a circuit keeps no reasons: rules of a plan, of Bloom or of Dedalus say why a row is there"
@@ -58,6 +56,10 @@ def why_row(host: Host, name: str, row: Value) -> list[Row]:
 
     Costs what it reaches; of the rules of a plan, one evaluation of it.
     """
+    # Most brokers are never asked about rules, and need not wait for what evaluates them.
+    from syndicate.explain.program import Conclusions
+    from syndicate.plan.program import Plan
+
     reason = host.why(name, row)
     if reason is None:
         plan, facts = host.planned() or (None, {})
