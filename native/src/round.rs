@@ -46,7 +46,6 @@ slots_of! {
 /// What is called by these names.
 struct RoundNames {
     link: Py<PyType>,
-    arrived: Py<PyAny>,
     flush: Py<PyAny>,
     wake: Py<PyAny>,
     slots: LinkSlots,
@@ -76,7 +75,6 @@ impl RoundNames {
             let actor = class("syndicate.actors.actor", "Actor")?;
             let plain = class("relay.transport.stream", "ByteStream")?;
             Ok(RoundNames {
-                arrived: link.getattr("_arrived")?.unbind(),
                 flush: link.getattr("_flush")?.unbind(),
                 wake: link.getattr("wake")?.unbind(),
                 slots: LinkSlots::of(&link)?,
@@ -271,7 +269,7 @@ fn repaid<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, session: &Bound<'py
     slots.frame.set(link, names.never.bind(py).clone())
 }
 
-/// There is something to read: `Link._arrived` and `Link._feed`.  False if Python is to look.
+/// There is something to read: `Link.arrived` and `Link._feed`.  False if Python is to look.
 fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py, PyAny>) -> PyResult<bool> {
     let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
     let session = slots.session.get(link)?;
@@ -543,10 +541,8 @@ fn read<'py>(
     for descriptor in ready.iter() {
         let descriptor = descriptor.get_item(0)?;
         let Some(entry) = watched.get_item(&descriptor)? else { continue };
-        let usual = match link_of(names, &entry.get_item(1)?, &names.arrived)? {
-            Some(link) => arrived(names, &link, system),
-            None => Ok(false),
-        };
+        let reader = entry.get_item(1)?;
+        let usual = if reader.get_type().is(&names.link) { arrived(names, &reader, system) } else { Ok(false) };
         match usual {
             Ok(true) => (),
             Ok(false) => poller.call_method1(intern!(py, "call"), ([descriptor],)).map(|_| ())?,

@@ -33,8 +33,8 @@ class Turnstile:
     def __init__(self, total: int, address: int, capability: int) -> None:
         self.total, self.address, self.capability = total, address, capability
         self.refused: Counter[str] = Counter()
-        self._counts: Counter[Hashable] = Counter()
-        self._sessions: dict[Hashable, tuple[Hashable, ...]] = {}  # a few places each
+        self._counts: dict[str | bytes, int] = {}  # by address, a text, or signature
+        self._sessions: dict[Hashable, tuple[str | bytes, ...]] = {}  # a few places each
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -44,20 +44,22 @@ class Turnstile:
 
         *capability* identifies what it has shown, and what that was narrowed from.
         """
-        had = self._sessions.get(session, ())
-        counts = self._counts
-        new = {("address", address), *[("capability", each) for each in capability]}.difference(had)
+        had, counts = self._sessions.get(session, ()), self._counts
+        places: tuple[str | bytes, ...] = (address, *capability)
+        new = [place for place in dict.fromkeys(places) if place not in had]
         why = ""
-        if session not in self._sessions and len(self._sessions) >= self.total:
+        if not had and len(self._sessions) >= self.total:
             why = "too-many-sessions"
-        elif ("address", address) in new and counts["address", address] >= self.address:
-            why = "too-many-of-this-address"
-        elif any(kind == "capability" and counts[kind, each] >= self.capability for kind, each in new):
-            why = "too-many-of-this-capability"
+        else:
+            for place in new:
+                if counts.get(place, 0) >= (self.address if place is address else self.capability):
+                    why = "too-many-of-this-address" if place is address else "too-many-of-this-capability"
+                    break
         if why:
             self.refused[why] += 1
             return why
-        counts.update(new)
+        for place in new:
+            counts[place] = counts.get(place, 0) + 1
         self._sessions[session] = (*had, *new)
         return ""
 

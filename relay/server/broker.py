@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from sys import intern
 from typing import Final, get_args
 
 import trio
@@ -29,7 +30,7 @@ from attrs import asdict, define, evolve, field
 
 from relay.capabilities.caveats import NOT_AFTER
 from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies, bind
-from relay.capabilities.sturdy import SturdyRef, mint, revocation
+from relay.capabilities.sturdy import SturdyRef, mint
 from relay.capabilities.turnstile import Turnstile
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
@@ -244,12 +245,12 @@ class Broker:
         space, peer = self.census.spaces.get(oid if isinstance(oid, str) else ""), self._sessions.get(session)
         if space is None or peer is None or space.account.quota == NONE:
             return target
-        if oid not in peer.spaces:
+        if not any(each is space for _, each in peer.spaces):
             why = space.account.enter()
             if why:
                 self.census.hit(peer, why, why)
                 return why
-            peer.spaces[str(oid)] = space
+            peer.spaces += ((str(oid), space),)
         return Ref(target.facet, Metered(target, space.account, peer.cut), True)
 
     def _certified(self, session: Facet | None, name: Frozen) -> Frozen:
@@ -264,7 +265,7 @@ class Broker:
                 "nothing for a certificate", names=identity.names, dataspace=unparse_form(name, str)
             )
             return _NOTHING
-        peer.certified[name] = ref
+        peer.certified = (*(each for each in peer.certified if each[0] != name), (name, ref))
         return freeze(ref)
 
     def _stands_for(self, identity: Identity | None, name: Frozen) -> SturdyRef | None:
@@ -291,12 +292,18 @@ class Broker:
     def _admit(self, session: Facet | None, oid: Frozen, lineage: Sequence[bytes]) -> str:
         """Why a session may not have what it has shown a valid reference to; nothing if it may."""
         peer = self._sessions.get(session)
-        why = "" if peer is None else self.turnstile.enter(session, _origin(peer), lineage)
-        if peer is not None and not why:
-            peer.capabilities[revocation(lineage[-1])] = oid
-        if peer is not None and why:
+        if peer is None:
+            return ""
+        new = (lineage[-1], oid) not in peer.shown
+        if new and len(peer.shown) >= self.config.limits.resolves:
+            why = "too-many-capabilities"  # each is remembered as long as the session lasts
+        else:
+            why = self.turnstile.enter(session, _origin(peer), lineage)
+        if why:
             self.census.hit(peer, why, why)
             logger(peer=peer.name).warning("not let in", reason=why)
+        elif new:
+            peer.shown += ((lineage[-1], oid),)
         return why
 
     async def welcome_page(self, stream: Stream, address: str) -> None:
@@ -415,7 +422,7 @@ class Broker:
             return
         facet = current_facet()
         self._sessions[facet] = peer
-        on_stop_or_crash(partial(self._gone, facet, peer))
+        on_stop_or_crash(partial(Broker._gone, self, facet, peer))
         peer.session = open_link(
             peer.tap,
             publish=gatekeeper(),
@@ -435,7 +442,7 @@ class Broker:
         self._sessions.pop(facet, None)
         self._leaving.discard(peer)
         self.turnstile.leave(facet)
-        for space in peer.spaces.values():
+        for _, space in peer.spaces:
             space.account.connections -= 1
         self.census.left(peer)
         session = peer.session
@@ -502,7 +509,7 @@ class Broker:
         self.lobby.places, self.lobby.room = config.limits.strangers, config.overload.strangers
         self._facet.enter(self._publish)
         for peer in self.census.peers.values():
-            if any(self._stands_for(peer.tap.identity, name) != ref for name, ref in peer.certified.items()):
+            if any(self._stands_for(peer.tap.identity, name) != ref for name, ref in peer.certified):
                 peer.cut("certificate", "what the certificate stands for is another thing now: connect again")
         wanted = [listening for listening in config.listen if self._may_open(listening)]
         unchanged = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]
@@ -577,7 +584,9 @@ class Broker:
 
 def _origin(peer: Peer) -> str:
     """The address that a peer comes from, without its port; of a Unix socket, that of the socket."""
-    return peer.listener if peer.listener.startswith(("unix:", "stdio:")) else peer.name.rpartition(":")[0]
+    if peer.listener.startswith(("unix:", "stdio:")):
+        return peer.listener
+    return intern(peer.name.rpartition(":")[0])
 
 
 def _disconnected(line: tuple[str, str], left_out: int) -> None:

@@ -29,7 +29,7 @@ import trio
 from attrs import define, field, fields
 
 from relay.capabilities.guesses import Guesses
-from relay.capabilities.sturdy import SturdyRef
+from relay.capabilities.sturdy import SturdyRef, revocation
 from relay.server.flow_gate import Tap, Traffic
 from relay.server.quotas import Account
 from relay.session.backlog import ENTRY
@@ -132,24 +132,29 @@ class SpaceThere:
 @define(eq=False)
 class Peer:
     """One connection.  *session* is there once its actor has begun; *counted* is what the census has counted of what it
-    holds; *spaces* are the dataspaces with a quota that it has been given; *capabilities* the names of what it has
-    shown, as they are revoked by, and what each is of; *certified* what it was given for its certificate.
+    holds; *spaces* are the dataspaces with a quota that it has been given; *shown* the signatures of the capabilities
+    that it has shown, and what each is of; *certified* what it was given for its certificate.
     """
 
     tap: Tap
     listener: str
     session: Session | None = None
     counted: int = 0
-    spaces: dict[str, SpaceThere] = field(factory=dict)
+    spaces: tuple[tuple[str, SpaceThere], ...] = ()
     guesses: int = 0
-    capabilities: dict[str, Frozen] = field(factory=dict)
-    certified: dict[Frozen, SturdyRef] = field(factory=dict)
+    shown: tuple[tuple[bytes, Frozen], ...] = ()
+    certified: tuple[tuple[Frozen, SturdyRef], ...] = ()
     since: datetime = field(factory=lambda: outside().wall())
 
     @property
     def name(self) -> str:
         """As the session's logs have it."""
         return self.tap.name
+
+    @property
+    def capabilities(self) -> dict[str, Frozen]:
+        """The names of the capabilities that it has shown, as they are revoked by, and what each is of."""
+        return {revocation(sig): oid for sig, oid in self.shown}
 
     @property
     def waiting(self) -> int:

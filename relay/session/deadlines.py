@@ -50,11 +50,12 @@ def ask_idle(deadlines: Deadlines, together: Mapping[Watched, None], now: float,
 
 class Deadlines:
     """The deadlines of one trio program.  ``asked`` counts the questions, ``woken`` how often it has been awake;
-    ``runs`` says whether its task is there.
+    ``runs`` says whether its task is there; ``clock`` tells the time.
     """
 
     def __init__(self) -> None:
         self.asked = self.woken = 0
+        self.clock = trio.lowlevel.current_clock().current_time
         self.runs = False
         self._rounds: dict[float, dict[Watched, None]] = {}  # who is asked, by when
         self._times: list[float] = []

@@ -59,7 +59,7 @@ class Carrying(Task):
     __slots__ = ("_begun", "_link")
 
     def __init__(self, link: Link) -> None:
-        super().__init__(link.session.facet, link.run, ())
+        super().__init__(link.session.facet, Link.run, ())
         self._link = link
         self._begun = False
 
@@ -68,7 +68,7 @@ class Carrying(Task):
         if not self.facet.alive:
             return
         self.facet.actor.system.expect(1)
-        if not self._link.begin(self.begin):
+        if not self._link.begin(self):
             self.begin()
 
     def begin(self) -> None:
@@ -76,6 +76,7 @@ class Carrying(Task):
         if not self._begun:
             self._begun = True
             self.facet.actor.system.expect(-1)
+            self.args = (self._link,)
             self.facet.actor.system.start_task(self.run)
 
     def abort(self) -> None:
@@ -92,7 +93,7 @@ class Link:
         "_began",
         "_begun",
         "_burdened",
-        "_carry",
+        "_carrying",
         "_clock",
         "_crowded",
         "_dozes",
@@ -130,7 +131,7 @@ class Link:
     def __init__(self, stream: Stream, limits: Limits, accepted: bool) -> None:
         self.session: Session
         self.begun = False
-        self._carry: Callable[[], None] = _nothing  # begins the task
+        self._carrying: Carrying | None = None  # the task, which may yet have to begin
         self._stream = stream
         self._limits = limits
         self._idle = stream.direct  # whether nobody is sending
@@ -151,7 +152,7 @@ class Link:
         self._writing: trio.CancelScope | None = None
         self._written: trio.Event | None = None
         self._finishing = False
-        self._clock = trio.lowlevel.current_clock().current_time
+        self._clock = deadlines().clock
         now = self._began = self._clock()
         self._heard = now  # the last bytes of the peer
         self._said = now  # the last bytes that it took
@@ -165,9 +166,9 @@ class Link:
         self.step = self.due = NEVER  # how often the clock asks, and when
         self._begun = -1, 0  # that packet's number, and the bytes of it that had come when this was last put off
 
-    def begin(self, carry: Callable[[], None]) -> bool:
-        """Read and write from now on; *carry* begins the task that runs :meth:`run`.  False: that is needed at once."""
-        self._carry, self.begun = carry, True
+    def begin(self, carrying: Carrying) -> bool:
+        """Read and write from now on; *carrying* is the task that runs :meth:`run`.  False: that is needed at once."""
+        self._carrying, self.begun = carrying, True
         self._watch()
         return self._serve()
 
@@ -265,7 +266,7 @@ class Link:
             self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
             await gone.wait()
         finally:
-            self._carry, self._lost, self._reading, self._writing = _nothing, None, None, None  # what holds us
+            self._carrying, self._lost, self._reading, self._writing = None, None, None, None  # what holds us
             self.session.forget()
             await self._stream.close()
 
@@ -327,8 +328,8 @@ class Link:
         self._lost = self._lost or error
         if self._reading is not None:
             self._reading.cancel()
-        else:
-            self._carry()
+        elif self._carrying is not None:
+            self._carrying.begin()
 
     async def _read(self) -> None:
         session, stream = self.session, self._stream
@@ -394,7 +395,7 @@ class Link:
             try:
                 descriptor, self._crowded = self._stream.descriptor, self.session.untrusted
                 system = system_of(self.session.facet.actor)
-                self._poller.add(descriptor, system, self._arrived, self._closed, crowd=self._crowded)
+                self._poller.add(descriptor, system, self, crowd=self._crowded)
             except (OSError, trio.ClosedResourceError):  # the task finds out, or waits itself
                 self._go_on()
             else:
@@ -410,15 +411,15 @@ class Link:
         self._unserve()
         if self._served is not None:
             self._served.set()
-        else:
-            self._carry()
+        elif self._carrying is not None:
+            self._carrying.begin()
 
-    def _closed(self) -> None:
+    def closed(self) -> None:
         """It is about to be closed, and polled no more."""
         self._polled = -1
         self._go_on()
 
-    def _arrived(self) -> None:
+    def arrived(self) -> None:
         """There is something to read, or the end."""
         session = self.session
         if self._owing:
@@ -531,10 +532,6 @@ class Link:
         if crossing is not None:
             current("probe").sync(crossing.ref, Ref(session.facet, Entity(), True))
             self._probed = self._clock()
-
-
-def _nothing() -> None:
-    """There is no task to begin."""
 
 
 def open_link(

@@ -18,8 +18,9 @@ Source: Syndicate protocol, on membranes; ``docs/design/protocol.md``, "Referenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, Never, Self
+from collections.abc import Iterable
+from functools import cache
+from typing import Final, Protocol, Self
 
 from attrs import define
 
@@ -32,7 +33,20 @@ from syndicate.errors import CaveatError, NotAValue, ProtocolError
 from syndicate.index.interest import INTEREST, expand
 from syndicate.values.value import DICT, SET, Frozen, Ref, Symbol, Tag, order
 
+_FEW: Final = 16
+"""The numbers of references that nearly each connection has."""
+
 _ATOMS: Final = frozenset({str, int, bytes, Symbol, Tag})
+
+
+def _wire(whose: int, oid: int) -> WireRef:
+    """A reference on the wire; the first of all connections are the same ones."""
+    return _first(whose, oid) if 0 <= oid < _FEW else WireRef(whose, oid)
+
+
+@cache
+def _first(whose: int, oid: int) -> WireRef:
+    return WireRef(whose, oid)
 
 
 @define(eq=False)
@@ -48,40 +62,54 @@ class Crossing:
     home: Ref | None = None
 
 
-class Membrane:
-    """The references between us and one peer.
+class Proxies(Protocol):
+    """Who makes what stands for the peer's references, as a session does."""
 
-    *proxy* makes the reference that stands for a number of the peer's; *number* tells for a reference that *proxy* made
-    which number that was, and None for all others; *inert* stands for what the peer only believes to have from us.
+    def proxy(self, oid: int) -> Ref:
+        """The reference that stands for a number of the peer's."""
+
+    def number(self, ref: Ref) -> int | None:
+        """Which number it stands for, if it is such a reference."""
+
+
+class _Nowhere:
+    """What stands for the references of a connection that has ended."""
+
+    def proxy(self, oid: int) -> Ref:
+        """None does."""
+        raise NotAValue("the connection has ended")
+
+    def number(self, ref: Ref) -> int | None:
+        """Nor did any."""
+        raise NotAValue("the connection has ended")
+
+
+class Membrane:
+    """The references between us and one peer, whose *proxies* somebody makes; *inert* stands for what the peer only
+    believes to have from us.
     """
 
     __slots__ = (
         "_crossings",
         "_inert",
         "_next",
-        "_number",
-        "_proxy",
+        "_proxies",
         "exports",
         "imports",
     )
 
-    def __init__(self, proxy: Callable[[int], Ref], number: Callable[[Ref], int | None], inert: Ref) -> None:
+    def __init__(self, proxies: Proxies, inert: Ref) -> None:
         self.exports: dict[int, Crossing] = {}
         self.imports: dict[int, Crossing] = {}
         self._crossings: dict[Ref, Crossing] = {}
-        self._proxy = proxy
-        self._number = number
+        self._proxies = proxies
         self._inert = inert
         self._next = 0
 
     @classmethod
     def closed(cls, inert: Ref) -> Self:
         """One through which nothing crosses any more."""
-
-        def nowhere(of: object) -> Never:
-            raise NotAValue("the connection has ended")
-
-        return cls(nowhere, nowhere, inert)
+        return cls(_Nowhere(), inert)
 
     @property
     def introduced(self) -> int:
@@ -114,7 +142,7 @@ class Membrane:
     def _published(self, form: Frozen) -> Frozen:
         # An observer of the peer's own goes back to it as it is, unless there are classes for us to filter by.
         _, skeleton, _, observer = form
-        comes_home = type(observer.entity) is Observer or self._number(observer) is not None
+        comes_home = type(observer.entity) is Observer or self._proxies.number(observer) is not None
         return expand(form) if comes_home and not any(name for _, name in skeleton.checks) else publish(form)[0]
 
     def _out(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
@@ -128,7 +156,7 @@ class Membrane:
         if pins is None:
             if crossing is not None:
                 return crossing.wire
-            oid = self._number(form)
+            oid = self._proxies.number(form)
             if oid is not None:
                 return WireRef(YOURS, oid)
             raise NotAValue(
@@ -222,14 +250,14 @@ class Membrane:
                         del self._crossings[ref]
 
     def _export(self, ref: Ref) -> Crossing:
-        oid = self._number(ref)
+        oid = self._proxies.number(ref)
         if oid is not None:  # a proxy that was forgotten here, and kept by somebody
-            return self.imports.get(oid) or self._cross(self.imports, Crossing(ref, WireRef(YOURS, oid)))
+            return self.imports.get(oid) or self._cross(self.imports, Crossing(ref, _wire(YOURS, oid)))
         bound: bool = ref.facet is not None  # as Ref.unbound() is not
         if bound and ref.facet.actor.system is not self._inert.facet.actor.system:
             raise NotAValue(f"{ref!r} cannot cross: {foreign(ref.facet.actor)}")
         self._next += 1
-        crossing = self._cross(self.exports, Crossing(ref, WireRef(MINE, self._next - 1)))
+        crossing = self._cross(self.exports, Crossing(ref, _wire(MINE, self._next - 1)))
         if getattr(ref.entity, "asked", None) is not None:
             # A handler's: what the peer has others tell it must be what it has asked for, as well.
             crossing.home = Ref(ref.facet, Passage(ref), True)
@@ -237,7 +265,7 @@ class Membrane:
         return crossing
 
     def _import(self, oid: int) -> Crossing:
-        return self._cross(self.imports, Crossing(self._proxy(oid), WireRef(YOURS, oid)))
+        return self._cross(self.imports, Crossing(self._proxies.proxy(oid), _wire(YOURS, oid)))
 
     def _cross(self, table: dict[int, Crossing], crossing: Crossing) -> Crossing:
         table[crossing.wire.oid] = self._crossings[crossing.ref] = crossing

@@ -4,7 +4,7 @@ Entries that fit into one packet are encoded at once.  Of more than that, so muc
 peer, and the rest when the peer takes it: a turn of a thousand large values costs no second copy of them.
 
 >>> from relay.protocol.codec import Msgpack
->>> outbox = Outbox(DEFAULT, lambda error: print(error))
+>>> outbox = Outbox(DEFAULT, _NOBODY)
 >>> outbox.codec = Msgpack()
 >>> outbox.send([(SEQ, 0, (A, "hello", 1))]), outbox.waiting
 (None, 16)
@@ -18,8 +18,8 @@ Source: ``docs/design/relay.md``, "Slow peers" and "Encoding".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol, TypeAlias
 
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
@@ -41,6 +41,13 @@ _NONE: Final[set[int]] = set()
 """What is unsent as a rule; nobody adds to it."""
 
 
+class Complainer(Protocol):
+    """Who is told of what cannot be encoded."""
+
+    def complain(self, error: NotAValue) -> None:
+        """Say so."""
+
+
 class Outbox:
     """What is on its way: so many bytes are ``waiting`` for the peer, about, those included that were taken last.
 
@@ -49,7 +56,7 @@ class Outbox:
     """
 
     __slots__ = (
-        "_complain",
+        "_complainer",
         "_flying",
         "_limits",
         "_queue",
@@ -62,14 +69,14 @@ class Outbox:
         "waiting",
     )
 
-    def __init__(self, limits: Limits, complain: Callable[[NotAValue], None], codec: Codec | None = None) -> None:
+    def __init__(self, limits: Limits, complainer: Complainer, codec: Codec | None = None) -> None:
         self.codec = codec
         self.waiting = 0
         self.said = 0
         self.unsent = _NONE
         self.packets = self.events = self.bytes = 0
         self._limits: Final = limits
-        self._complain = complain
+        self._complainer = complainer
         self._queue: list[bytes | Sequence[Entry]] = []
         self._flying = 0
 
@@ -150,7 +157,7 @@ class Outbox:
         self.clear()
         self.take(0)
         self.unsent = _NONE
-        self._complain = _ignored
+        self._complainer = _NOBODY
 
     def _unpack(self, entries: Sequence[Entry]) -> Iterator[bytes]:
         packet = self._packet(entries)
@@ -180,7 +187,7 @@ class Outbox:
                     if not self.unsent:
                         self.unsent = set()
                     self.unsent.add(event[2])
-                self._complain(e)
+                self._complainer.complain(e)
         if never:
             self.unsent -= never
         return packet
@@ -216,5 +223,11 @@ def _said(entries: Sequence[Entry]) -> int:
     return sum(weight(entry) for entry in entries if entry[2][0] is M)
 
 
-def _ignored(error: NotAValue) -> None:
-    """Nobody is there to hear it."""
+class _Nobody:
+    """Is there no more."""
+
+    def complain(self, error: NotAValue) -> None:
+        """Nobody hears it."""
+
+
+_NOBODY: Final = _Nobody()

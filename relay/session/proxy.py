@@ -27,7 +27,10 @@ class Teller(Protocol):
 
     notified: int
     most_notified: float
-    asked: Bag
+
+    @property
+    def asked(self) -> Bag:
+        """Who waits for the peer's answers."""
 
     @property
     def ended(self) -> Ended:

@@ -82,6 +82,9 @@ _TAKEN: Final = 256
 _PART: Final = ENOUGH // 8
 """What the first part of a packet may reach that is too much for a turn."""
 
+_INERT: Final = Entity()
+"""What hears nothing."""
+
 PING: Final = Msgpack().encode(write(Nop()))
 """A byte, in our own encoding."""
 
@@ -113,17 +116,17 @@ class Session(State):
         charge: Callable[[int], bool] = lambda size: True,
     ) -> None:
         State.__init__(self, facet, name, codec, limits, repaid)
-        self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
+        self.membrane = Membrane(self, Ref(facet, _INERT))
         if publish is not None:
             self.membrane.publish(publish)
         self.untrusted = publish is not None and getattr(publish.entity, "guards", False)
         facet.hooks.append((self._unanswered, True))
-        self.outbox = Outbox(limits, self.complain, codec)
+        self.outbox = Outbox(limits, self, codec)
         self._wake = wake
         self._repaid = repaid
         self._admitted = admitted
         self._charge = charge
-        self._trail = Trail(facet, self.say)
+        self._trail = Trail(facet, self)
         if codec is not None and (offer := self._trail.offer()) is not None:
             self.outbox.put(codec.encode(write(offer)))
 
@@ -295,10 +298,12 @@ class Session(State):
         """Say that the peer could not be notified of something; it continues without."""
         logger(peer=self.name).error("not told to the peer", reason=str(error))
 
-    def _proxy(self, oid: int) -> Ref:
+    def proxy(self, oid: int) -> Ref:
+        """The reference that stands for a number of the peer's."""
         return Proxy(self, oid, self.facet).ref
 
-    def _number(self, ref: Ref) -> int | None:
+    def number(self, ref: Ref) -> int | None:
+        """Which number of the peer's it stands for, if for one."""
         proxy = ref.entity
         return proxy.oid if type(proxy) is Proxy and proxy.session is self else None
 
@@ -600,10 +605,10 @@ class Session(State):
     def _unanswered(self) -> None:
         """The facet stops: the peer will not answer any more."""
         turn = current("end")
-        for waiting, count in self.asked.items():
+        asked, self._asked = self._asked, None
+        for waiting, count in () if asked is None else asked.items():
             for _ in range(count):
                 turn.send(waiting, False)
-        self.asked.clear()
 
     def forget(self) -> None:
         """Let go of everything: the connection is gone.  Whoever still holds a proxy holds nothing else."""
@@ -613,7 +618,7 @@ class Session(State):
         for crossing in self.membrane.imports.values():
             if isinstance(crossing.ref.entity, Proxy):
                 crossing.ref.entity.sent.clear()
-        self.membrane = Membrane.closed(Ref(self.facet, Entity()))
+        self.membrane = Membrane.closed(Ref(self.facet, _INERT))
         self.assertions = PeerAssertions(0, 0)
         self.outbox.forget()
         self._wake = self._repaid = self._admitted = int  # those who hold us: that is no circle any more

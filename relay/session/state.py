@@ -49,6 +49,7 @@ class State:
     __slots__ = (
         "_acts",
         "_admitted",
+        "_asked",
         "_at",
         "_charge",
         "_debt",
@@ -69,7 +70,6 @@ class State:
         "_trail",
         "_turns",
         "_wake",
-        "asked",
         "assertions",
         "asserts_in",
         "backlog",
@@ -129,8 +129,7 @@ class State:
         self._debt = Debt(facet, limits.debt, repaid)
         self.packets_in = self.events_in = self.bytes_in = 0
         self.asserts_in = self.retracts_in = self.syncs_in = self.retracts_out = self.syncs_out = 0
-        self.asked = Bag()
-        """Who waits for the peer's answer to a sync."""
+        self._asked: Bag | None = None  # who waits for the peer's answer to a sync
         self._ended: Ended | None = None
         self._noted: list[Note] = NO_NOTES
         self._turns: list[list[Note]] = []  # what has committed, and is yet to be encoded or to join the backlog
@@ -144,6 +143,13 @@ class State:
         self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = NO_EVENTS
         self._gulp = min(GULP, limits.events)
+
+    @property
+    def asked(self) -> Bag:
+        """Who waits for the peer's answer to a sync."""
+        if self._asked is None:
+            self._asked = Bag()
+        return self._asked
 
     @property
     def burden(self) -> int:

@@ -15,7 +15,10 @@ class Asking(Protocol):
     """What they need of a session."""
 
     membrane: Membrane
-    asked: Bag
+
+    @property
+    def asked(self) -> Bag:
+        """Who waits for the peer's answers."""
 
 
 class Echo(Entity):

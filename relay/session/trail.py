@@ -10,26 +10,39 @@ Source: ``docs/design/introspect.md``, "Across the relay".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final, Protocol
 
 from relay.protocol.packets import FOLLOWED, Extension, Hop, cause, hops_of, trace_of, traced
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import system_of
 
 
-def _unsaid(packet: Extension) -> None:
+class Speaker(Protocol):
+    """Who sends packets, as a session does."""
+
+    def say(self, packet: Extension, /) -> None:
+        """Send one."""
+
+
+class _Nobody:
     """The connection has ended."""
+
+    def say(self, packet: Extension, /) -> None:
+        """Nobody hears it."""
+
+
+_NOBODY: Final = _Nobody()
 
 
 class Trail:
-    """That of a session in *facet*; *say* sends a packet.  ``agreed``: both sides follow."""
+    """That of a session in *facet*, whose packets *speaker* sends.  ``agreed``: both sides follow."""
 
-    __slots__ = ("_hops", "_say", "_system", "_trace", "agreed")
+    __slots__ = ("_hops", "_speaker", "_system", "_trace", "agreed")
 
-    def __init__(self, facet: Facet, say: Callable[[Extension], object]) -> None:
+    def __init__(self, facet: Facet, speaker: Speaker) -> None:
         self.agreed = False
         self._system = system_of(facet.actor)
-        self._say = say
+        self._speaker = speaker
         self._hops: tuple[Hop, ...] = ()
         self._trace: tuple[str, int] | None = None
 
@@ -41,7 +54,7 @@ class Trail:
         """Take an extension of the peer's; who *answers* was connected to."""
         if packet.form == (FOLLOWED,) and self._system.chronicle is not None:
             if answers and not self.agreed:
-                self._say(Extension((FOLLOWED,)))
+                self._speaker.say(Extension((FOLLOWED,)))
             self.agreed = True
         elif self.agreed and (hops := hops_of(packet)) is not None:
             self._hops = hops
@@ -51,16 +64,16 @@ class Trail:
     def forget(self) -> None:
         """Nothing is said any more."""
         self.agreed = False
-        self._say = _unsaid
+        self._speaker = _NOBODY
 
     def leave(self) -> None:
         """A Turn is about to be encoded."""
         chronicle = self._system.chronicle
         hops = () if chronicle is None else chronicle.path(chronicle.here())
         if hops:
-            self._say(cause(hops))
+            self._speaker.say(cause(hops))
         elif chronicle is not None and (trace := chronicle.carried()) is not None:
-            self._say(traced(*trace))
+            self._speaker.say(traced(*trace))
 
     def arrive(self) -> None:
         """What a Turn of the peer's says is about to be done."""

@@ -20,7 +20,7 @@ from relay.transport.address import Address
 from relay.transport.lobby import Lobby
 from relay.transport.network import Entrance, network
 from relay.transport.origin import refusal
-from relay.transport.poller import AVAILABLE, polling
+from relay.transport.poller import AVAILABLE, Poller, polling
 from relay.transport.secure import SecureStream
 from relay.transport.sockets import reasons
 from relay.transport.stdio import open_stdio
@@ -51,34 +51,52 @@ class AtOnce:
 
     async def accept(self, entrance: Entrance) -> None:
         """Accept at *entrance* until something comes for which one has to wait, such as an error."""
-        over, descriptor = trio.Event(), entrance.descriptor
         try:
             poller = polling()
         except OSError:  # no descriptor is left for it
             return
-
-        def arrived() -> None:
-            try:
-                guest = entrance.accept_now() if self._ready() else None
-            except OSError:  # the task finds it, too
-                guest = None
-            if guest is None:
-                poller.remove(descriptor)
-                over.set()
-            else:
-                stream, name = guest
-                self._welcome(ByteStream(stream, name, connection=name))
-
         with poller:
+            accepting = _Accepting(poller, entrance, self._ready, self._welcome)
             try:
-                poller.add(descriptor, self._system, arrived, over.set, crowd=True)
+                poller.add(entrance.descriptor, self._system, accepting, crowd=True)
             except OSError:
                 return
             try:
-                await over.wait()
+                await accepting.over.wait()
             finally:
-                if not over.is_set():
-                    poller.remove(descriptor)
+                if not accepting.over.is_set():
+                    poller.remove(accepting.descriptor)
+
+
+class _Accepting:
+    """Accepts at an entrance, until it is ``over``."""
+
+    def __init__(
+        self, poller: Poller, entrance: Entrance, ready: Callable[[], bool], welcome: Callable[[Stream], None]
+    ) -> None:
+        self.over = trio.Event()
+        self.descriptor = entrance.descriptor
+        self._poller = poller
+        self._entrance = entrance
+        self._ready = ready
+        self._welcome = welcome
+
+    def arrived(self) -> None:
+        """Let one in who has come."""
+        try:
+            guest = self._entrance.accept_now() if self._ready() else None
+        except OSError:  # the task finds it, too
+            guest = None
+        if guest is None:
+            self._poller.remove(self.descriptor)
+            self.over.set()
+        else:
+            stream, name = guest
+            self._welcome(ByteStream(stream, name, connection=name))
+
+    def closed(self) -> None:
+        """It is closed."""
+        self.over.set()
 
 
 class Listener(Protocol):

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import functools
 import select
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
-from typing import Final, Self, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 import trio
 
@@ -28,10 +28,19 @@ from syndicate.actors.system import SLICE, System
 from syndicate.log import logger
 from syndicate.native import kernel
 
-Arrived = Callable[[], object]
 
-Watched: TypeAlias = "tuple[System, Arrived, Arrived, select.epoll]"
-"""Whose turns it brings, who is called, who is called when it is closed, and where it is."""
+class Reader(Protocol):
+    """Who reads a socket."""
+
+    def arrived(self) -> object:
+        """There may be something to read."""
+
+    def closed(self) -> object:
+        """It is closed, or about to be, and read no more."""
+
+
+Watched: TypeAlias = "tuple[System, Reader, select.epoll]"
+"""Whose turns it brings, who reads it, and where it is."""
 
 AVAILABLE: Final = hasattr(select, "epoll")
 """Whether this operating system has what it takes."""
@@ -72,27 +81,27 @@ class Poller(trio.abc.Instrument):
         self._watched: dict[int, Watched] = {}
         self._scope = trio.CancelScope()
 
-    def add(self, descriptor: int, system: System, arrived: Arrived, closed: Arrived, *, crowd: bool = False) -> None:
-        """Call *arrived*, between turns of *system*, whenever there is something to read; *closed* when it is closed
-        before it is removed.  Of a *crowd* only a few are called at once, behind all others.
+    def add(self, descriptor: int, system: System, reader: Reader, *, crowd: bool = False) -> None:
+        """Tell *reader*, between turns of *system*, whenever there is something to read, and when it is closed before
+        it is removed.  Of a *crowd* only a few are called at once, behind all others.
         """
         epoll = self._crowd if crowd else self._epoll
         epoll.register(descriptor, select.EPOLLIN)
         former = self._watched.get(descriptor)
-        self._watched[descriptor] = system, arrived, closed, epoll
+        self._watched[descriptor] = system, reader, epoll
         if former is not None:  # its socket was closed in silence, and the operating system has given its number away
-            former[2]()
+            former[1].closed()
 
     def remove(self, descriptor: int) -> None:
         """Call whoever was added no more."""
-        self._watched.pop(descriptor)[3].unregister(descriptor)
+        self._watched.pop(descriptor)[2].unregister(descriptor)
 
     def close(self, descriptor: int) -> None:
         """The socket of this number is about to be closed, if one has it."""
         if descriptor in self._watched:
-            closed = self._watched[descriptor][2]
+            reader = self._watched[descriptor][1]
             self.remove(descriptor)
-            closed()
+            reader.closed()
 
     @property
     def ended(self) -> bool:
@@ -134,7 +143,7 @@ class Poller(trio.abc.Instrument):
             watched = self._watched.get(descriptor)  # one may have removed another
             if watched is not None:
                 try:
-                    watched[1]()
+                    watched[1].arrived()
                 except Exception as error:
                     self.fail(descriptor, error)
 

@@ -376,6 +376,10 @@ class Block:
 # -------------------------------------------------------------------------------------------------------------- facets
 
 
+_NO_BLOCKS: Final[dict[ref[Block], None]] = {}
+"""What most facets have of blocks; nobody adds to it."""
+
+
 class Facet:
     """One conversation.  Made by :func:`~syndicate.actors.verbs.react`, :func:`~syndicate.actors.during.during` and
     ``spawn``.
@@ -414,7 +418,7 @@ class Facet:
         self.vital = False  # if it is all that its parent is there for, so that what fails in it fails there
         self.children: dict[Facet, None] = {}
         self.handles: dict[Owned, None] = {}
-        self.blocks: dict[ref[Block], None] = {}  # the fields that they read keep them
+        self.blocks: dict[ref[Block], None] = _NO_BLOCKS  # the fields that they read keep them
         self.hooks: list[tuple[Callable[[], object], bool]] = []
         self.tasks: dict[Cancellable, None] = {}
         if parent is not None:
@@ -525,6 +529,8 @@ class Facet:
         """A new dataflow block in this facet, yet to be run; it never runs if the facet has stopped."""
         block = Block(self, fn, height)
         if self.alive:
+            if self.blocks is _NO_BLOCKS:
+                self.blocks = {}
             self.blocks[ref(block, self.blocks.pop)] = None
             journal = self.actor.system.turn.journal
             if journal is not None:
@@ -535,7 +541,7 @@ class Facet:
         """Cancel the tasks and forget the blocks of a facet that is dead."""
         for task in list(self.tasks):
             task.cancel()
-        blocks, self.blocks = self.blocks, {}
+        blocks, self.blocks = self.blocks, _NO_BLOCKS
         for each in list(blocks):  # forgetting one may be the end of others
             block = each()
             if block is not None:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgpack
@@ -163,6 +164,8 @@ class Msgpack:
         self.tables: Tables = self._tables()
 
     def _tables(self) -> Tables:
+        if self._symbols is _SYMBOLS and self._refs is _REFS and self._written is None:
+            return _first_tables(self.limits)
         limits, written = self.limits, _WRITTEN if self._written is None else self._written
         return self.name, self._symbols, self._refs, written, limits.nodes, limits.depth, limits.frame
 
@@ -525,6 +528,12 @@ _WRITTEN: Final[dict[Frozen, Value]] = {
     **{symbol: msgpack.ExtType(_SYMBOL, name) for name, symbol in _SYMBOLS.items()},
 }
 """Tables that all codecs begin with, which none of them changes."""
+
+
+@lru_cache(8)
+def _first_tables(limits: Limits) -> Tables:
+    """What all codecs of the same limits begin with."""
+    return Msgpack.name, _SYMBOLS, _REFS, _WRITTEN, limits.nodes, limits.depth, limits.frame
 
 
 class _Written(dict[Frozen, Value]):

@@ -12,13 +12,16 @@ import trio
 
 from relay import connect
 from relay.capabilities.sturdy import DEFAULT, claim, parse_ref, revocation, show
+from relay.protocol.limits import Limits
+from relay.protocol.packets import MINE, A, M, R, WireRef
 from relay.server.broker import DEPARTING
 from relay.server.config import Overload, configure
 from relay.server.governor import Governor
 from relay.server.state import Census, Peer
-from syndicate import Ref, assert_, capture, open_system
+from syndicate import Ref, Symbol, assert_, capture, open_system
 from syndicate.values.value import freeze
 from tests.relay.commands import present
+from tests.relay.hostile import Peer as Wire
 from tests.relay.server.test_broker import serving, until
 
 
@@ -159,6 +162,37 @@ async def test_connections_are_bounded(
         await until(lambda: not server.sessions)
         assert len(server.broker.turnstile) == 0
     assert any(why in str(entry.get("reason")) and entry["event"].startswith("no connection") for entry in logs)
+
+
+async def test_the_capabilities_that_a_session_shows_are_bounded(tmp_path: Path) -> None:
+    """Whoever narrows what they have again and again is remembered with only so many; what they have stays."""
+    answers: list[Any] = []
+
+    def ask() -> Wire:
+        peer = Wire(f"{tmp_path}/s")
+        for n in range(6):
+            narrow = freeze(parse_ref(DEFAULT).attenuate(f"<reject <lit {n}>>"))
+            for again in (0, 1):
+                number = 100 + 2 * n + again
+                peer.send(0, (A, (Symbol("resolve"), narrow, WireRef(MINE, number)), number))
+                while not (said := [event[1] for _, event in peer.receive() if event[0] is A]):
+                    pass
+                answers.extend(said)
+                peer.send(0, (R, number))
+        peer.send(peer.ds, peer.observe(["probe", capture(int)], 7))
+        peer.send(peer.ds, (M, freeze(["probe", 1])))
+        while not any(event[0] is M for _, event in peer.receive()):
+            pass
+        return peer
+
+    async with serving(f"unix://{tmp_path}/s", limits=Limits(resolves=4)) as server:
+        wire = await trio.to_thread.run_sync(ask)
+        (peer,) = server.broker.census.peers.values()
+        assert len(peer.capabilities) == 4
+        assert server.broker.census.lost["too-many-capabilities"] == 6
+        wire.socket.close()
+    assert [answer[0] for answer in answers] == [Symbol("accepted")] * 6 + [Symbol("rejected")] * 6
+    assert {answer[1] for answer in answers[6:]} == {Symbol("too-many-capabilities")}
 
 
 async def test_reload_revokes(tmp_path: Path) -> None:

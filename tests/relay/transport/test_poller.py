@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -18,6 +18,14 @@ from syndicate.actors.system import System
 from tests.relay.session.test_link import descriptors, place, until
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="there is no epoll here")
+
+
+class Reading:
+    """Reads by a function."""
+
+    def __init__(self, arrived: Callable[[], object], closed: Callable[[], object] = int) -> None:
+        self.arrived = arrived
+        self.closed = closed
 
 
 @pytest.fixture
@@ -44,7 +52,7 @@ async def test_what_has_come_is_handled_in_the_same_round(
             steps.append("read")
             system.spawn(lambda: steps.append("turn"))
 
-        poller.add(ours.fileno(), system, arrived, int)
+        poller.add(ours.fileno(), system, Reading(arrived))
         await system.settle()
         theirs.send(b"x")
         poller.look()
@@ -64,7 +72,7 @@ async def test_a_system_may_ask_when_nobody_uses_it_any_more(
     """A server that drains has turns left when its last connection is gone: they are taken."""
     ours, theirs = pair
     with polling() as poller:
-        poller.add(ours.fileno(), system, partial(ours.recv, 100), int)
+        poller.add(ours.fileno(), system, Reading(partial(ours.recv, 100)))
         theirs.send(b"x")
         poller.look()
         assert system.inlet is not None
@@ -90,7 +98,7 @@ async def test_a_closed_number_is_another_ones(system: System) -> None:
             ours, theirs = trio.socket.socketpair()
             stream = ByteStream(trio.SocketStream(ours), name)
             number = stream.descriptor
-            poller.add(number, system, partial(calls.append, name), partial(calls.append, f"{name} closed"))
+            poller.add(number, system, Reading(partial(calls.append, name), partial(calls.append, f"{name} closed")))
             await theirs.send(b"x")
             poller.look()
             await stream.close()
@@ -108,7 +116,9 @@ async def test_a_number_that_was_closed_in_silence_is_another_ones(system: Syste
         for name in ("first", "second"):
             ours, theirs = socket.socketpair()
             numbers.add(ours.fileno())
-            poller.add(ours.fileno(), system, partial(calls.append, name), partial(calls.append, f"{name} closed"))
+            poller.add(
+                ours.fileno(), system, Reading(partial(calls.append, name), partial(calls.append, f"{name} closed"))
+            )
             if name == "first":
                 ours.close()
                 theirs.close()
@@ -133,8 +143,8 @@ async def test_whoever_raises_takes_nobody_along(system: System, pair: tuple[soc
         calls.append(os.read(theirs.fileno(), 10).decode())
 
     with polling() as poller:
-        poller.add(ours.fileno(), system, fails, lambda: calls.append("closed"))
-        poller.add(theirs.fileno(), system, reads, int)
+        poller.add(ours.fileno(), system, Reading(fails, lambda: calls.append("closed")))
+        poller.add(theirs.fileno(), system, Reading(reads))
         ours.send(b"a")
         theirs.send(b"b")
         poller.look()
