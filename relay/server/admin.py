@@ -168,8 +168,10 @@ class AdminPort:
         if not self._token or scope["path"].startswith(_OPEN):
             return None
         shown = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(shown) == 1 and hmac.compare_digest(shown[0], b"Bearer " + self._token):
-            return None
+        if len(shown) == 1:
+            scheme, _, token = shown[0].partition(b" ")
+            if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
+                return None
         why = "show the token that is in token_file: curl -H 'Authorization: Bearer TOKEN'\n"
         return PlainTextResponse(why, 401, {**HEADERS, "WWW-Authenticate": "Bearer"})
 

@@ -292,7 +292,8 @@ async def test_who_has_no_token_reads_nothing() -> None:
         for path in ("/console/../metrics", "/console/%2e%2e/metrics"):
             assert (await get(made, path))[0] == 404
         for path in ("/", "/livez", "/readyz", "/metrics"):
-            assert (await get(made, path, proof="Bearer 0123456789abcdef"))[0] == 200
+            for scheme in ("Bearer", "bearer", "BEARER"):  # of which HTTP says that it does not matter
+                assert (await get(made, path, proof=f"{scheme} 0123456789abcdef"))[0] == 200
         for path in ("/console/", "/syndicate.js"):
             assert (await get(made, path))[0] == 200
         assert (await get(made, "/livez", "evil.example", proof="Bearer 0123456789abcdef"))[0] == 421
