@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from benchmarks import bloom, bloom_ours, closure_side, dedalus, dedalus_cases, dedalus_ours, recursion, verdicts
 from benchmarks.flow_data import closure
 from benchmarks.graphs import graph, more, size
+from benchmarks.protocols import Protocol
 from benchmarks.report import Surroundings
 from benchmarks.sides import Bench, Case, Measured, installed, take_turns
 
@@ -221,3 +222,35 @@ def test_peers_give_the_same_closure(peer: str) -> None:
     (result,) = take_turns([case], 1, dedalus.BENCH.command, lambda _: None)
     assert not result.failures
     assert result.figures[peer][0]["pairs"] > 40
+
+
+@pytest.mark.parametrize(("protocol", "states"), [(Protocol("2pc", 2), 56), (Protocol("paxos", 1), 41)], ids=str)
+def test_the_bound_has_the_states_of_the_explicit_search(protocol: Protocol, states: int) -> None:
+    """As many as stateright walks through, no timestep less will do, none more has another; ``verify`` has each."""
+    before, then, later = (
+        {frozenset(row for _, rows in one.projection for row in rows) for one in protocol.states(until).outcomes}
+        for until in (protocol.until - 1, protocol.until, protocol.until + 1)
+    )
+    assert before < then == later
+    assert len(then) == states
+    rows = frozenset().union(*then)
+
+    def goal(relation: str, row: tuple[object, ...]) -> str:
+        return f"{relation}({', '.join(json.dumps(value) for value in row)})"
+
+    for state in then:
+        goals = [f"{'' if row in state else 'notin '}{goal(*row)}" for row in sorted(rows, key=str)]
+        positive = sorted(goals, key=lambda text: text.startswith("notin"))
+        program = protocol.program(f'there("x") :- {", ".join(positive)};')
+        assert protocol.bounded(program, "there").violation_exists, state
+
+
+def test_protocols_are_safe_and_their_faults_are_found() -> None:
+    """Within the bound, for all times where induction can say so, and not if somebody does not wait for all."""
+    commit, paxos = Protocol("2pc", 5), Protocol("paxos", 2)
+    assert commit.program().prove(invariant="split").verdict == "proved"
+    assert not commit.bounded(commit.program()).violation_exists
+    assert not paxos.bounded(paxos.program()).violation_exists
+    hasty, few = 'decided(C, "commit")@next :- plan(C, "commit");', 'quorum("a", "a");'
+    assert commit.bounded(commit.program(hasty)).violation_exists
+    assert paxos.bounded(paxos.program(few)).violation_exists

@@ -44,8 +44,9 @@ from syndicate.errors import Unverifiable
 
 LOOKING_BACK: Final = 3
 """So many timesteps are looked back at most, if nobody says more."""
-MOST_LEMMAS: Final = 4_000
-_ANY: Final = ("models=1", "opt_mode=ignore")
+MOST_LEMMAS: Final = 40_000
+_MANY_ROWS: Final = ("sign_def=pos", "sign_fix=yes")
+"""What may be there or not is there, where the solver has no reason: such a state breaks many lemmas at once."""
 
 
 @frozen
@@ -333,7 +334,7 @@ class _Proving:
         numbers = set(range(len(pairs)))
         for number in numbers:
             asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), True)
-        while (answer := asked.some()) is not None:
+        while (answer := asked.some(*_MANY_ROWS)) is not None:
             for symbol in answer.shown:
                 if symbol.name == "hit":
                     number = symbol.arguments[0].number
