@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import linecache
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 
 from syndicate.errors import ProgramNotFound, SyndicateError
@@ -28,8 +31,15 @@ def load_module(where: str) -> ModuleType:
     except SyndicateError:
         raise
     except (Exception, SystemExit) as error:
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise ProgramNotFound(f"cannot load {where}: {what}") from error
+        raise ProgramNotFound(f"cannot load {where}: {_told(error, where)}") from error
+
+
+def _told(error: BaseException, where: str) -> str:
+    """The line of the file that failed, if it is one of *where*, and how: by what it is if the error says nothing."""
+    frames = walk_tb(error.__traceback__)
+    line = next((line for frame, line in [*frames][::-1] if Path(frame.f_code.co_filename) == Path(where)), 0)
+    what = str(error).partition("\n")[0] or linecache.getline(where, line).strip()
+    return f"{f'line {line}: ' if line else ''}{type(error).__name__}: {what}".removesuffix(": ")
 
 
 def _meant(where: str) -> str:
@@ -49,11 +59,14 @@ def _is_module(name: str) -> bool:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ProgramNotFound(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise ProgramNotFound(f"{path} is no Python file")
+    # As it was named: places in it are told in the same way, and not as long absolute paths.
+    loader = SourceFileLoader(path.stem, str(path))
+    spec = importlib.util.spec_from_loader(path.stem, loader)
+    assert spec is not None
     sys.path.insert(0, str(path.resolve().parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
     return module

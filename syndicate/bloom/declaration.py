@@ -46,6 +46,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from functools import cache
 from operator import itemgetter
@@ -161,8 +162,28 @@ def is_users(file: str) -> bool:
     return not file.startswith(_PYTHON) or file.startswith(_INSTALLED)
 
 
+_WRITTEN: Final[ContextVar[str]] = ContextVar("where what is done was written, if not in Python", default="")
+
+
+@contextmanager
+def written_at(site: str) -> Iterator[None]:
+    """What is done in here was written at *site*, a line of a file that is not in Python.
+
+    >>> with written_at("rows.jsonl:3"):
+    ...     here()
+    'rows.jsonl:3'
+    """
+    token = _WRITTEN.set(site)
+    try:
+        yield
+    finally:
+        _WRITTEN.reset(token)
+
+
 def here() -> str:
     """The file and line of the innermost caller that is a user's."""
+    if site := _WRITTEN.get():
+        return site
     frame = sys._getframe(1)
     while frame.f_back is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
@@ -171,7 +192,7 @@ def here() -> str:
 
 def raised_at(error: BaseException, otherwise: str = "") -> str:
     """The file and line of a user's at which an error was raised: the innermost; *otherwise* if there is none."""
-    place, trace = "", error.__traceback__
+    place, trace = _WRITTEN.get(), None if _WRITTEN.get() else error.__traceback__
     while trace is not None:
         if is_users(name := trace.tb_frame.f_code.co_filename):
             place = f"{name}:{trace.tb_lineno}"

@@ -81,6 +81,7 @@ def carts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "one.py").write_text("from carts import Bloom\nclass Only(Bloom):\n    pass\n")
     (tmp_path / "broken.py").write_text("def f(:\n")
     (tmp_path / "raises.py").write_text("1 / 0\n")
+    (tmp_path / "unlike.py").write_text("one = 1\nassert one == 2\n")
     (tmp_path / "needs.py").write_text("import not_there_at_all\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -161,7 +162,8 @@ def test_plot(carts: Path) -> None:
         (["check", "json:Cart"], 2, "there is no program in it"),
         (["check", ":Cart"], 2, "name a program: MODULE:CLASS"),
         (["check", "broken:Cart"], 2, "cannot load broken: SyntaxError"),
-        (["check", "raises.py:Cart"], 2, "cannot load raises.py: ZeroDivisionError: division by zero"),
+        (["check", "raises.py:Cart"], 2, "cannot load raises.py: line 1: ZeroDivisionError: division by zero"),
+        (["check", "./unlike.py:Cart"], 2, "cannot load ./unlike.py: line 2: AssertionError: assert one == 2"),
         (["check", "needs:Cart"], 2, "needs needs the module not_there_at_all"),
         (["check", "carts:Needy"], 2, "Needy cannot be made from here"),
         (["check", "carts:Wrong"], 1, "t depends on itself in a way that is not monotone"),
@@ -178,6 +180,21 @@ def test_mistakes(words: list[str], code: int, says: str) -> None:
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (code, "", 1)
     assert done.stderr.startswith(f"syndicate bloom {words[0]}: ")
     assert says in done.stderr
+
+
+@pytest.mark.usefixtures("carts")
+def test_what_is_told_has_the_place_that_the_user_knows() -> None:
+    """A file as it was named, and of rows the line of theirs: never one of the command's own."""
+    told = bloom("check", "carts.py:Cart").stdout
+    assert "(carts.py:" in told
+    Path("rows.jsonl").write_text('{"into": "log", "rows": [["a", 1, 4]]}\n{"into": "lgo", "rows": [[1]]}\n')
+    assert bloom("run", "carts.py:Cart", "--input", "rows.jsonl").stderr.startswith(
+        "syndicate bloom run: rows.jsonl:2: there is no collection 'lgo' (did you mean 'log'?)"
+    )
+    for rows in ('"a"', '["a", 1, 4, 5]'):
+        done = bloom("run", "carts.py:Cart", "--input", "-", lines=f'{{"into": "log", "rows": [{rows}]}}')
+        assert done.exit_code == 1
+        assert done.stderr.startswith("syndicate bloom run: <stdin>:1: log")
 
 
 @pytest.mark.usefixtures("carts")

@@ -21,6 +21,7 @@ from attrs import frozen
 from relay.cli.rules.program import LOADED
 from relay.named import load_module
 from syndicate.bloom import Bloom, Kind
+from syndicate.bloom.declaration import written_at
 from syndicate.bloom.event_log import EventLog, replay
 from syndicate.bloom.rules.symbols import kind_of
 from syndicate.bloom.state.store import IN_MEMORY
@@ -172,15 +173,12 @@ def class_of(kind: type[Bloom], log: EventLog) -> type[Bloom]:
 
 def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
     """Let a program tick until it rests, with the rows that *lines* bring; a note if it takes more than *ticks*."""
-    coming: dict[int, list[tuple[str, list[Value]]]] = {}
-    for tick, into, rows in _rows(lines):
-        coming.setdefault(tick, []).append((into, rows))
+    coming: dict[int, list[_Rows]] = {}
+    for some in _rows(lines):
+        coming.setdefault(some.tick, []).append(some)
     for tick in range(ticks):
-        for into, rows in coming.pop(tick, ()):
-            if kind_of(program.collection(into)) is Kind.CHANNEL:
-                program.deliver(into, rows)
-            else:
-                program.collection(into) <= rows  # noqa: B015  # rows for the next tick
+        for some in coming.pop(tick, ()):
+            some.come(program)
         if program.halted or not (coming or program.waits()):
             return
         program.tick()
@@ -188,14 +186,30 @@ def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
         click.echo(f"note: more to come after {ticks} ticks; give a greater --ticks", err=True)
 
 
-def _rows(lines: TextIO | None) -> Iterator[tuple[int, str, list[Value]]]:
-    """In which tick, into which collection, and which rows."""
+@frozen
+class _Rows:
+    """A line of the input: in which tick, into which collection, and which rows."""
+
+    place: str
+    tick: int
+    into: str
+    rows: list[Value]
+
+    def come(self, program: Bloom) -> None:
+        with written_at(self.place):
+            if kind_of(program.collection(self.into)) is Kind.CHANNEL:
+                program.deliver(self.into, self.rows)
+            else:
+                program.collection(self.into) <= self.rows  # noqa: B015  # rows for the next tick
+
+
+def _rows(lines: TextIO | None) -> Iterator[_Rows]:
     for number, line in enumerate(lines or (), 1):
         if not line.strip():
             continue
         match _object(line):
             case {"into": str(into), "rows": list(rows), "tick": int(tick)} if tick >= 0 and type(tick) is int:
-                yield tick, into, rows
+                yield _Rows(f"{lines.name}:{number}", tick, into, rows)
             case _:
                 raise TextError(
                     f"line {number} of the input says no rows: {line.strip()[:60]!r}. Write JSON objects, one a line, "
