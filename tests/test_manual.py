@@ -35,11 +35,7 @@ def printed(text: str) -> str:
             program, *words = shlex.split(command)
             assert program == "syndicate"
             done = CliRunner().invoke(syndicate_main, words, prog_name="syndicate")
-            shown = done.output.replace(f"{Path(place).resolve()}/", "")
-            lines += [
-                f"$ {command}",
-                *(line.rstrip() for line in shown.rstrip().splitlines()),
-            ]
+            lines += [f"$ {command}", *(line.rstrip() for line in done.output.rstrip().splitlines())]
         return "\n".join(["```console", *lines, "```\n"])
 
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
@@ -57,6 +53,15 @@ def printed(text: str) -> str:
 def test_pages(page: Path) -> None:
     """What is printed is what happens."""
     assert printed(page.read_text()) == page.read_text()
+
+
+def test_readers_see_the_names_of_files() -> None:
+    """What a site shows of a block leaves out its name: so that stands before it, and no page has one twice."""
+    for page in PAGES:
+        text = page.read_text()
+        names = [name for language, name, _ in _BLOCK.findall(text) if language != "console"]
+        assert names == re.findall(r"^`(\S+)`:\n\n```\w+ \1$", text, re.MULTILINE)
+        assert len(names) == len(set(names))
 
 
 def test_all_pages_are_listed() -> None:

@@ -28,7 +28,7 @@ import inspect
 import sys
 import textwrap
 from abc import ABCMeta
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar, cast
@@ -431,3 +431,13 @@ class ProgramClass(_Abstract):
     def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: object) -> ClassBody:
         """The body to be filled."""
         return ClassBody()
+
+    def __init__(self, name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **more: object) -> None:
+        """Refuse one text where an ancestor has a tuple, such as of voters: each letter would be one."""
+        super().__init__(name, bases, dict(body), **more)
+        for what, value in body.items():
+            several = any(isinstance(vars(base).get(what), tuple) for base in self.__mro__[1:])
+            if isinstance(value, str) and several and not what.startswith("_"):
+                raise BloomDeclaration(
+                    f"{here()}: {name}.{what} is one text, of which each letter would count: write ({value!r},)"
+                )

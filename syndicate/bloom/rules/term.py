@@ -180,7 +180,20 @@ class Term(Signed):
         raise IllegalRule(f"{here()}: only a collection or a lattice can stand on the left of a rule, not {self}")
 
     __ge__ = __gt__ = __le__ = __lt__ = _no_target
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _PLAIN):
+            raise IllegalRule(
+                f"{here()}: {self} has no value yet, to compare it with {other!r}: ask a threshold, such as gt_eq() or "
+                "contains(), or compare its reveal() in a function of a rule"
+            )
+        return self is other
+
     __hash__ = object.__hash__
+
+
+_PLAIN: Final = (int, float, str, bytes, tuple, list, set, frozenset, dict, Lattice)
+"""What a value of a lattice could be compared with in a rule."""
 
 
 class _BoundMethod:
@@ -457,7 +470,7 @@ class LatticeTerm(Head, Term, Mentioned):
                 f"{here()}: a function compares {self._name} by ==, and it may still grow: ask a threshold, such as "
                 f"gt_eq() or contains(), or {self._name}.reveal()"
             )
-        return self is other
+        return super().__eq__(other) if self._making() else self is other
 
     __hash__ = object.__hash__
 

@@ -572,6 +572,8 @@ SCRATCH = scratch(["a"], [])
         (IllegalRule, "did you mean 'size'", lambda s: s.c <= s.d.sizes(), {"c": lmax(), "d": lset()}),
         (IllegalRule, "there is no method 'mop' of any", lambda s: s.c <= s.d.at(1).mop(), {"c": lmax(), "d": lmap()}),
         (IllegalRule, "has no truth in a rule", lambda s: s.c <= (s.d and s.d), {"c": lbool(), "d": lbool()}),
+        (IllegalRule, "to compare it with 2", lambda s: s.c <= (s.d.size() == 2), {"c": lbool(), "d": lset()}),
+        (IllegalRule, "to compare it with 2", lambda s: s.c <= (s.d != 2), {"c": lbool(), "d": lmax()}),
         (IllegalRule, "define\\(\\) is for a scratch", lambda s: s.c.define(s.d), {"c": lbool(), "d": lbool()}),
         (IllegalRule, "no value while", lambda s: s.c <= s.d.value, {"c": lbool(), "d": lbool()}),
         (IllegalRule, "only a collection or a lattice", lambda s: s.c.size() <= 3, {"c": lset()}),

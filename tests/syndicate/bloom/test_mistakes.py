@@ -282,3 +282,21 @@ def test_blocks_that_would_not_run() -> None:
         @bootstrap
         def selfless() -> None:
             """No program."""
+
+
+def test_one_text_is_not_several() -> None:
+    """Where an ancestor has a tuple: what is in parentheses without a comma is no tuple of one."""
+
+    class Group(Bloom):
+        members = ("a", "b")
+        name = "some"
+
+    class One(Group):
+        members = ("a",)
+        name = "another"
+
+    assert One().members == ("a",)
+    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: Wrong.members is one text.*write \('a',\)"):
+
+        class Wrong(One):
+            members = "a"
