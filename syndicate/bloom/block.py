@@ -28,7 +28,7 @@ import inspect
 import sys
 import textwrap
 from abc import ABCMeta
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar, cast
@@ -401,10 +401,16 @@ def blocks_of(cls: type, mark: str) -> Iterator[str]:
 
 
 class ClassBody(dict[str, object]):
-    """The names of a class while it is written."""
+    """The names of a class while it is written; and the classes that it is derived from."""
+
+    bases: tuple[type, ...] = ()
 
     def __setitem__(self, name: str, value: Value) -> None:
         old = self.get(name)
+        if isinstance(value, str) and any(isinstance(getattr(base, name, None), tuple) for base in self.bases):
+            raise BloomDeclaration(
+                f"{here()}: {name} is one text, of which each letter would count: write ({value!r},)"
+            )
         if old is not None and old is not value and (_declares(old) or _declares(value)):
             raise BloomDeclaration(f"{here()}: {name} is there already in this class: give one of the two another name")
         super().__setitem__(name, value)
@@ -430,14 +436,6 @@ class ProgramClass(_Abstract):
     @classmethod
     def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: object) -> ClassBody:
         """The body to be filled."""
-        return ClassBody()
-
-    def __init__(self, name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **more: object) -> None:
-        """Refuse one text where an ancestor has a tuple, such as of voters: each letter would be one."""
-        super().__init__(name, bases, dict(body), **more)
-        for what, value in body.items():
-            several = any(isinstance(vars(base).get(what), tuple) for base in self.__mro__[1:])
-            if isinstance(value, str) and several and not what.startswith("_"):
-                raise BloomDeclaration(
-                    f"{here()}: {name}.{what} is one text, of which each letter would count: write ({value!r},)"
-                )
+        body = ClassBody()
+        body.bases = bases
+        return body

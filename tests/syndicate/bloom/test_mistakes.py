@@ -296,7 +296,7 @@ def test_one_text_is_not_several() -> None:
         name = "another"
 
     assert One().members == ("a",)
-    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: Wrong.members is one text.*write \('a',\)"):
+    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: members is one text.*write \('a',\)"):
 
         class Wrong(One):
             members = "a"
