@@ -204,7 +204,9 @@ class _Rows:
 
 
 def _rows(lines: TextIO | None) -> Iterator[_Rows]:
-    for number, line in enumerate(lines or (), 1):
+    if lines is None:
+        return
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         match _object(line):
