@@ -123,13 +123,26 @@ pub fn event<'py>(
 /// The events that are noted for an actor.
 #[inline]
 pub fn noted<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
-    let events = pending.cast::<PyDict>()?.get_item(actor)?;
+    let pending = pending.cast::<PyDict>()?;
+    let events = match pending.len() {
+        0 => None,
+        1 => match pending.iter().next() {
+            Some((only, events)) if only.is(actor) => Some(events), // and no hash is asked for
+            _ => None,
+        },
+        _ => pending.get_item(actor)?,
+    };
     Ok(events.map(|events| events.cast_into::<PyList>()).transpose()?)
 }
 
 #[inline]
 pub fn open<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>, event: Bound<'py, PyAny>) -> PyResult<()> {
-    let batch = PyList::new(event.py(), [event])?;
+    // SAFETY: its one place is filled with what is owned.
+    let batch = unsafe {
+        let batch = Bound::from_owned_ptr_or_err(event.py(), ffi::PyList_New(1))?;
+        ffi::PyList_SET_ITEM(batch.as_ptr(), 0, event.into_ptr());
+        batch
+    };
     pending.cast::<PyDict>()?.set_item(actor, batch)
 }
 
@@ -343,8 +356,11 @@ fn deliver<'py>(turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<
 pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) -> PyResult<()> {
     let py = turn.py();
     let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
-    for event in events.try_iter()? {
-        let event = event?.cast_into::<PyTuple>()?;
+    let events = events.cast::<PyList>()?;
+    let mut at = 0;
+    while at < events.len() {
+        let event = events.get_item(at)?.cast_into::<PyTuple>()?;
+        at += 1;
         let kind = event.get_item(0)?;
         let target = event.get_item(1)?;
         let value = event.get_item(2)?;

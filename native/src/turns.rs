@@ -19,6 +19,9 @@ static TURN_NAMES: PyOnceLock<TurnNames> = PyOnceLock::new();
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct TurnNames {
     settle_facets: Py<PyAny>,
+    append: Py<PyAny>,
+    popleft: Py<PyAny>,
+    popitem: Py<PyAny>,
     actor: Slot,
     damaged: Slot,
     suspects: Slot,
@@ -40,9 +43,13 @@ impl TurnNames {
             let turn = module.getattr("Turn")?.cast_into::<PyType>()?;
             let handle = module.getattr("Handle")?.cast_into::<PyType>()?;
             let facets = py.import("syndicate.actors.facet")?;
+            let queue = py.import("collections")?.getattr("deque")?;
             let facet = facets.getattr("Facet")?.cast_into::<PyType>()?;
             Ok(TurnNames {
                 settle_facets: module.getattr("settle_facets")?.unbind(),
+                append: queue.getattr("append")?.unbind(),
+                popleft: queue.getattr("popleft")?.unbind(),
+                popitem: py.get_type::<PyDict>().getattr("popitem")?.unbind(),
                 actor: Slot::of(&turn, "actor")?,
                 damaged: Slot::of(&turn, "damaged")?,
                 suspects: Slot::of(&turn, "suspects")?,
@@ -225,12 +232,14 @@ fn hand_over<'py>(
         return Ok(());
     }
     seal(&pending, names.late.get(turn)?.cast_into::<PyDict>()?)?;
+    let append = names.append.bind(py);
     if pending.len() == 1 {
-        for batch in pending.iter() {
-            queue.call_method1(intern!(py, "append"), (batch,))?;
-        }
-    } else {
-        queue.call_method1(intern!(py, "extend"), (pending.items(),))?;
+        // most turns: the item is the batch, and the dictionary serves the next turn
+        let batch = names.popitem.bind(py).call1((&pending,))?;
+        return append.call1((queue, batch)).map(|_| ());
+    }
+    for batch in pending.iter() {
+        append.call1((queue, batch))?;
     }
     ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())
 }
@@ -268,7 +277,7 @@ pub fn take_turns<'py>(
     let names = TurnNames::of(py)?;
     let queue = names.queue.get(&turn)?;
     while left > 0 && queue.len()? > 0 {
-        let batch = queue.call_method0(intern!(py, "popleft"))?.cast_into::<PyTuple>()?;
+        let batch = names.popleft.bind(py).call1((&queue,))?.cast_into::<PyTuple>()?;
         let (actor, events) = (batch.get_item(0)?, batch.get_item(1)?.cast_into::<PyList>()?);
         let size = events.len() as isize;
         let aside = match &unless {
