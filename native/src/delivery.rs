@@ -275,8 +275,8 @@ pub fn deliver_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyA
 
 /// Call a handler with what is captured, as `OnMessage.message` and `OnAsserted.assert_` do.
 #[inline]
-fn call(handler: &Bound<'_, PyAny>, captures: Bound<'_, PyAny>) -> PyResult<()> {
-    handler.call1(captures.cast_into::<PyTuple>()?).map(|_| ())
+fn call(handler: &Bound<'_, PyAny>, captures: &Bound<'_, PyAny>) -> PyResult<()> {
+    handler.call1(captures.cast::<PyTuple>()?).map(|_| ())
 }
 
 /// Let a dataspace handle what is neither interest nor a sync, as its methods do; whether that was all.
@@ -298,7 +298,7 @@ fn told<'py>(
     if !kind.is(ASSERT.of(py)) && !kind.is(RETRACT.of(py)) {
         return Ok(false);
     }
-    let handle = event.get_item(3)?;
+    let handle = event.get_borrowed_item(3)?;
     if handle.get_type().is(&actors.bulk_handle) {
         return Ok(false);
     }
@@ -323,7 +323,7 @@ fn notify<'py>(
     turn: &Bound<'py, PyAny>,
     entity: &Bound<'py, PyAny>,
     kind: &Bound<'py, PyAny>,
-    value: Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
     event: &Bound<'py, PyTuple>,
 ) -> PyResult<()> {
     let py = entity.py();
@@ -331,7 +331,7 @@ fn notify<'py>(
         if actors.on_message.fits(entity) {
             return call(&actors.on_message.get(entity)?, value);
         }
-        if !note_message(turn, entity, &value)? {
+        if !note_message(turn, entity, value)? {
             entity.call_method1(intern!(py, "message"), (value,))?;
         }
     } else if kind.is(ASSERT.of(py)) {
@@ -361,23 +361,23 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
     while at < events.len() {
         let event = events.get_item(at)?.cast_into::<PyTuple>()?;
         at += 1;
-        let kind = event.get_item(0)?;
-        let target = event.get_item(1)?;
-        let value = event.get_item(2)?;
+        let kind = event.get_borrowed_item(0)?;
+        let target = event.get_borrowed_item(1)?;
+        let value = event.get_borrowed_item(2)?;
         if is_exactly(&target, &names.reference) {
             let facet = actors.facet.get(&target)?;
             if actors.alive.get(&facet)?.is_truthy()? {
                 actors.turn_facet.set(turn, facet)?;
                 let entity = actors.entity.get(&target)?;
                 if !(actors.gate.fits(&entity) && told(actors, &entity, &kind, &value, &event)?) {
-                    notify(actors, turn, &entity, &kind, value, &event)?;
+                    notify(actors, turn, &entity, &kind, &value, &event)?;
                 }
             } else if kind.is(ASSERT.of(py)) || kind.is(SYNC.of(py)) {
                 actors.refuse.bind(py).call1((turn, kind, target, value, event.get_item(3)?))?;
             }
         } else if kind.is(ENTER.of(py)) {
             if actors.alive.get(&target)?.is_truthy()? {
-                actors.turn_facet.set(turn, target)?;
+                actors.turn_facet.set(turn, target.to_owned())?;
                 value.call0()?;
             }
         } else {

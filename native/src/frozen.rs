@@ -219,7 +219,7 @@ pub struct RecordFreezer {
 
 impl RecordFreezer {
     #[inline]
-    fn freeze<'py>(&self, names: &Names, record: &Bound<'py, PyAny>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
+    pub fn freeze<'py>(&self, names: &Names, record: &Bound<'py, PyAny>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
         // SAFETY: a tuple of this length, of which each place is filled before anybody else sees it; where that fails
         // it is released, and its empty places with it.

@@ -46,7 +46,7 @@ impl Slot {
     }
 
     /// What is in it.
-    #[inline]
+    #[inline(always)]
     pub fn get<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = object.py();
         // SAFETY: the offset is that of an object slot of this very class.

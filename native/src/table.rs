@@ -1,8 +1,9 @@
 //! The methods of a table of the index: `Table` in `syndicate/index/trie.py` specifies them.
 
 use crate::delivery::{Telling, ASSERT, MESSAGE, RETRACT};
-use crate::frozen::{thawed, Names};
+use crate::frozen::{is_leaf, thawed, untrack, Names};
 use crate::slot::{set_default, Slot};
+use pyo3::exceptions::PyKeyError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -108,6 +109,17 @@ fn parts<'py>(form: &Bound<'py, PyAny>, paths: &[Path]) -> PyResult<Option<Bound
         }
         Ok(Some(tuple.cast_into_unchecked()))
     }
+}
+
+/// Take captures that lead nowhere from the collector's list, as a form that does: whether they are such, and atoms.
+#[inline]
+fn untrack_atoms(names: &Names, captures: &Bound<'_, PyTuple>) -> bool {
+    let atoms = captures.iter_borrowed().all(|part| !part.is_exact_instance_of::<PyTuple>() && is_leaf(names, &part));
+    if atoms {
+        // SAFETY: all its parts are leaves.
+        unsafe { untrack(captures.as_any()) };
+    }
+    atoms
 }
 
 /// The captured values: the very tuple if all of them are their own frozen forms.
@@ -322,6 +334,10 @@ impl Program {
             names.notice_captures.set(&notice, captures.clone().into_any())?;
             names.notice_values.set(&notice, py.None().into_bound(py))?;
             names.count.set(&notice, 1i64.into_pyobject(py)?.into_any())?;
+            if untrack_atoms(Names::of(py)?, captures) {
+                // SAFETY: it holds these captures, a number and, in time, the very captures as its values: leaves.
+                unsafe { untrack(&notice) };
+            }
             notice
         } else {
             self.notice.bind(py).call1((captures,))?
@@ -376,8 +392,10 @@ impl Program {
         let Some(handler) = self.handler(py, &key)? else { return Ok(()) };
         let Some(captures) = parts(&form, &self.captures)? else { return Ok(()) };
         let names = IndexNames::of(py)?;
-        let notices = names.notices.get(&handler)?;
-        let notice = notices.get_item(&captures)?;
+        let notices = names.notices.get(&handler)?.cast_into::<PyDict>()?;
+        let Some(notice) = notices.get_item(&captures)? else {
+            return Err(PyKeyError::new_err((captures.unbind(),)));
+        };
         let count: i64 = names.count.get(&notice)?.extract()?;
         if count > 1 {
             return names.count.set(&notice, (count - 1).into_pyobject(py)?.into_any());

@@ -4,10 +4,11 @@
 //! `verbs.py`, `take_turns` in `actor.py`.
 
 use crate::delivery::{deliver_all, event, noted, open, ActorNames, ASSERT, RETRACT};
-use crate::frozen::{frozen, is_exactly, thawed, Names};
+use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
 use crate::here;
 use crate::hop::flush_session;
 use crate::slot::Slot;
+use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -116,10 +117,9 @@ pub fn note_retraction<'py>(turn: Bound<'py, PyAny>, handle: Bound<'py, PyAny>) 
     let py = turn.py();
     let (names, actors) = (TurnNames::of(py)?, ActorNames::of(py)?);
     let handles = names.handles.get(&names.handle_facet.get(&handle)?)?.cast_into::<PyDict>()?;
-    if !handles.contains(&handle)? {
-        return Ok(());
+    if let Err(error) = handles.del_item(&handle) {
+        return if error.is_instance_of::<PyKeyError>(py) { Ok(()) } else { Err(error) };
     }
-    handles.del_item(&handle)?;
     let target = names.handle_target.get(&handle)?;
     let actor = actors.actor.get(&actors.facet.get(&target)?)?;
     let late = names.late.get(&turn)?;
@@ -146,10 +146,13 @@ pub fn assert_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAn
 fn assert_<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = target.py();
     let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
-    let plain = is_exactly(&target, &names.reference) && names.freezers.bind(py).contains(value.get_type())?;
-    match here::turn(py) {
-        Some(turn) if plain => {
-            let form = frozen(names, &value, 0)?;
+    let freezer = names.freezers.bind(py).get_item(value.get_type())?;
+    match (here::turn(py), freezer) {
+        (Some(turn), Some(freezer)) if is_exactly(&target, &names.reference) => {
+            let form = match freezer.cast_exact::<RecordFreezer>() {
+                Ok(record) => record.get().freeze(names, &value, 0)?,
+                Err(_) => frozen(names, &value, 0)?,
+            };
             let facet = actors.turn_facet.get(&turn)?;
             note_assertion(turn, facet, target, form)
         }
