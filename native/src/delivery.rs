@@ -340,6 +340,9 @@ fn notify<'py>(
         }
         entity.call_method1(intern!(py, "assert_"), (value, event.get_item(3)?))?;
     } else if kind.is(RETRACT.of(py)) {
+        if actors.on_asserted.fits(entity) {
+            return Ok(()); // it does nothing, as each entity's that has none of its own
+        }
         entity.call_method1(intern!(py, "retract"), (event.get_item(3)?,))?;
     } else {
         entity.call_method1(intern!(py, "sync"), (value,))?;

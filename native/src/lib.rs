@@ -5,6 +5,7 @@
 
 mod arranged;
 mod delivery;
+mod fields;
 mod fixpoint;
 mod frames;
 mod frozen;
@@ -27,7 +28,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 10;
+const INTERFACE: u32 = 11;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]
@@ -46,6 +47,9 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "assert_" => turns::assert_kernel(specification),
         "note_assertion" => Ok(wrap_pyfunction!(turns::note_assertion, py)?.into_any()),
         "note_retraction" => Ok(wrap_pyfunction!(turns::note_retraction, py)?.into_any()),
+        "settle_facets" => fields::settle_kernel(specification),
+        "read_field" => fields::read_kernel(specification),
+        "write_field" => fields::write_kernel(specification),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
         "words" => words::words_kernel(specification),

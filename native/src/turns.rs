@@ -5,6 +5,7 @@
 
 use crate::delivery::{deliver_all, event, noted, open, ActorNames, ASSERT, RETRACT};
 use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
+use crate::fields::settle;
 use crate::here;
 use crate::hop::flush_session;
 use crate::slot::Slot;
@@ -19,19 +20,18 @@ static TURN_NAMES: PyOnceLock<TurnNames> = PyOnceLock::new();
 
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct TurnNames {
-    settle_facets: Py<PyAny>,
     append: Py<PyAny>,
     popleft: Py<PyAny>,
-    popitem: Py<PyAny>,
+    pub popitem: Py<PyAny>,
     actor: Slot,
-    damaged: Slot,
-    suspects: Slot,
+    pub damaged: Slot,
+    pub suspects: Slot,
     pub afterwards: Slot,
-    journal: Slot,
+    pub journal: Slot,
     tracing: Slot,
     pub late: Slot,
     queue: Slot,
-    handles: Slot,
+    pub handles: Slot,
     handle_facet: Slot,
     pub handle_target: Slot,
     pub handle_form: Slot,
@@ -47,7 +47,6 @@ impl TurnNames {
             let queue = py.import("collections")?.getattr("deque")?;
             let facet = facets.getattr("Facet")?.cast_into::<PyType>()?;
             Ok(TurnNames {
-                settle_facets: module.getattr("settle_facets")?.unbind(),
                 append: queue.getattr("append")?.unbind(),
                 popleft: queue.getattr("popleft")?.unbind(),
                 popitem: py.get_type::<PyDict>().getattr("popitem")?.unbind(),
@@ -164,7 +163,7 @@ fn assert_<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult
 
 /// Whether a container that a turn notes things in has any.
 #[inline]
-fn any(container: Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn any(container: Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match container.cast_exact::<PyDict>() {
         Ok(dictionary) => !dictionary.is_empty(),
         Err(_) => container.is_truthy()?,
@@ -175,7 +174,7 @@ fn any(container: Bound<'_, PyAny>) -> PyResult<bool> {
 fn handle_batch<'py>(names: &TurnNames, turn: &Bound<'py, PyAny>, events: &Bound<'py, PyList>) -> PyResult<()> {
     deliver_all(turn, events.as_any())?;
     if any(names.damaged.get(turn)?)? || any(names.suspects.get(turn)?)? {
-        names.settle_facets.bind(turn.py()).call1((turn,))?;
+        settle(turn, 0)?;
     }
     Ok(())
 }
@@ -188,8 +187,9 @@ fn seal(pending: &Bound<'_, PyDict>, late: Bound<'_, PyDict>) -> PyResult<()> {
     for (actor, events) in late.iter() {
         match noted(pending.as_any(), &actor)? {
             Some(earlier) if !earlier.is_empty() => {
-                let end = earlier.len();
-                earlier.set_slice(end, end, &events)?;
+                for event in events.cast::<PyList>()?.iter() {
+                    earlier.append(event)?;
+                }
             }
             _ => pending.set_item(actor, events)?,
         }

@@ -30,6 +30,7 @@ from syndicate.actors.arguments import expect_function
 from syndicate.actors.facet import Block
 from syndicate.actors.turn import Turn, current, here
 from syndicate.errors import NotAValue, NotInTurn, WrongActor
+from syndicate.native import kernel
 from syndicate.values.value import Frozen, Ref, Symbol, Value, freeze_as, identical, immutable
 
 if TYPE_CHECKING:
@@ -39,6 +40,48 @@ T = TypeVar("T")
 
 _ATOMS: Final = frozenset({int, str, bytes, bool, Symbol, Ref, type(None)})
 """Types whose values are the same value if they are equal and of one type."""
+
+
+@kernel
+def read_field(field: Field[T]) -> T:
+    """What ``field.value`` is; a dataflow block that reads it runs again when it changes."""
+    turn = field._turn
+    if turn.actor is not field.actor and turn.actor is not None:
+        field._refuse("read")
+    block = turn.block
+    if block is not None:
+        if field.writers:
+            for writer in field.writers:
+                if writer.height >= block.height or block.unordered:
+                    for each in list(field.writers):
+                        block.await_writer(each, turn)
+                    break
+        block.reads[field] = None
+        field.readers[block] = None
+    return field._value
+
+
+@kernel
+def write_field(field: Field[T], value: T) -> None:
+    """What ``field.value = value`` does: an identical value that cannot have changed inside is no change."""
+    turn = field._turn
+    if turn.actor is not field.actor:
+        field._refuse("set")
+    old = field._value
+    if turn.journal is not None:
+        turn.journal.note(partial(field._take_back, turn, old))
+    field._value = value
+    writer = turn.writer
+    if writer is not None and writer not in field.writers:
+        writer.wrote(field)
+    if field.readers:
+        kind = type(value)
+        if kind in _ATOMS:
+            if kind is type(old) and value == old:
+                return
+        elif unchanged(old, value):
+            return
+        turn.damaged.update(field.readers)
 
 
 class Field(Generic[T]):
@@ -64,45 +107,17 @@ class Field(Generic[T]):
         self.readers: dict[Block, None] = {}
         self.writers: dict[Block, None] = {}
 
-    @property
-    def value(self) -> T:
-        """The current value; a dataflow block that reads it runs again when it changes."""
-        turn = self._turn
-        if turn.actor is not self.actor and turn.actor is not None:
-            self._refuse("read")
-        block = turn.block
-        if block is not None:
-            if self.writers:
-                for writer in self.writers:
-                    if writer.height >= block.height or block.unordered:
-                        for each in list(self.writers):
-                            block.await_writer(each, turn)
-                        break
-            block.reads[self] = None
-            self.readers[block] = None
-        return self._value
+    if TYPE_CHECKING:
 
-    @value.setter
-    def value(self, value: T) -> None:
-        """An identical value that cannot have changed inside is no change."""
-        turn = self._turn
-        if turn.actor is not self.actor:
-            self._refuse("set")
-        old = self._value
-        if turn.journal is not None:
-            turn.journal.note(partial(self._take_back, turn, old))
-        self._value = value
-        writer = turn.writer
-        if writer is not None and writer not in self.writers:
-            writer.wrote(self)
-        if self.readers:
-            kind = type(value)
-            if kind in _ATOMS:
-                if kind is type(old) and value == old:
-                    return
-            elif _unchanged(old, value):
-                return
-            turn.damaged.update(self.readers)
+        @property
+        def value(self) -> T:
+            """The current value; a dataflow block that reads it runs again when it changes."""
+
+        @value.setter
+        def value(self, value: T) -> None:
+            """An identical value that cannot have changed inside is no change."""
+    else:
+        value = property(read_field, write_field, None, "The current value; a block that reads it follows it.")
 
     def _take_back(self, turn: Turn, value: T) -> None:
         """It was never set: blocks that have seen the other value run again."""
@@ -135,7 +150,7 @@ class Field(Generic[T]):
         return f"<Field {self.name} = {self._value!r}>"
 
 
-def _unchanged(old: object, new: object) -> bool:
+def unchanged(old: object, new: object) -> bool:
     """Whether *new* is the same value as *old*, and neither can have changed inside: a list may have."""
     if type(new) in _ATOMS or type(old) in _ATOMS or not (immutable(old) and immutable(new)):
         return False

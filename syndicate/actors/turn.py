@@ -360,11 +360,14 @@ def note_retraction(turn: Turn, handle: Owned) -> None:
                 turn.pending[actor] = []
 
 
-def settle_facets(turn: Turn) -> None:
-    """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do."""
+@kernel
+def settle_facets(turn: Turn, blocks: int = 0) -> None:
+    """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do; so many
+    *blocks* have run already, since the handlers did.
+    """
     settling = turn.settling
     ran = rounds = limit = 0
-    settling.total = 0
+    settling.total = blocks
     while turn.damaged or turn.suspects:
         if turn.damaged:
             settling.settle()
