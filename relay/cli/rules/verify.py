@@ -11,6 +11,7 @@ from typing import Final, NoReturn, Unpack
 
 import click
 from attrs import define, field
+from click.core import ParameterSource
 
 from relay.cli.rules.program import find_dedalus, read_recorded, write
 from relay.cli.rules.running import nodes_named
@@ -76,6 +77,28 @@ def _check_nodes(program: Program, nodes: Iterable[Value]) -> None:
         check_nodes(program.core(), nodes)
     except FactError as error:
         raise click.BadParameter(str(error), param_hint="'--nodes'") from None
+
+
+_OF_PROOFS: Final = frozenset({"program", "invariant", "start", "seconds", "nodes", "strict", "depth", "as_json"})
+"""What a proof takes."""
+
+
+def _check_question(*, prove: bool) -> None:
+    """Refuse what a proof would leave aside in silence, or a search."""
+    context = click.get_current_context()
+    given = {
+        param.name: param.opts[0]
+        for param in context.command.params
+        if param.name and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    }
+    if not prove and "depth" in given:
+        raise click.UsageError("--depth is for --prove")
+    aside = [option for name, option in given.items() if name not in _OF_PROOFS | {"prove", "debug", "exit_code"}]
+    if prove and aside:
+        raise click.UsageError(
+            f"--prove is about all times, losses, delays and choices, and no facts from outside: leave out "
+            f"{', '.join(aside)}"
+        )
 
 
 def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds) -> NoReturn:
@@ -162,8 +185,7 @@ def verify_dedalus(
 
     Exits with 1 unless it is proven.
     """
-    if prove and around is not None:
-        raise click.UsageError("--prove is about all times and no facts from outside: leave out --around")
+    _check_question(prove=prove)
     if prove:
         _prove(program, strict, depth, as_json, bounds)
     events = None

@@ -265,6 +265,21 @@ def test_proofs_for_all_times(tmp_path: Path) -> None:
     assert (done.exit_code, "'--eot'" in done.stderr) == (2, True)
 
 
+def test_a_proof_leaves_nothing_aside_that_was_asked(tmp_path: Path) -> None:
+    """Bounds, a seed, another engine or a file of schedules have no meaning for a proof; a depth has none without."""
+    program = tmp_path / "switch.ded"
+    program.write_text("on(1)@1; both(L) :- on(L), off(L); off(2)@1;")
+    call_ = ("verify", program, "--invariant", "both")
+    values: dict[str, object] = {"engine": "search", "cost": "drop=2", "pre": "on", "post": "on", "output": "x.json"}
+    numbers = ("eot", "eff", "crashes", "delay", "again", "stops", "restarts", "pauses", "partitions", "seed", "limit")
+    for name in (*values, *numbers):
+        done = call(*call_, "--prove", f"--{name}", values.get(name, 1))
+        assert (done.exit_code, "leave out --" in done.stderr) == (2, True), name
+    assert call(*call_, "--prove", "--seconds", 9, "--depth", 2, "--nodes", "1", "--strict", "--json").exit_code == 0
+    done = call(*call_, "--eot", 2, "--eff", 0, "--nodes", "1", "--depth", 2)
+    assert (done.exit_code, "--depth is for --prove" in done.stderr) == (2, True)
+
+
 def test_around_what_is_no_recorded_run(tmp_path: Path) -> None:
     """A file that does not say what came from outside is refused: the verdict would be one about another run."""
     program, run = tmp_path / "hi.ded", tmp_path / "run.json"
@@ -275,7 +290,7 @@ def test_around_what_is_no_recorded_run(tmp_path: Path) -> None:
     done = call(*asked)
     assert (done.exit_code, 'drop("a","b",2)' in done.stdout) == (1, True)
     done = call(*asked, "--prove", "--invariant", "p")
-    assert (done.exit_code, "leave out --around" in done.stderr) == (2, True)
+    assert (done.exit_code, "leave out --eff, --around" in done.stderr) == (2, True)
     others: list[dict[str, object]] = [{}, {"until": 6}, {"schedule": [], "events": {}}, {"programs": []}]
     for wrong in others:
         run.write_text(json.dumps(wrong))
