@@ -51,15 +51,17 @@ def read_events(path: str) -> dict[int, dict[str, list[tuple[Value, ...]]]]:
         raise ScheduleError(f'{path}: "events" are {{"time": {{"relation": [[..], ..]}}}}') from None
 
 
-def read_recorded(path: str) -> tuple[dict[int, dict[str, list[tuple[Value, ...]]]], int]:
-    """The facts from outside and the last timestep of a run, in the file that `together --output` wrote.
+def read_recorded(path: str) -> tuple[dict[int, dict[str, list[tuple[Value, ...]]]], int, list[Value] | None]:
+    """The facts from outside, the last timestep and the known locations of a run that `together --output` wrote.
 
-    Raises :class:`ScheduleError` for any other file: a schedule alone does not say what came from outside.
+    The locations are None if it does not say them.  Raises :class:`ScheduleError` for any other file: a schedule alone
+    does not say what came from outside.
     """
     events = read_events(path)
     match json.loads(Path(path).read_text(encoding="utf-8")):
-        case {"events": _, "until": int(until)}:
-            return events, until
+        case {"events": _, "until": int(until), **more}:
+            locations = more.get("locations")
+            return events, until, locations if isinstance(locations, list) else None
         case {"programs": _}:
             raise ScheduleError(f"{path} is a run of programs in Bloom: `check --prove --schedule` takes it")
     raise ScheduleError(f"{path} is no run that `together --output` wrote: it has no events, or no end")

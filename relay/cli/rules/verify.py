@@ -188,9 +188,9 @@ def verify_dedalus(
     _check_question(prove=prove)
     if prove:
         _prove(program, strict, depth, as_json, bounds)
-    events = None
+    events, locations = None, None
     if around is not None:
-        events, until = read_recorded(around)
+        events, until, locations = read_recorded(around)
         if bounds.get("eot") is None:
             bounds["eot"] = until
     for name in ("eot", "eff", "nodes"):
@@ -214,11 +214,18 @@ def verify_dedalus(
         watch.clear()
     if output is not None and verdict.violation_exists:
         write(json.dumps({**verdict.schedule(), **({"events": events} if events else {})}), output)
+    outside = [*verdict.outside, *_unheard(bounds["nodes"], locations)]
     if as_json:
-        click.echo(json.dumps(verdict.to_json()))
+        click.echo(json.dumps({**verdict.to_json(), "outside": outside}))
     else:
-        _show(program, verdict, bounds.get("late", 0), output)
+        _show(program, verdict, bounds.get("late", 0), output, outside)
     sys.exit(0 if verdict.proven else 1)
+
+
+def _unheard(nodes: Iterable[Value], locations: list[Value] | None) -> list[str]:
+    """What a recorded run does not say of nodes that have no event log."""
+    unknown = [node for node in nodes if locations is not None and node not in locations]
+    return [f"what came from outside to {Constant(node)}, which has no event log in that run" for node in unknown]
 
 
 @define(eq=False)
@@ -254,7 +261,7 @@ class _Watch:
             click.echo("\r\033[K", nl=False, err=True)
 
 
-def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
+def _show(file: str, verdict: Verdict, late: int, output: str | None, outside: list[str]) -> None:
     by_seed = "" if verdict.seed is None else f", under the choices of seed {verdict.seed} alone"
     chosen = by_seed or (", whatever is chosen" if verdict.open else "")
     if not verdict.violation_exists:
@@ -268,7 +275,7 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
             click.echo(f"{file}: vacuous: {verdict.vacuous}, and nothing was proven {runs}")
         else:
             click.echo(f"{file}: no faults within these bounds break it{chosen} {runs}")
-        click.echo(f"not in the model: {', '.join(verdict.outside)}")
+        click.echo(f"not in the model: {', '.join(outside)}")
         return
     sets = verdict.min_counterexamples
     many = f"{len(sets)} smallest counterexamples" if len(sets) > 1 else "the smallest counterexample"

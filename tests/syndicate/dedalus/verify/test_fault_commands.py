@@ -289,6 +289,14 @@ def test_around_what_is_no_recorded_run(tmp_path: Path) -> None:
     run.write_text(json.dumps({"schedule": [], "start": 1, "until": 6, "events": {"2": {"said": [["a", "hi"]]}}}))
     done = call(*asked)
     assert (done.exit_code, 'drop("a","b",2)' in done.stdout) == (1, True)
+    assert "no event log" not in done.stdout
+    told = {"schedule": [], "start": 1, "until": 6, "events": {"2": {"said": [["b", "hi"]]}}}
+    run.write_text(json.dumps({**told, "locations": ["b"]}))
+    for more in ([], ["--json"]):
+        assert "what came from outside to" in (said := call(*asked, *more).stdout)
+        assert said.count("no event log") == 1
+    run.write_text(json.dumps({**told, "locations": ["a", "b"]}))
+    assert "no event log" not in call(*asked).stdout
     done = call(*asked, "--prove", "--invariant", "p")
     assert (done.exit_code, "leave out --eff, --around" in done.stderr) == (2, True)
     others: list[dict[str, object]] = [{}, {"until": 6}, {"schedule": [], "events": {}}, {"programs": []}]
