@@ -405,6 +405,9 @@ impl<'py> Patience<'py> {
 }
 
 /// When something will be due for a link that does nothing: `Link.look`.  `None` if Python is to look.
+///
+/// What an idle connection has is in no cache, so that each object which is looked at counts: of a link that dozes,
+/// owes nothing and awaits no more of a packet, codec and intake are known to hold nothing.
 fn look<'py>(
     names: &RoundNames,
     link: &Bound<'py, PyAny>,
@@ -431,7 +434,9 @@ fn look<'py>(
         || slots.flushing.holds(link)?
         || slots.polled.number(link)? < 0
         || hop.outbox.waiting.number(&outbox)? > 0
-        || !hop.pings(&session)?
+        || hop.session.untrusted.holds(&session)?
+        || hop.session.silent.holds(&session)?
+        || hop.session.busy.holds(&session)?
     {
         return Ok(None);
     }

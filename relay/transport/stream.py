@@ -26,8 +26,6 @@ CHUNK: Final = 1 << 16
 WAKES_LATE: Final = sys.platform == "linux"
 """Whether who waits for a socket is woken by as much as the socket is to wait for (``SO_RCVLOWAT``), not by any."""
 
-_INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
-
 
 class Stream(Protocol):
     """One connection.  All methods raise :class:`trio.BrokenResourceError` or :class:`trio.ClosedResourceError` when it
@@ -170,10 +168,8 @@ class ByteStream:
             await trio.lowlevel.wait_readable(self.descriptor)
 
     def await_more(self, least: int) -> bool:
-        """On TCP, where its option has an effect on those who wait."""
-        if not (isinstance(self._stream, trio.SocketStream) and self.direct and WAKES_LATE):
-            return False
-        if self._stream.socket.family not in _INTERNET or self.descriptor < 0:
+        """On TCP; who waits for a Unix socket is woken by any byte, in spite of this."""
+        if not (isinstance(self._stream, trio.SocketStream) and self.direct and WAKES_LATE) or self.descriptor < 0:
             return False
         try:
             self._stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
