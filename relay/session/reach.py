@@ -32,15 +32,15 @@ INTEREST_ITSELF: Final = 128
 """What an interest costs whatever it reaches: as much as so many are told."""
 
 
-_INTERESTS: Final = 16
-"""The most interests that are read, or written, at a stretch: a millisecond."""
+_INTERESTS: Final = 4
+"""The most interests that are read, or written, at a stretch: a third of a millisecond."""
 
 
 def stretch(values: Iterable[Frozen]) -> int:
     """How many of *values*, from the first, are read or written at a stretch: all, unless many are interests.
 
     >>> stretch(["a"] * 100), stretch([(OBSERVE, "pattern")] * 100)
-    (100, 16)
+    (100, 4)
     """
     count = interests = 0
     for value in values:
