@@ -33,8 +33,8 @@ from relay.protocol.observer import heard
 from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle
-from syndicate.index.interest import OBSERVE
-from syndicate.values.value import Assertion, Frozen, Record, Ref, freeze, thaw
+from syndicate.index.interest import OBSERVE, compact
+from syndicate.values.value import Assertion, Frozen, Ref, thaw
 
 
 class Passage(Entity):
@@ -91,7 +91,7 @@ def innermost(ref: Ref) -> Ref:
 
 def compacted(form: Frozen) -> Frozen:
     """The frozen form of a value that others have made: an ``Observe`` in its compact form; raises
-    :class:`~syndicate.errors.NotAValue`.
+    :class:`~syndicate.errors.NotAValue`.  One whose pattern is malformed is data, whatever is in it.
 
     An ``Observe`` whose observer is a dataspace stays a plain assertion, and nobody is notified.  One packet of a
     peer's could else make a dataspace of ours talk to itself without end, each word twice as often as the one before.
@@ -100,4 +100,4 @@ def compacted(form: Frozen) -> Frozen:
         return form
     if type(form[-1]) is Ref and type(innermost(form[-1]).entity) is Dataspace:
         return form
-    return freeze(Record.labelled(OBSERVE, map(thaw, form[1:])))
+    return compact(form) or form

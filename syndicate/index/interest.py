@@ -73,16 +73,19 @@ def _freeze_observe(value: Observe, depth: int) -> Frozen:
     return expand(form, depth) if depth else form  # within another value it is data, which patterns look into
 
 
-def _compact(form: Frozen) -> Frozen:
-    """The compact form of a long one, or the long one itself where its pattern is malformed: then it stays a plain
-    assertion.
-    """
+def compact(form: Frozen) -> Frozen | None:
+    """The compact form of a long one; None where its pattern is malformed."""
     if len(form) != 3 or type(form[2]) is not Ref:
-        return form
+        return None
     try:
         return interest(decode(thaw(form[1])), form[2])
     except PatternError:
-        return form
+        return None
+
+
+def _compact(form: Frozen) -> Frozen:
+    """The same, or the long one itself: then it stays a plain assertion."""
+    return compact(form) or form
 
 
 freeze_as(Observe, _freeze_observe)

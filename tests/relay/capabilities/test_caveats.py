@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from relay import attenuate
 from relay.capabilities.caveats import NODES, Attenuated, attenuated, compile_caveat, rewrite, written
-from relay.capabilities.passage import innermost
+from relay.capabilities.passage import compacted, innermost
 from relay.protocol.limits import DEFAULT
 from relay.protocol.packets import MINE, YOURS, A, M, R, TurnPacket, WireRef
 from syndicate import (
@@ -40,14 +40,16 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.turn import Handle
 from syndicate.errors import CaveatError, TextError
+from syndicate.index.interest import OBSERVE, compact
 from syndicate.testing import Seen, settled, watch
+from syndicate.values.pattern import encode
 from syndicate.values.text import parse
 from syndicate.values.value import MAX_DEPTH, SEQ, freeze, identical, thaw
 from tests.inside import index_of, within
 from tests.relay.caveat_oracle import Chance, Malformed, check, model, run
 from tests.relay.session.test_session import EMPTY, Probe, crossings, send_all
 from tests.relay.wire import Wire
-from tests.strategies import REFS, values
+from tests.strategies import REFS, patterns, values
 from tests.work import calls
 
 ALICE = '<rewrite <rec Says [<_> <bind String>]> <rec Says [<lit "alice"> <ref 0>]>>'
@@ -714,3 +716,26 @@ def test_an_observer_may_be_narrowed(place: Place) -> None:
     for handle in handles:
         place.act(handle.retract)
     assert seen.values == []
+
+
+def _long(pattern: Any) -> Any:
+    """The long frozen form of an interest in a pattern."""
+    return OBSERVE, freeze(encode(pattern)), REFS[0]
+
+
+@given(patterns().map(_long))
+def test_an_interest_in_its_compact_form_is_what_its_record_freezes_to(form: Any) -> None:
+    """Of any pattern of the published schema."""
+    assert compacted(form) == freeze(Record.labelled(OBSERVE, map(thaw, form[1:])))
+
+
+@given(st.tuples(st.just(OBSERVE), values().map(freeze), st.sampled_from(REFS)))
+def test_an_interest_that_is_none_is_data(form: Any) -> None:
+    """As it came, whatever is in it: another one, for example, that is none either."""
+    observer, (_, pattern, _) = form[2], form
+    if compact(form) is None:
+        for inner in (form, (SEQ, form), (SEQ, (OBSERVE, pattern))):
+            for each in ((OBSERVE, inner, observer), (OBSERVE, inner), (OBSERVE, inner, 1)):
+                assert compacted(each) == each
+    else:
+        assert compacted((OBSERVE, (SEQ, form), observer)) == (OBSERVE, (SEQ, form), observer)

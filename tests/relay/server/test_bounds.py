@@ -19,8 +19,9 @@ from relay.server.config import Overload, configure
 from relay.server.governor import Governor
 from relay.server.state import Census, Peer
 from syndicate import Ref, Symbol, assert_, capture, open_system
-from syndicate.values.value import freeze
+from syndicate.values.value import SEQ, SET, freeze
 from tests.relay.commands import present
+from tests.relay.hostile import OBSERVE
 from tests.relay.hostile import Peer as Wire
 from tests.relay.server.test_broker import serving, until
 
@@ -193,6 +194,27 @@ async def test_the_capabilities_that_a_session_shows_are_bounded(tmp_path: Path)
         wire.socket.close()
     assert [answer[0] for answer in answers] == [Symbol("accepted")] * 6 + [Symbol("rejected")] * 6
     assert {answer[1] for answer in answers[6:]} == {Symbol("too-many-capabilities")}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+async def test_an_interest_in_no_pattern_ends_nobody(depth: int, tmp_path: Path) -> None:
+    """What looks like an interest, and has in its pattern what looks like one, is data to the server, at any depth."""
+    value: Any = (SET,)
+    for _ in range(depth):
+        value = (SEQ, (OBSERVE, value, WireRef(MINE, 6)))
+
+    def say() -> None:
+        peer = Wire(f"{tmp_path}/s")
+        peer.send(peer.ds, (A, (OBSERVE, value, WireRef(MINE, 6)), 9))
+        peer.send(peer.ds, peer.observe(["probe", capture(int)], 7))
+        peer.send(peer.ds, (M, freeze(["probe", 1])))
+        while not any(event[0] is M for _, event in peer.receive()):
+            pass
+        peer.socket.close()
+
+    async with serving(f"unix://{tmp_path}/s") as server:
+        await trio.to_thread.run_sync(say)
+        await until(lambda: not server.sessions)
 
 
 async def test_reload_revokes(tmp_path: Path) -> None:
