@@ -136,6 +136,17 @@ def set_aside() -> None:
     gc.freeze()
 
 
+def objects() -> list[object]:
+    """All that the collector knows, what was set aside too; that of now is set aside again."""
+    if not gc.get_freeze_count():
+        return gc.get_objects()
+    gc.unfreeze()
+    try:
+        return gc.get_objects()
+    finally:
+        set_aside()
+
+
 def ready(objects: int = 2_000) -> None:
     """What is there now stays.  From here on let the collector look at so many new objects at once, which takes less
     than a millisecond, or at three times as many, and at all that are left of them after a thousand such looks.

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import _thread
 import datetime as dt
-import gc
 import inspect
 import logging
 import math
@@ -46,6 +45,7 @@ from typing import Final, NoReturn, ParamSpec, TypeVar
 
 from trio import _threads
 
+from syndicate import collector
 from syndicate.errors import Escaped
 from syndicate.outside import outside
 from syndicate.simulation.process import SimulatedOutside
@@ -290,7 +290,7 @@ def watched() -> Iterator[None]:
             here = getattr(module, name, None)
             refused[id(getattr(here, "__wrapped__", here))] = what
     there: dict[int, tuple[object, str]] = {}
-    for each in gc.get_objects():
+    for each in collector.objects():
         if isinstance(each, random.Random):
             there[id(each)] = each, _CHANCE if each is _SHARED else _BEFORE
 
