@@ -116,6 +116,7 @@ def test_check() -> None:
         "note: Unmarked.forgotten: self.last <= ... is no rule here: mark the method @bloom, unless it is to give rows"
     )
     assert json.loads(bloom("check", "carts:Unmarked", "--json").stdout)["unmarked"][0][0] == "Unmarked.forgotten"
+    assert "note: Unmarked.forgotten: self.last <= ... is no rule here" in bloom("run", "carts:Unmarked").stderr
     assert bloom("check", "carts:Bare").stdout.splitlines()[-1] == (
         "note: Bare: it has collections and no rules: these stand in methods marked @bloom"
     )

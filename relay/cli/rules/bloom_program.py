@@ -23,6 +23,7 @@ from relay.named import load_module
 from syndicate.bloom import Bloom, Kind
 from syndicate.bloom.declaration import written_at
 from syndicate.bloom.event_log import EventLog, replay
+from syndicate.bloom.insight.unmarked import unmarked
 from syndicate.bloom.rules.symbols import kind_of
 from syndicate.bloom.state.store import IN_MEMORY
 from syndicate.dedalus import Program
@@ -108,6 +109,8 @@ class TickOptions:
             if self.at is not None:
                 raise click.UsageError("--at says which program of a --schedule is meant")
             instance = make(kind)
+            for name, what in unmarked(instance):
+                click.echo(f"note: {name}: {what}", err=True)
             begin(instance)
             run_ticks(instance, self.lines, self.ticks)
             return instance

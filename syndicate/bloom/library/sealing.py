@@ -3,7 +3,7 @@
 A producer sends the items of a part (a session, a day, a shard) by ``item``, and, when it has no more, ``seal`` with
 how many there were (a punctuation).  A part is ``complete`` with all that it has as soon as every producer has sealed
 it and all of their items are there: a threshold of sets that grow, so that it is the same for all orders, losses that
-are made good, and repetitions.  So the rules that count, compare or leave out read ``complete``, which never changes.
+are made good, and repetitions.  So the rules that count, compare or leave out read ``complete``, which never changes.  Without ``producers`` nothing is.
 
 >>> from syndicate.bloom import Bloom, bloom, table
 >>> class Till(Sealing):
@@ -19,6 +19,9 @@ are made good, and repetitions.  So the rules that count, compare or leave out r
 0
 >>> till.deliver("item", [("localhost", "may", "shop", 2, 12)]); till.tick(); sorted(till.total)
 [(part='may', sum=42)]
+>>> nobodys = Sealing(); nobodys.deliver("item", [("localhost", "may", "shop", 1, 30)]); nobodys.tick()
+>>> len(nobodys.arrived), len(nobodys.complete)
+(1, 0)
 
 Contract: an item more than its producer's seal says, and a second seal of another number, make the tick fail: what was
 sealed does not change in silence.
@@ -74,6 +77,6 @@ def completed(producers: frozenset[str], part: Value, items: Set, seals: Set) ->
     for producer, count in counts.items():
         if there.count(producer) > count:
             raise RowMisfit(f"the part {part!r} has more items of {producer!r} than the {count} it was sealed with")
-    if producers <= counts.keys() and all(there.count(producer) == counts[producer] for producer in producers):
+    if producers and producers <= counts.keys() and all(there.count(producer) == counts[producer] for producer in producers):
         return [(part, frozenset(items.reveal()))]
     return []
