@@ -3,7 +3,8 @@
 A producer sends the items of a part (a session, a day, a shard) by ``item``, and, when it has no more, ``seal`` with
 how many there were (a punctuation).  A part is ``complete`` with all that it has as soon as every producer has sealed
 it and all of their items are there: a threshold of sets that grow, so that it is the same for all orders, losses that
-are made good, and repetitions.  So the rules that count, compare or leave out read ``complete``, which never changes.  Without ``producers`` nothing is.
+are made good, and repetitions.  So the rules that count, compare or leave out read ``complete``, which never changes.
+Of what nobody produces nothing is complete.
 
 >>> from syndicate.bloom import Bloom, bloom, table
 >>> class Till(Sealing):
@@ -77,6 +78,7 @@ def completed(producers: frozenset[str], part: Value, items: Set, seals: Set) ->
     for producer, count in counts.items():
         if there.count(producer) > count:
             raise RowMisfit(f"the part {part!r} has more items of {producer!r} than the {count} it was sealed with")
-    if producers and producers <= counts.keys() and all(there.count(producer) == counts[producer] for producer in producers):
+    sealed = producers and producers <= counts.keys()
+    if sealed and all(there.count(producer) == counts[producer] for producer in producers):
         return [(part, frozenset(items.reveal()))]
     return []
