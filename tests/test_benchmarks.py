@@ -263,3 +263,11 @@ def test_the_first_page_says_what_the_tables_say() -> None:
     assert page(results) in results
     with pytest.raises(NoSuchRow, match="measure that section first"):
         page("## Brokers\n")
+
+
+@pytest.mark.parametrize("kind", ["assertion", "assertion-told", "observer"])
+def test_the_footprint_of_one_of_many(kind: str) -> None:
+    """A number of bytes that such a thing can have, by the pages of a process of its own."""
+    command = [sys.executable, "-P", str(ROOT / "benchmarks/footprint_side.py"), kind, "5000"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert 50 < float(done.stdout) < 5_000
