@@ -241,10 +241,11 @@ fn hand_over<'py>(
         let batch = names.popitem.bind(py).call1((&pending,))?;
         return append.call1((queue, batch)).map(|_| ());
     }
+    ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())?;
     for batch in pending.iter() {
-        append.call1((queue, batch))?;
+        append.call1((queue, batch))?; // it may run the collector, and that what notes more: not in here
     }
-    ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())
+    Ok(())
 }
 
 /// Handle one batch as a turn, as `Actor.take` does.
