@@ -188,7 +188,7 @@ def read_on(patch: Patch) -> None:
 
 def silence_is_not_noticed(patch: Patch) -> None:
     """Nobody looks whether a peer is heard."""
-    patch.setattr(Link, "_look", lambda link, now: now + 1e9)
+    patch.setattr(Link, "look", lambda link, now: now + 1e9)
 
 
 def a_pin_is_forgotten(patch: Patch) -> None:
