@@ -45,6 +45,8 @@ from syndicate.errors import Unverifiable
 LOOKING_BACK: Final = 3
 """So many timesteps are looked back at most, if nobody says more."""
 MOST_LEMMAS: Final = 40_000
+AT_ONCE: Final = 4_000
+"""So many are given to the solver before one looks at the clock."""
 _MANY_ROWS: Final = ("sign_def=pos", "sign_fix=yes")
 """What may be there or not is there, where the solver has no reason: such a state breaks many lemmas at once."""
 
@@ -138,7 +140,7 @@ class _Proving:
         return {name: width for name, width in arities(self.rules).items() if name in names and width}
 
     def prove(self, depth: int) -> Proof:
-        first = self.last
+        first, untried = self.last, ""
         for back in range(1, depth + 1):
             broken = self.base(first + back)
             if broken is not None:
@@ -149,10 +151,10 @@ class _Proving:
             if self.steps(back, ()):
                 return Proof("proved", self.invariant, back)
             if back == 1:
-                lemmas = self.lemmas(first)
+                lemmas, untried = self.lemmas(first)
                 if lemmas and self.steps(1, lemmas):
                     return Proof("proved", self.invariant, 1, len(lemmas))
-        why = f"looking back {depth} timesteps does not exclude it from every state: look back further (depth)"
+        why = f"looking back {depth} timesteps does not exclude it from every state: look back further (depth){untried}"
         return Proof("unknown", self.invariant, depth, why=why)
 
     # ---------------------------------------------------------------------------------------------------- the world
@@ -304,33 +306,41 @@ class _Proving:
                     atoms[call(f"ever{number}", [*columns, "{0}"])] = None
         return list(atoms)
 
-    def lemmas(self, first: int) -> list[tuple[str, str]]:
-        """Pairs of rows that are never there together after a time: the most that hold in the base and in each step."""
+    def lemmas(self, first: int) -> tuple[list[tuple[str, str]], str]:
+        """Pairs of rows that are never there together after a time: the most that hold in the base and in each step.
+
+        Or why none were tried.
+        """
         rows = self.carried()
         pairs = list(combinations_with_replacement(rows, 2))
-        if any("{" in row.replace("{0}", "") for row in rows) or len(pairs) > MOST_LEMMAS:
-            return []
+        if any("{" in row.replace("{0}", "") for row in rows):
+            return [], "; no lemmas were tried, since a value has a curly bracket"
+        if len(pairs) > MOST_LEMMAS:
+            return [], f"; no lemmas were tried, of which there may be {len(pairs):,}, and not {MOST_LEMMAS:,}"
         start = [*self.runs(first + 1)]
         pairs = self._kept(pairs, start, first + 1, None)
         step = [*self.possible(), *self.anything(1)]
         for time in (1, 2):
             step += self.timestep(time, first=time == 1, facts=False)
         step.append(":- bad(1).")
-        return self._kept(pairs, step, 2, 1)
+        return self._kept(pairs, step, 2, 1), ""
 
     def _kept(
         self, pairs: list[tuple[str, str]], lines: Sequence[str], at: int, before: int | None
     ) -> list[tuple[str, str]]:
         """Those that no model breaks at a time, given that all that are kept held at another."""
-        text = list(lines)
-        for number, (one, other) in enumerate(pairs):
-            text.append(f"#external keep({number}). #defined keep/1.")
-            if before is not None:
-                text.append(f":- keep({number}), {one.format(before)}, {other.format(before)}.")
-            text.append(f"hit({number}) :- keep({number}), {one.format(at)}, {other.format(at)}.")
         import clingo
 
-        asked = self.solver([*text, "some :- hit(_). :- not some. #show hit/1. #defined hit/1."])
+        asked = self.solver([*lines, "#show hit/1. #defined hit/1. #defined keep/1."])
+        for start in range(0, len(pairs), AT_ONCE):
+            text = []
+            for number, (one, other) in enumerate(pairs[start : start + AT_ONCE], start):
+                text.append(f"#external keep({number}).")
+                if before is not None:
+                    text.append(f":- keep({number}), {one.format(before)}, {other.format(before)}.")
+                text.append(f"hit({number}) :- keep({number}), {one.format(at)}, {other.format(at)}.")
+            asked.add("\n".join(text))
+        asked.add("some :- hit(_). :- not some.")
         numbers = set(range(len(pairs)))
         for number in numbers:
             asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), True)

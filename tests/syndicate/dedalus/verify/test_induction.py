@@ -16,6 +16,7 @@ from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.parse import parse
+from syndicate.dedalus.verify import induction
 from syndicate.dedalus.verify.induction import prove
 
 State = tuple[frozenset[tuple[str, Row]], frozenset[tuple[str, Row]]]
@@ -183,3 +184,17 @@ def test_what_cannot_be_proved(text: str, why: str) -> None:
     proof = prove(core(parse(text)), "bad")
     assert proof.verdict == "unknown"
     assert why in proof.why
+
+
+def test_lemmas_that_were_not_tried_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are given to the solver some at a time, with the same answer; too many are none, and why is said."""
+    rules = core(parse(LOCK))
+    proof = prove(rules, "two")
+    monkeypatch.setattr(induction, "AT_ONCE", 3)
+    assert prove(rules, "two") == proof
+    assert proof.lemmas > 0
+    monkeypatch.setattr(induction, "MOST_LEMMAS", 10)
+    few = prove(rules, "two")
+    assert few.verdict == "unknown"
+    assert "no lemmas were tried, of which there may be" in few.why
+    assert "and not 10" in few.why
