@@ -45,7 +45,7 @@ from syndicate.errors import Unverifiable
 LOOKING_BACK: Final = 3
 """So many timesteps are looked back at most, if nobody says more."""
 MOST_LEMMAS: Final = 40_000
-AT_ONCE: Final = 4_000
+LEMMAS_AT_ONCE: Final = 4_000
 """So many are given to the solver before one looks at the clock."""
 _MANY_ROWS: Final = ("sign_def=pos", "sign_fix=yes")
 """What may be there or not is there, where the solver has no reason: such a state breaks many lemmas at once."""
@@ -332,9 +332,9 @@ class _Proving:
         import clingo
 
         asked = self.solver([*lines, "#show hit/1. #defined hit/1. #defined keep/1."])
-        for start in range(0, len(pairs), AT_ONCE):
+        for start in range(0, len(pairs), LEMMAS_AT_ONCE):
             text = []
-            for number, (one, other) in enumerate(pairs[start : start + AT_ONCE], start):
+            for number, (one, other) in enumerate(pairs[start : start + LEMMAS_AT_ONCE], start):
                 text.append(f"#external keep({number}).")
                 if before is not None:
                     text.append(f":- keep({number}), {one.format(before)}, {other.format(before)}.")

@@ -190,7 +190,7 @@ def test_lemmas_that_were_not_tried_are_told(monkeypatch: pytest.MonkeyPatch) ->
     """They are given to the solver some at a time, with the same answer; too many are none, and why is said."""
     rules = core(parse(LOCK))
     proof = prove(rules, "two")
-    monkeypatch.setattr(induction, "AT_ONCE", 3)
+    monkeypatch.setattr(induction, "LEMMAS_AT_ONCE", 3)
     assert prove(rules, "two") == proof
     assert proof.lemmas > 0
     monkeypatch.setattr(induction, "MOST_LEMMAS", 10)
