@@ -7,13 +7,16 @@ A program in Dedalus is a file; ``syndicate rules`` takes ``MODULE:NAME`` for on
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import click
 
 from syndicate.dedalus import Program, Schedule
-from syndicate.errors import OutputError, ScheduleError
+from syndicate.dedalus.ast import Value as Node
+from syndicate.dedalus.net import check_nodes
+from syndicate.errors import FactError, OutputError, ScheduleError
 from syndicate.values.value import Value
 
 LOADED: Final = "relay.cli.rules.program"
@@ -24,6 +27,14 @@ def find_dedalus(text: str) -> Program:
     """The program in a file, or the one that has been loaded to say which language it is in."""
     loaded = click.get_current_context().meta.get(LOADED)
     return loaded if isinstance(loaded, Program) else Program.load(text)
+
+
+def check_named(program: Program, nodes: Iterable[Node], option: str) -> None:
+    """Raise :class:`click.BadParameter` if an *option* names a node that a program does not say."""
+    try:
+        check_nodes(program.core(), nodes)
+    except FactError as error:
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from None
 
 
 # ------------------------------------------------------------------------------------------------- input and output

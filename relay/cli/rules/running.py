@@ -11,10 +11,10 @@ from typing import Final
 import click
 from attrs import frozen
 
-from relay.cli.rules.program import read_events, read_schedule
+from relay.cli.rules.program import check_named, read_events, read_schedule
 from syndicate.dedalus import Model, Net, Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
-from syndicate.dedalus.net import STOPS, Stop, check_nodes, nodes_of
+from syndicate.dedalus.net import STOPS, Stop, nodes_of
 from syndicate.dedalus.schedule import DELIVERIES, Delivery
 from syndicate.dedalus.timeline import order
 
@@ -72,7 +72,7 @@ class RunOptions:
         if until < self.start:
             raise click.UsageError(f"--until {until} is before --start {self.start}")
         if self.net is not None:
-            check_nodes(program.core(), self.net.crash)
+            check_named(program, self.net.crash, "--crash")
         said = read_schedule(self.schedule) if self.schedule is not None else None
         return program.run(
             self.start,

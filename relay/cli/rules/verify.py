@@ -6,26 +6,23 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterable
 from typing import Final, NoReturn, Unpack
 
 import click
 from attrs import define, field
 from click.core import ParameterSource
 
-from relay.cli.rules.program import find_dedalus, read_recorded, write
+from relay.cli.rules.program import check_named, find_dedalus, read_recorded, write
 from relay.cli.rules.running import nodes_named
 from relay.cli.rules.verb import Verb
-from syndicate.dedalus import Program, Verdict
-from syndicate.dedalus.ast import Constant, Value
-from syndicate.dedalus.net import check_nodes
+from syndicate.dedalus import Verdict
+from syndicate.dedalus.ast import Constant
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.induction import LOOKING_BACK
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds
 from syndicate.dedalus.why.derivation import shown
-from syndicate.errors import FactError
 
 verify = Verb(
     "verify",
@@ -72,13 +69,6 @@ def costs_of(_: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return costs
 
 
-def _check_nodes(program: Program, nodes: Iterable[Value]) -> None:
-    try:
-        check_nodes(program.core(), nodes)
-    except FactError as error:
-        raise click.BadParameter(str(error), param_hint="'--nodes'") from None
-
-
 _OF_PROOFS: Final = frozenset({"program", "invariant", "start", "seconds", "nodes", "strict", "depth", "as_json"})
 """What a proof takes."""
 
@@ -108,7 +98,7 @@ def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds
         raise click.UsageError("--prove is about what must never be: name it, --invariant REL")
     start, seconds = bounds.get("start", 1), bounds.get("seconds") or None
     loaded, nodes = find_dedalus(program), tuple(bounds.get("nodes") or ())
-    _check_nodes(loaded, nodes)
+    check_named(loaded, nodes, "--nodes")
     proof = loaded.prove(invariant, start=start, depth=depth, seconds=seconds, nodes=nodes, strict=strict)
     if as_json:
         click.echo(json.dumps(proof.to_json()))
@@ -200,7 +190,7 @@ def verify_dedalus(
         note = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
         click.echo(note, err=True)
     loaded = find_dedalus(program)
-    _check_nodes(loaded, bounds["nodes"])
+    check_named(loaded, bounds["nodes"], "--nodes")
     bounds["seconds"] = bounds.get("seconds") or None
     watch = _Watch(shown=sys.stderr.isatty() and not as_json)
     bounds["progress"] = watch.tell
