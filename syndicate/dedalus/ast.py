@@ -247,22 +247,22 @@ class Rule:
         """The atoms of the body, negated or not."""
         return tuple(goal for goal in self.body if isinstance(goal, Atom))
 
-    @property
-    def times(self) -> list[Variable]:
+    @cached_property
+    def times(self) -> tuple[Variable, ...]:
         """The time variables of the body, each once."""
-        return list(dict.fromkeys(atom.time for atom in self.atoms if isinstance(atom.time, Variable)))
+        return tuple(dict.fromkeys([atom.time for atom in self.atoms if isinstance(atom.time, Variable)]))
 
-    @property
+    @cached_property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The aggregates of the head."""
         return tuple(term for term in self.head.terms if isinstance(term, Aggregate))
 
-    @property
+    @cached_property
     def choices(self) -> tuple[Choice, ...]:
         """The choices of the body."""
         return tuple(goal for goal in self.body if isinstance(goal, Choice))
 
-    @property
+    @cached_property
     def keeps(self) -> bool:
         """Whether it does nothing but keep what is there: ``p(X)@next :- p(X)``."""
         if self.kind != "next" or len(self.body) != 1:
@@ -334,10 +334,20 @@ def variables(*parts: Term | Aggregate | Goal | int | None) -> Iterator[Variable
             case Aggregate():
                 yield from part.of
             case Atom():
-                yield from variables(*part.terms, part.time)
+                for term in part.terms:
+                    if isinstance(term, Variable):
+                        yield term
+                    elif not isinstance(term, _PLAIN):
+                        yield from variables(term)
+                if isinstance(part.time, Variable):
+                    yield part.time
             case Choice():
                 yield from part.key
                 yield from part.chosen
+
+
+_PLAIN: Final = (Variable, Constant, Wildcard)
+"""What most terms are: what is asked for each of them is asked again and again."""
 
 
 def terms(*parts: Term | Aggregate | Goal) -> Iterator[Term]:
@@ -349,6 +359,10 @@ def terms(*parts: Term | Aggregate | Goal) -> Iterator[Term]:
                     yield part
                 yield from terms(part.left, part.right)
             case Atom():
-                yield from terms(*part.terms)
+                for term in part.terms:
+                    if isinstance(term, _PLAIN):
+                        yield term
+                    else:
+                        yield from terms(term)
             case Variable() | Wildcard() | Constant():
                 yield part

@@ -15,10 +15,11 @@ of the body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, cached_property
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import (
     Aggregate,
@@ -128,7 +129,10 @@ def unified(atom: Atom, row: Pattern) -> Binding | None:
 
 @define(eq=False)
 class Body:
-    """The body of a rule: its positive atoms, conditions, and what must not be there; *times* name its time."""
+    """The body of a rule: its positive atoms, conditions, and what must not be there; *times* name its time.
+
+    *against* says how the rows of negated atoms are found, once all variables are known.
+    """
 
     rule: Rule
     positive: list[Atom] = field(init=False)
@@ -136,6 +140,7 @@ class Body:
     late: list[Comparison] = field(init=False)
     early: list[Comparison] = field(init=False)
     times: tuple[str, ...] = field(init=False)
+    against: list[Lookup] = field(init=False)
     _orders: dict[frozenset[str], tuple[list[Comparison], list[Lookup]]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -152,24 +157,42 @@ class Body:
                             hidden = Variable(f"={len(self.late)}")
                             columns[column] = hidden
                             self.late.append(Comparison(hidden, "==", term))
-                    self.positive.append(Atom(goal.relation, tuple(columns), goal.time))
+                    plain = columns == list(goal.terms)
+                    self.positive.append(goal if plain else evolve(goal, terms=tuple(columns)))
                 case Comparison() if any(isinstance(term, Computed) for term in terms(goal)):
                     self.late.append(goal)
                 case Comparison():
                     self.early.append(goal)
+        self.against = self._against()
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The variables of a binding, sorted."""
         bound = {v.name for atom in self.positive for v in variables(*atom.terms)}
         bound.update(self.times)
         return tuple(sorted(name for name in bound if not name.startswith("=")))
 
-    def bindings(self, tables: Tables, start: Binding) -> Iterator[tuple[Binding, list[Row]]]:
+    def _against(self) -> list[Lookup]:
+        if not self.negative:
+            return []
+        bound = {*self.names, *self.times}
+        lookups = []
+        for number, atom in enumerate(self.negative):
+            keys = [
+                (column, term)
+                for column, term in enumerate(atom.terms)
+                if not isinstance(term, Wildcard) and bound.issuperset([name.name for name in variables(term)])
+            ]
+            lookups.append(Lookup(number, atom, tuple([n for n, _ in keys]), [term for _, term in keys], [], []))
+        return lookups
+
+    def bindings(self, tables: Tables, start: Binding) -> list[tuple[Binding, list[Row]]]:
         """The bindings that extend *start* and satisfy all but negated atoms, with a row for each positive atom."""
         first, lookups = self.order(frozenset(start))
+        result: list[tuple[Binding, list[Row]]] = []
         if all(compared(goal, start) for goal in first):
-            yield from self._extend(tables, start, lookups, 0, [()] * len(self.positive))
+            self._extend(tables, start, lookups, [()] * len(self.positive), result)
+        return result
 
     def order(self, names: frozenset[str]) -> tuple[list[Comparison], list[Lookup]]:
         """The comparisons to ask if *names* are known, and the positive atoms, those of which most is known first."""
@@ -182,36 +205,44 @@ class Body:
         left, waiting = list(range(len(self.positive))), [goal for goal in self.early if goal not in first]
         lookups = []
         while left:
-            best = max(left, key=lambda n: sum(_is_known(t, bound) for t in self.positive[n].terms))
+            best = left[0]
+            if len(left) > 1:
+                best = max(left, key=lambda n: sum([_is_known(t, bound) for t in self.positive[n].terms]))
             left.remove(best)
             atom = self.positive[best]
-            keys = [(column, term) for column, term in enumerate(atom.terms) if _is_known(term, bound)]
-            new = [
-                (column, term.name)
-                for column, term in enumerate(atom.terms)
-                if isinstance(term, Variable) and term.name not in bound
-            ]
-            bound.update(name for _, name in new)
-            ready = [goal for goal in waiting if _known(goal, bound)]
+            columns, key, new = [], [], []
+            for column, term in enumerate(atom.terms):
+                if _is_known(term, bound):
+                    columns.append(column)
+                    key.append(term)
+                elif isinstance(term, Variable):
+                    new.append((column, term.name))
+            bound.update([name for _, name in new])
+            ready = [goal for goal in waiting if _known(goal, bound)] if waiting else waiting
             waiting = [goal for goal in waiting if goal not in ready]
-            lookups.append(Lookup(best, atom, tuple(n for n, _ in keys), [term for _, term in keys], new, ready))
+            lookups.append(Lookup(best, atom, tuple(columns), key, new, ready))
         return first, lookups
 
     def _extend(
-        self, tables: Tables, binding: Binding, lookups: list[Lookup], at: int, rows: list[Row]
-    ) -> Iterator[tuple[Binding, list[Row]]]:
-        if at == len(lookups):
+        self,
+        tables: Tables,
+        binding: Binding,
+        lookups: list[Lookup],
+        rows: list[Row],
+        result: list[tuple[Binding, list[Row]]],
+    ) -> None:
+        if not lookups:
             if self.late:
                 if not all(compared(goal, binding) for goal in self.late):
                     return
                 binding = {name: value for name, value in binding.items() if not name.startswith("=")}
-            yield binding, list(rows)
+            result.append((binding, rows.copy()))
             return
-        lookup = lookups[at]
+        lookup, after = lookups[0], lookups[1:]
         for row, longer in lookup.fitting(tables(lookup.atom), binding):
-            if all(compared(goal, longer) for goal in lookup.asked):
+            if not lookup.asked or all(compared(goal, longer) for goal in lookup.asked):
                 rows[lookup.number] = row
-                yield from self._extend(tables, longer, lookups, at + 1, rows)
+                self._extend(tables, longer, after, rows, result)
 
 
 @frozen
@@ -228,17 +259,23 @@ class Lookup:
     new: list[tuple[int, str]]
     asked: list[Comparison]
 
-    def fitting(self, table: RowIndex, binding: Binding) -> Iterator[tuple[Row, Binding]]:
-        """The rows that fit, each with the binding that it leads to."""
+    def found(self, table: RowIndex, binding: Binding) -> Sequence[Row]:
+        """The rows that have the key."""
         if not table.rows:
-            return
-        for row in table.find(self.columns, tuple([value_of(term, binding) for term in self.key])):
+            return ()
+        return table.find(self.columns, tuple([value_of(term, binding) for term in self.key]))
+
+    def fitting(self, table: RowIndex, binding: Binding) -> list[tuple[Row, Binding]]:
+        """The rows that fit, each with the binding that it leads to."""
+        result = []
+        for row in self.found(table, binding):
             longer = dict(binding)
             for column, name in self.new:
                 if longer.setdefault(name, row[column]) != row[column]:
                     break
             else:
-                yield row, longer
+                result.append((row, longer))
+        return result
 
 
 def _known(goal: Comparison, bound: Collection[str]) -> bool:
@@ -294,8 +331,14 @@ def total(rule: Rule, column: int, members: list[Binding]) -> Value:
         return len(members)
     name = aggregate.of[0].name
     rows = {(n, binding[name]): 1 for n, binding in enumerate(members)}
-    result: Value = getattr(aggregates, aggregate.form)(_second).of(rows)
+    result: Value = _total(aggregate.form).of(rows)
     return normal(result)
+
+
+@cache
+def _total(form: str) -> aggregates.Aggregate:
+    total: aggregates.Aggregate = getattr(aggregates, form)(_second)
+    return total
 
 
 def _second(pair: tuple[int, Value]) -> Value:

@@ -87,13 +87,20 @@ class Diagnostic:
         return f"{self.place}: {self.reason_class}: {self.message}{rule}"
 
 
-def check(statements: Sequence[Statement], *, strict: bool = False, locations: bool | None = None) -> list[Diagnostic]:
+def check(
+    statements: Sequence[Statement],
+    *,
+    strict: bool = False,
+    locations: bool | None = None,
+    rules: Sequence[Rule] | None = None,
+) -> list[Diagnostic]:
     """All findings in the order of the text; none means that the program can run.
 
     *strict* limits entanglement to asynchronous rules.  *locations* says that the first column of each relation is a
     location; unless it is said, that is so in strict mode, and where the program marks locations (``p(#L, X)``).
+    *rules* are those of the statements in short form, where somebody has them already.
     """
-    rules = core(statements)
+    rules = core(statements) if rules is None else rules
     marked = any(atom.located for rule in rules for atom in (rule.head, *rule.atoms))
     diagnostics = [*_reserved(statements), *_arity(rules)]
     for rule in rules:
@@ -187,7 +194,7 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
         yield wrong(f"{name} in the head is bound by no positive atom of the body{_assigned(name, rule)}")
     for goal in rule.body:
         match goal:
-            case Atom():
+            case Atom() if goal.negated or any(isinstance(term, Computed) for term in goal.terms):
                 place = "only under negation (use _ if any will do)" if goal.negated else "only within a calculation"
                 for name in _unbound(bound_names, *goal.terms):
                     remedy = _assigned(name, rule) or ": a positive atom must bind it"

@@ -154,20 +154,21 @@ class Program:
         """What is allowed and may not be meant, see :mod:`syndicate.dedalus.hazards`."""
         return hazards(self.statements)
 
-    def accept(self, *, strict: bool = False, specification: Iterable[str] = ()) -> None:
-        """Raise :class:`DedalusRejected` unless the program can run.
+    def accept(self, *, strict: bool = False, specification: Iterable[str] = ()) -> list[Rule]:
+        """The rules and facts in short form; raises :class:`DedalusRejected` unless the program can run.
 
         Rules of a *specification* look at all locations at once: those of its relations, and of what only they read.
         """
         rules = self.core()
-        seeing = observing(rules, specification)
-        spared = {str(rule) for rule in rules if rule.head.relation in seeing}
-        diagnostics = [
-            one for one in self.check(strict=strict) if not (one.reason_class == "location" and one.rule in spared)
-        ]
+        diagnostics = check(self.statements, strict=strict, rules=rules)
+        if any(one.reason_class == "location" for one in diagnostics):
+            seeing = observing(rules, specification)
+            spared = {str(rule) for rule in rules if rule.head.relation in seeing}
+            diagnostics = [one for one in diagnostics if not (one.reason_class == "location" and one.rule in spared)]
         if diagnostics:
             more = f"  (and {len(diagnostics) - 1} more)" if len(diagnostics) > 1 else ""
             raise DedalusRejected(f"{diagnostics[0]}{more}", diagnostics)
+        return rules
 
     # ----------------------------------------------------------------------------------------------------- running
 
@@ -218,9 +219,8 @@ class Program:
         Raises :class:`DedalusRejected`, :class:`ScheduleError`, :class:`FactError`, :class:`DedalusParadox`,
         :class:`DedalusEndless`, :class:`DedalusArithmetic`.
         """
-        self.accept(strict=strict)
+        rules = self.accept(strict=strict)
         _in_order(start, until, delivery)
-        rules = self.core()
         columns = arities(rules)
         facts = _fit(columns, events)
         fixed = schedule if schedule is None or isinstance(schedule, Schedule) else Schedule.of(schedule)
@@ -251,9 +251,8 @@ class Program:
         **question: Unpack[Question],
     ) -> Explorer:
         """What :meth:`explore` runs; after an interruption it can be asked what it has ``found``."""
-        self.accept(strict=strict)
+        rules = self.accept(strict=strict)
         _in_order(start, until, delivery)
-        rules = self.core()
         facts = _fit(arities(rules), events)
         fixed = Schedule.of(schedule, default=None) if isinstance(schedule, Mapping) else schedule
         _choose(rules, fixed)
@@ -320,8 +319,7 @@ class Program:
         is chosen, or with a *seed* for its choices alone.  A specification that promises nothing is *vacuous*.  Raises
         what :meth:`run` does, and :class:`Unverifiable`.
         """
-        self.accept(strict=strict, specification=specified(**bounds))
-        rules = self.core()
+        rules = self.accept(strict=strict, specification=specified(**bounds))
         return verify(rules, events=_fit(arities(rules), events), **bounds)
 
     def prove(
@@ -344,8 +342,8 @@ class Program:
         >>> switch.prove("both").verdict
         'proved'
         """
-        self.accept(strict=strict, specification=[invariant])
-        return prove(self.core(), invariant, start=start, depth=depth, seconds=seconds, nodes=nodes)
+        rules = self.accept(strict=strict, specification=[invariant])
+        return prove(rules, invariant, start=start, depth=depth, seconds=seconds, nodes=nodes)
 
 
 def _in_order(start: int, until: int, delivery: str) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
@@ -27,6 +27,9 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, exact, fixed, sums
 from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
+
+if TYPE_CHECKING:
+    import clingo
 
 _SENT: Final = ("async", "later")
 _BEFORE: Final = """
@@ -65,6 +68,7 @@ class Outcomes:
     causal: bool = False
     forward: bool = False
     tick: Callable[[], object] = lambda: None
+    said: dict[clingo.Symbol, tuple[int, tuple[str, Row]] | None] = field(init=False, factory=dict)
     columns: dict[str, int] = field(init=False)
     fixed: Collection[str] = field(init=False)
     encoding: Encoding = field(init=False)
@@ -76,7 +80,6 @@ class Outcomes:
         inputs = {name for rows in self.events.values() for name in rows}
         self.fixed = fixed(self.rules, self.span.start, self.span.last, inputs)
         self.encoding = Encoding(self.rules, "", self.fixed)
-        self.solver = Solver(tick=self.tick)
 
     def run(self) -> Iterator[tuple[Projection, Callable[[], Decisions]]]:
         """The outcomes as they come, each with decisions that lead to it; raises :class:`Unencodable`."""
@@ -88,7 +91,7 @@ class Outcomes:
             if not (self.forward and computes(rules)):
                 raise
             self._ground(exact=False, apart=True)  # what it fails for may be there in no run
-        for answer in self.solver.solve("models=0", "opt_mode=ignore", "project=auto"):
+        for answer in self.solver.projected():
             yield self._seen(answer), partial(self._decisions, answer)
 
     def _ground(self, *, exact: bool, apart: bool) -> None:
@@ -200,10 +203,18 @@ class Outcomes:
     def _seen(self, answer: Answer) -> Projection:
         seen: dict[int, set[tuple[str, Row]]] = {}
         for symbol in answer.shown:
-            if symbol.name == "outcome":
-                place, row, time = symbol.arguments
-                seen.setdefault(time.number, set()).add((self.relations[place.number], row_of(row.arguments)))
+            if symbol not in self.said:  # most answers say much the same
+                self.said[symbol] = self._said(symbol)
+            if (said := self.said[symbol]) is not None:
+                seen.setdefault(said[0], set()).add(said[1])
         return tuple((time, frozenset(facts)) for time, facts in sorted(seen.items()))
+
+    def _said(self, symbol: clingo.Symbol) -> tuple[int, tuple[str, Row]] | None:
+        """The time and the row that are seen; None of what else is shown."""
+        if symbol.name != "outcome":
+            return None
+        place, row, time = symbol.arguments
+        return time.number, (self.relations[place.number], row_of(row.arguments))
 
     def _decisions(self, answer: Answer) -> Decisions:
         arrive: dict[tuple[int, Row, int], tuple[int, ...]] = {}

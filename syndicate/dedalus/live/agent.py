@@ -107,7 +107,7 @@ class Checked(Protocol):
     def statements(self) -> Sequence[Statement]:
         """Its statements, in order."""
 
-    def accept(self, *, specification: Iterable[str] = ()) -> None:
+    def accept(self, *, specification: Iterable[str] = ()) -> object:
         """Raise :class:`DedalusRejected` unless it can run."""
 
 

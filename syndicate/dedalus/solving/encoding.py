@@ -47,6 +47,7 @@ from syndicate.graph import component_numbers
 
 _TOTALS: Final = {"count": "#count", "min": "#min", "max": "#max", "sum": "#sum"}
 _OPERATORS: Final = {"==": "="}
+_UNNAMEABLE: Final = re.compile("[^A-Za-z0-9_]")
 _STRANGE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -101,11 +102,9 @@ class Encoding:
 
     def __attrs_post_init__(self) -> None:
         self.names = {
-            name: f"{self.world}r{number}_{re.sub('[^A-Za-z0-9_]', '_', name)}"
+            name: f"{self.world}r{number}_{_UNNAMEABLE.sub('_', name)}"
             for number, name in enumerate(arities(self.rules))
         }
-        for rule in self.rules:
-            encodable(rule)
 
     def atom(self, name: str, columns: Sequence[str], time: int | str) -> str:
         """A row of a relation at a time."""
@@ -205,24 +204,37 @@ class Encoding:
     def _totals(
         self, number: int, rule: Rule, time: int | str, lines: list[str], goals: list[str]
     ) -> tuple[list[str], list[str], list[str]]:
+        if any(total.form not in _TOTALS for total in rule.aggregates):
+            raise Unencodable(f"{rule} takes an average")
         now = {name.name: str(time) for name in rule.times}
         named = [self.term(v, now) for v in dict.fromkeys(variables(*rule.body)) if v.name not in now]
         member = f"{self.world}member{number}"
-        plain = [(place, rule.head.terms[place]) for place in grouped(rule)[0]]
-        computed = [f"H{n}" if isinstance(term, Computed) else self.term(term, now) for n, term in plain]
-        inner = [*computed, *named, str(time)]
-        lines.append(f"{call(member, inner)} :- {', '.join(goals)}.")
-        key = [f"Z{place}" for place, _ in plain]
-        one = call(member, [*key, *named, str(time)])
-        totals = [call(member, [*key, *("_" for _ in named), str(time)])]
+        head = [f"Z{place}" for place in range(len(rule.head.terms))]
+        key: dict[str, str] = {}  # the variables by which groups are told apart, as they are called in the head
+        more: dict[str, str] = {}  # what else tells them apart
+        for place in grouped(rule)[0]:
+            term = rule.head.terms[place]
+            if isinstance(term, Variable) and term.name not in now:
+                head[place] = key.setdefault(self.term(term, now), head[place])
+            else:
+                more[head[place]] = f"H{place}" if isinstance(term, Computed) else self.term(term, now)
+        lines.append(f"{call(member, [*more.values(), *named, str(time)])} :- {', '.join(goals)}.")
+        one = call(member, [*more, *(key.get(name, name) for name in named), str(time)])
+        totals = [call(member, [*more, *(key.get(name, "_") for name in named), str(time)])]
+        others = [name for name in named if name not in key]
         for place, total in grouped(rule)[1]:
-            counted = [] if total.form == "count" else [self.term(total.of[0], now)]
+            of = [key.get(name, name) for name in (self.term(of, now) for of in total.of)]
+            weights = of if total.form in ("min", "max") else [*of, *others]
             if total.form == "sum":
-                counted = [f'@weighed({counted[0]},("{member}",{",".join([*key, str(time)])}))']
-            weights = ",".join([*counted, *named]) or "1"
-            totals.append(f"Z{place} = {_TOTALS[total.form]} {{ {weights} : {one} }}")
-            totals.append(f"#inf < Z{place}, Z{place} < #sup")  # the least and the greatest of nothing
-        return lines, [f"Z{place}" for place in range(len(rule.head.terms))], totals
+                group = ",".join([*more, *key.values(), str(time)])
+                weights = [f'@weighed({of[0]},("{member}",{group}))', *others]
+            elif total.form == "count":
+                weights = others
+            totals.append(f"{head[place]} = {_TOTALS[total.form]} {{ {','.join(weights) or '1'} : {one} }}")
+            if total.form != "sum":  # neither the least nor the greatest of nothing, nor the number
+                totals.append(f"0 < {head[place]}" if total.form == "count" else f"#inf < {head[place]}")
+                totals += [f"{head[place]} < #sup"] * (total.form != "count")
+        return lines, head, totals
 
     # ----------------------------------------------------------------------------------------------------- choices
 
@@ -294,21 +306,26 @@ def exact(rules: Sequence[Rule], start: int, last: int, events: Events) -> bool:
     """
     if sums(rules):
         return False
-    below = deductive_reads(rules)
-    circle = component_numbers(below, lambda name: below.get(name, ()))
-    values = [t.value for rule in rules for t in terms(rule.head, *rule.body) if isinstance(t, Constant)]
+    parts = [list(terms(rule.head, *rule.body)) for rule in rules]
+    values = [term.value for part in parts for term in part if isinstance(term, Constant)]
     values += [value for relations in events.values() for rows in relations.values() for row in rows for value in row]
     largest = max((abs(value) for value in values if not isinstance(value, str)), default=0)
+    computing = [(rule, each) for rule, part in zip(rules, parts, strict=True) if (each := _computed(part))]
+    below = deductive_reads(rules) if computing else {}
+    circle = component_numbers(below, lambda name: below.get(name, ()))
     growth: float = 0
-    for rule in rules:
+    for rule, computed in computing:
         times = {time.name for time in rule.times}
-        computed = [term for term in terms(rule.head, *rule.body) if isinstance(term, Computed)]
         growth += sum(_growth(term, times, max(abs(start), abs(last))) for term in computed)
-        if computed and rule.kind == "deductive":
+        if rule.kind == "deductive":
             here = circle.get(rule.head.relation)
             if any(circle.get(atom.relation) == here for atom in rule.atoms if here is not None):
                 return False
     return largest + growth * (last - start + 1) <= LARGEST
+
+
+def _computed(part: Iterable[Term]) -> list[Computed]:
+    return [term for term in part if isinstance(term, Computed)]
 
 
 def _growth(term: Term, times: Collection[str], latest: int) -> float:
@@ -362,13 +379,3 @@ def computes(rules: Iterable[Rule]) -> bool:
 def sums(rules: Iterable[Rule]) -> bool:
     """Whether rules add up, which has as many results as there are sets of rows that are not certain."""
     return any(total.form == "sum" for rule in rules for total in rule.aggregates)
-
-
-def encodable(rule: Rule) -> None:
-    """Raise :class:`Unencodable` for a rule that clingo has no equal for."""
-    for term in terms(rule.head, *rule.body):
-        if isinstance(term, Constant):
-            constant(term.value)
-    for total in rule.aggregates:
-        if total.form == "avg":
-            raise Unencodable(f"{rule} takes an average")

@@ -33,12 +33,14 @@ LARGEST: Final = 1 << 20
 LARGEST_SUM: Final = (1 << 31) - 1
 MOST_COMPUTED: Final = 2_000_000
 """So many times a program computes something: one that computes more has no end, perhaps."""
-FIRST_FEW: Final = 8
+FIRST_FEW: Final = 16
 """So many timesteps are grounded first, where several may be grounded together."""
 TOGETHER: Final = 20_000
 """About so many atoms together then, so that one can look at the clock in between."""
 SHORT: Final = 1_000
 """So many conflicts are a short search."""
+FEW: Final = 64
+"""So many answers are few."""
 _GLANCE: Final = 0.05
 """Seconds after which the clock is looked at."""
 
@@ -107,7 +109,7 @@ class Solver:
     parts: int = 0
     computed: int = 0
     sums: dict[clingo.Symbol, int] = field(factory=dict)
-    wrong: str = ""
+    wrong: list[str] = field(factory=list)
     undefined: str = ""
     """What the engine would say is wrong, of something that is computed in some run, perhaps."""
     least: int = 0
@@ -116,13 +118,7 @@ class Solver:
     def __attrs_post_init__(self) -> None:
         import clingo
 
-        self.control = clingo.Control(["--warn=none", "--warn=operation-undefined"], logger=self._heard)
-
-    def _heard(self, code: clingo.MessageCode, text: str) -> None:
-        import clingo
-
-        if code in (clingo.MessageCode.OperationUndefined, clingo.MessageCode.RuntimeError):
-            self.wrong = self.wrong or text.strip()
+        self.control = clingo.Control(["--warn=none", "--warn=operation-undefined"], logger=_heard(self.wrong))
 
     # --------------------------------------------------------------------------- what clingo asks while it grounds
 
@@ -212,7 +208,7 @@ class Solver:
     def _ground(self, parts: Sequence[tuple[str, Sequence[clingo.Symbol]]]) -> None:
         self.control.ground(parts, context=_Asked(self))
         if self.wrong:
-            raise Unencodable(self.wrong)
+            raise Unencodable(self.wrong[0])
         self.check()
 
     def check(self) -> None:
@@ -283,16 +279,26 @@ class Solver:
                 return
 
     def smallest(self, *, assuming: Sequence[tuple[str, bool]] = ()) -> Iterator[Answer]:
-        """The answers of least cost, each once by what is projected; a short search needs no other thread."""
-        arguments = ("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto")
-        if self.deadline is None:
-            self._configure(f"solve_limit={SHORT},umax", *arguments)
-            with self.control.solve(assumptions=_assumed(assuming), yield_=True) as handle:
-                answers = [self._answer(model) for model in handle]
-                if handle.get().exhausted:
-                    yield from least(answers)
-                    return
-        yield from least(self.solve(*arguments, assuming=assuming))
+        """The answers of least cost, each once by what is projected."""
+        yield from least(self.solve(*_SMALLEST, assuming=assuming))
+
+    def short(self, *, assuming: Sequence[tuple[str, bool]] = ()) -> list[Answer] | None:
+        """The same, if a short search has them all: it needs no other thread, and does not look at the clock."""
+        self._configure(f"solve_limit={SHORT},umax", *_SMALLEST)
+        with self.control.solve(assumptions=_assumed(assuming), yield_=True) as handle:
+            answers = [self._answer(model) for model in handle]
+            return list(least(answers)) if handle.get().exhausted else None
+
+    def projected(self) -> Iterator[Answer]:
+        """Answers, one for each that is different in what is projected; raises :class:`OutOfTime`.
+
+        If they are few and soon there it needs no other thread.
+        """
+        self._configure(f"solve_limit={SHORT},umax", f"models={FEW}", *_PROJECTED)
+        with self.control.solve(yield_=True) as handle:
+            answers = [self._answer(model) for model in handle]
+            whole = handle.get().exhausted
+        yield from answers if whole else self.solve("models=0", *_PROJECTED)
 
     @staticmethod
     def _answer(model: clingo.Model) -> Answer:
@@ -309,12 +315,25 @@ def least(answers: Iterable[Answer]) -> Iterator[Answer]:
             yield answer
 
 
+def _heard(wrong: list[str]) -> Callable[[clingo.MessageCode, str], None]:
+    """What takes down what clingo says is *wrong*; it knows no solver, which is gone as soon as nobody has it."""
+    import clingo
+
+    def heard(code: clingo.MessageCode, text: str) -> None:
+        if code in (clingo.MessageCode.OperationUndefined, clingo.MessageCode.RuntimeError):
+            wrong.append(text.strip())
+
+    return heard
+
+
 def _assumed(atoms: Iterable[tuple[str, bool]]) -> list[tuple[clingo.Symbol, bool]]:
     import clingo
 
     return [(clingo.Function(name), true) for name, true in atoms]
 
 
+_SMALLEST: Final = ("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto")
+_PROJECTED: Final = ("opt_mode=ignore", "project=auto")
 _SOLVING: Final = frozenset({"models", "opt_mode", "project", "solve_limit"})
 
 

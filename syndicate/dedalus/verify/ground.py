@@ -32,6 +32,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
+from syndicate.collector import Pause
 from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value
 from syndicate.dedalus.binding import (
     EMPTY,
@@ -40,7 +41,6 @@ from syndicate.dedalus.binding import (
     RowIndex,
     Sent,
     is_grouped,
-    matching,
     rows_of,
     sent_by,
     total,
@@ -50,12 +50,15 @@ from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.net import Outage
 from syndicate.dedalus.schedule import Clock, Dependencies, Schedule
+from syndicate.dedalus.solving.encoding import fixed
 from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import Crash, Fate, NumberedFaults
 from syndicate.errors import Undecided, Unverifiable
 
 Fact: TypeAlias = tuple[str, Row, int]
+Atoms: TypeAlias = tuple[int, ...]
+"""Atoms by their numbers."""
 
 MAX_INSTANCES: Final = 1_000_000
 MAX_UNCERTAIN: Final = 12
@@ -108,7 +111,7 @@ class Instance:
         return not (self.true or self.false or self.lost or self.needs or self.group)
 
 
-_CERTAIN: Final = Instance()
+CERTAIN: Final = Instance()
 
 
 @define(eq=False)
@@ -174,7 +177,8 @@ def ground(
     said = {at: tuple(rows) for at, rows in (chosen or {}).items()}
     clock = Clock(faults.start, faults.eot, seed, Schedule(choices=said))
     choosing = seed is None and chosen is None
-    return _Grounding(rules, faults, list(goals), events or {}, clock, choosing, limit, outages).run()
+    with Pause():
+        return _Grounding(rules, faults, list(goals), events or {}, clock, choosing, limit, outages).run()
 
 
 @define(eq=False)
@@ -191,12 +195,15 @@ class _Grounding:
     tables: dict[tuple[str, int], RowIndex] = field(factory=dict)
     cone: Cone = field(init=False)
     level: dict[str, int] = field(factory=dict)
-    bodies: list[Body] = field(factory=list)
-    grouped: list[bool] = field(factory=list)
+    bodies: dict[int, Body] = field(factory=dict)
+    grouped: set[int] = field(factory=set)
     keepers: set[int] = field(factory=set)
     heads: list[str] = field(init=False)
+    given: dict[int | None, list[tuple[str, Row]]] = field(factory=dict)
+    standing: dict[str, list[Row]] = field(factory=dict)
     strata: dict[int, list[int]] = field(factory=dict)
     readers: dict[str, list[int]] = field(factory=dict)
+    since: dict[str, int] = field(factory=dict)
     pending: dict[tuple[int, int, int], list[int]] = field(factory=dict)
     count: int = 0
 
@@ -205,29 +212,50 @@ class _Grounding:
         self.cone = Cone(
             self.rules, self.faults.start, self.faults.eot, max(self.faults.late, self.faults.again), self.goals
         )
-        self.bodies = [Body(rule) for rule in self.rules]
-        self.grouped = [is_grouped(rule) for rule in self.rules]
-        self.keepers = {number for number, rule in enumerate(self.rules) if rule.keeps}
         self.level = levels(self.rules)
         self.heads = [rule.head.relation for rule in self.rules]
-        deductive = [n for n, rule in enumerate(self.rules) if rule.kind == "deductive" and not rule.fact]
-        for number in deductive:
-            self.strata.setdefault(self.level[self.heads[number]], []).append(number)
+        inputs = {"crash", *(self.outages or ()), *(name for rows in self.events.values() for name in rows)}
+        inputs.update(name for name, _ in self.goals)
+        standing = fixed(self.rules, self.faults.start, self.faults.eot, inputs)
+        for number, rule in enumerate(self.rules):
+            name = rule.head.relation
+            if rule.fact:
+                row = tuple([term.value for term in rule.head.terms if isinstance(term, Constant)])
+                at = rule.head.time if isinstance(rule.head.time, int) else None
+                if name in standing:
+                    self.standing.setdefault(name, []).append(row)
+                else:
+                    self.given.setdefault(at, []).append((name, row))
+            elif name not in standing and self.cone.matter(rule):
+                self._read(number, rule)
+
+    def _read(self, number: int, rule: Rule) -> None:
+        """Take note of a rule that matters."""
+        self.bodies[number] = Body(rule)
+        if is_grouped(rule):
+            self.grouped.add(number)
+        if rule.keeps:
+            self.keepers.add(number)
+        if rule.kind == "deductive":
+            self.strata.setdefault(self.level[rule.head.relation], []).append(number)
             for name in {atom.relation for atom in self.bodies[number].positive}:
                 self.readers.setdefault(name, []).append(number)
 
     def run(self) -> Ground:
         times = range(self.faults.start, self.faults.eot + 1)
         later: dict[int, list[int]] = {time: [] for time in times}
-        for number, rule in enumerate(self.rules):
-            for time in self.cone.matter(rule) if rule.kind != "deductive" else ():
+        for number in self.bodies:
+            for time in self.cone.matter(self.rules[number]) if self.rules[number].kind != "deductive" else ():
                 later[time].append(number)
+        strata = sorted(self.strata)
         for time in times:
             self.state_facts(time)
-            for level in sorted(self.strata):
+            self.state_faults(time)
+            for level in strata:
                 self.deduce(time, level)
             for number in later[time]:
-                self.apply(number, time)
+                if self.ready(number, time):
+                    self.apply(number, time)
         for _, atoms in sorted(self.pending.items()):
             left = [atom for atom in atoms if atom not in self.ground.certain]
             if left:
@@ -256,13 +284,15 @@ class _Grounding:
         present = atom is not None
         if atom is None:
             atom = self.new(fact)
-        instances = self.ground.instances[atom]
-        if atom in self.ground.certain or instance in instances:
+        elif atom in self.ground.certain:
             return False
+        instances = self.ground.instances[atom]
         if instance.certain:
             self.ground.certain.add(atom)
             instances.clear()
             return True
+        if instance in instances:
+            return False
         self.count += 1
         if self.count > self.limit:
             raise Undecided(f"the faults lead to more than {self.limit} derivations: lower --eot, or the faults")
@@ -273,15 +303,21 @@ class _Grounding:
         return not present
 
     def state_facts(self, time: int) -> None:
-        """Facts, events, and what is told of crashes."""
-        for rule in self.rules:
-            name = rule.head.relation
-            if rule.fact and rule.head.time in (None, time) and self.cone.needs(name, time):
-                self.add((name, tuple(t.value for t in rule.head.terms if isinstance(t, Constant)), time), Instance())
+        """Facts and events."""
+        for name in self.standing:
+            if self.cone.needs(name, time):
+                self.stand(name, time)
+        for at in (None, time):
+            for name, row in self.given.get(at, ()):
+                if self.cone.needs(name, time):
+                    self.add((name, row, time), CERTAIN)
         for name, rows in self.events.get(time, {}).items():
             if self.cone.needs(name, time):
                 for row in rows:
-                    self.add((name, row, time), Instance())
+                    self.add((name, row, time), CERTAIN)
+
+    def state_faults(self, time: int) -> None:
+        """What is told of crashes, and of who is down."""
         if self.cone.needs("crash", time) and arities(self.rules).get("crash") == 3:
             for fault, bit in self.faults.bits.items():
                 gone = fault.time if isinstance(fault, Crash) else None
@@ -299,77 +335,109 @@ class _Grounding:
                             if self.cone.needs(name, time):
                                 self.add((name, (outage.node,), time), Instance(needs=bit))
 
+    def stand(self, name: str, time: int) -> None:
+        """Note what a relation has at all times: these are the same atoms."""
+        rows, since = self.standing[name], self.since.setdefault(name, time)
+        if since == time:
+            for row in rows:
+                self.add((name, row, time), CERTAIN)
+            return
+        self.tables[name, time] = self.tables[name, since]
+        for row in rows:
+            self.ground.numbers[name, row, time] = self.ground.numbers[name, row, since]
+
     # ------------------------------------------------------------------------------------------------------- rules
 
     def deduce(self, time: int, level: int) -> None:
         """What follows within a stratum."""
-        here = [number for number in self.strata.get(level, ()) if self.cone.needs(self.heads[number], time)]
+        here = [number for number in self.strata[level] if self.cone.needs(self.heads[number], time)]
         for number in here:
-            if self.grouped[number]:
-                self.apply(number, time)
-        waiting = dict.fromkeys(number for number in here if not self.grouped[number])
-        plain = set(waiting)
+            if number in self.grouped:
+                self.group(number, time)
+        plain = {number for number in here if number not in self.grouped}
+        waiting = dict.fromkeys([number for number in here if number in plain and self.ready(number, time)])
         while waiting:
             number = next(iter(waiting))
             del waiting[number]
             if self.apply(number, time):
                 waiting.update((reader, None) for reader in self.readers.get(self.heads[number], ()) if reader in plain)
 
+    def ready(self, number: int, time: int) -> bool:
+        """Whether there are rows of all that a rule reads: without, it is asked again when there are."""
+        for atom in self.bodies[number].positive:
+            if not self.table(atom.relation, atom.time if isinstance(atom.time, int) else time).rows:
+                return False
+        return True
+
     def apply(self, number: int, time: int) -> bool:
         """Apply a rule at a time; whether anything is new."""
-        if self.grouped[number]:
+        if number in self.grouped:
             return self.group(number, time)
         rule, name, new = self.rules[number], self.heads[number], False
         if rule.kind not in _SENDING:
             then = time + (rule.kind != "deductive")
             rows = self.kept_rows(name, time) if number in self.keepers else self.heads_of(number, time)
-            for row, true, false in list(rows):
-                new |= self.add((name, row, then), Instance(true, false) if true or false else _CERTAIN)
+            for row, true, false in rows:
+                new |= self.add((name, row, then), Instance(true, false) if true or false else CERTAIN)
             return new
-        for binding, true, false in list(self.satisfied(self.bodies[number], time)):
+        for binding, true, false in self.satisfied(self.bodies[number], time):
             row = tuple([value_of(term, binding) for term in rule.head.terms])
             for then, fate in self.fates(rule, row, time, sent_by(rule, row, binding)):
-                new |= self.add((name, row, then), Instance(true, false, fate.lost, fate.needs))
+                new |= self.derive((name, row, then), true, false, fate)
         return new
 
-    def heads_of(self, number: int, time: int) -> Iterator[tuple[Row, tuple[int, ...], tuple[int, ...]]]:
+    def derive(self, fact: Fact, true: tuple[int, ...], false: tuple[int, ...], fate: Fate) -> bool:
+        """Note that an atom follows from others as a message fares; whether it is new."""
+        sure = not (true or false or fate.lost or fate.needs)
+        return self.add(fact, CERTAIN if sure else Instance(true, false, fate.lost, fate.needs))
+
+    def heads_of(self, number: int, time: int) -> list[tuple[Row, Atoms, Atoms]]:
         """The rows that a rule may derive, with the atoms that are open."""
         columns = self.rules[number].head.terms
-        for binding, true, false in self.satisfied(self.bodies[number], time):
-            yield tuple([value_of(term, binding) for term in columns]), true, false
+        return [
+            (tuple([value_of(term, binding) for term in columns]), true, false)
+            for binding, true, false in self.satisfied(self.bodies[number], time)
+        ]
 
-    def kept_rows(self, name: str, time: int) -> Iterator[tuple[Row, tuple[int, ...], tuple[int, ...]]]:
+    def kept_rows(self, name: str, time: int) -> list[tuple[Row, Atoms, Atoms]]:
         """The same, of a rule that keeps what is there."""
-        numbers, certain = self.ground.numbers, self.ground.certain
-        for row in self.table(name, time).rows:
-            atom = numbers[name, row, time]
-            yield row, () if atom in certain else (atom,), ()
+        numbers, certain, rows = self.ground.numbers, self.ground.certain, self.table(name, time).rows
+        if len(certain) == len(self.ground.facts):  # nothing is open
+            return [(row, (), ()) for row in rows]
+        atoms = [numbers[name, row, time] for row in rows]
+        return [(row, () if atom in certain else (atom,), ()) for row, atom in zip(rows, atoms, strict=True)]
 
-    def satisfied(self, body: Body, time: int) -> Iterator[tuple[Binding, tuple[int, ...], tuple[int, ...]]]:
+    def satisfied(self, body: Body, time: int) -> list[tuple[Binding, Atoms, Atoms]]:
         """The bindings that are possible, with the atoms that are open in each: to be true, to be false."""
-        ground = self.ground
+        there = self.tables
+
+        def tables(atom: Atom) -> RowIndex:
+            return there.get((atom.relation, at(atom)), EMPTY)
 
         def at(atom: Atom) -> int:
             return atom.time if isinstance(atom.time, int) else time
 
-        def tables(atom: Atom) -> RowIndex:
-            return self.table(atom.relation, at(atom))
-
-        if not all(tables(atom).rows for atom in body.positive):
-            return
-        if len(ground.certain) == len(ground.facts):  # nothing is open
-            for binding, _ in body.bindings(tables, dict.fromkeys(body.times, time)):
-                present = [row for atom in body.negative for row in matching(atom, tables(atom), binding)]
-                if not present:
-                    yield binding, (), ()
-            return
-        for binding, rows in body.bindings(tables, dict.fromkeys(body.times, time)):
-            true = [ground.numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
-            false = [
-                ground.numbers[a.relation, row, at(a)] for a in body.negative for row in matching(a, tables(a), binding)
+        bindings = body.bindings(tables, dict.fromkeys(body.times, time))
+        numbers, certain = self.ground.numbers, self.ground.certain
+        if len(certain) == len(self.ground.facts):  # nothing is open
+            if not body.negative:
+                return [(binding, (), ()) for binding, _ in bindings]
+            return [
+                (binding, (), ())
+                for binding, _ in bindings
+                if not any(lookup.found(tables(lookup.atom), binding) for lookup in body.against)
             ]
-            if ground.certain.isdisjoint(false):
-                yield binding, tuple(n for n in dict.fromkeys(true) if n not in ground.certain), tuple(false)
+        result: list[tuple[Binding, Atoms, Atoms]] = []
+        for binding, rows in bindings:
+            true = [numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
+            false = [
+                numbers[one.atom.relation, row, at(one.atom)]
+                for one in body.against
+                for row in one.found(tables(one.atom), binding)
+            ]
+            if certain.isdisjoint(false):
+                result.append((binding, tuple([n for n in dict.fromkeys(true) if n not in certain]), tuple(false)))
+        return result
 
     def fates(self, rule: Rule, row: Row, time: int, sender: Value) -> Iterator[tuple[int, Fate]]:
         """When what a rule derives at a time may be there, as far as anybody asks, and what decides about it."""
@@ -382,8 +450,13 @@ class _Grounding:
     def group(self, number: int, time: int) -> bool:
         """Apply a rule with aggregates or a choice."""
         rule, body = self.rules[number], self.bodies[number]
+        satisfied = self.satisfied(body, time)
+        if not (rule.choices or any(true or false for _, true, false in satisfied)):  # nothing is open
+            distinct = {tuple([binding[name] for name in body.names]): binding for binding, _, _ in satisfied}
+            rows = rows_of(rule, list(distinct.values()))
+            return self.made(rule, time, rows, None)
         name, bindings = f"{rule.head.relation} by rule {number}", {}
-        for binding, true, false in list(self.satisfied(body, time)):
+        for binding, true, false in satisfied:
             row = tuple(binding[column] for column in body.names)
             fact = (name, row, time)
             self.level.setdefault(name, self.level[rule.head.relation] if rule.kind == "deductive" else len(self.level))
@@ -396,11 +469,19 @@ class _Grounding:
             if group.choosing is not None:
                 self.ground.choosing.append(group)
                 self.ground.open |= group.choosing.open and bool(group.choosing.contested(group.values))
-            rows = self.outcomes(group, decided)
-            for row, sender in sorted(rows, key=repr):
-                for then, fate in self.fates(rule, row, time, sender):
-                    which = None if decided else (group, (row, sender))
-                    new |= self.add((rule.head.relation, row, then), Instance((), (), fate.lost, fate.needs, which))
+            new |= self.made(rule, time, self.outcomes(group, decided), None if decided else group)
+        return new
+
+    def made(self, rule: Rule, time: int, rows: Iterable[Sent], group: Group | None) -> bool:
+        """Note what bindings make together, of a *group* that is not decided; whether anything is new."""
+        new = False
+        for row, sender in sorted(rows, key=repr):
+            for then, fate in self.fates(rule, row, time, sender):
+                fact = (rule.head.relation, row, then)
+                if group is None:
+                    new |= self.derive(fact, (), (), fate)
+                else:
+                    new |= self.add(fact, Instance((), (), fate.lost, fate.needs, (group, (row, sender))))
         return new
 
     def groups(self, number: int, time: int, bindings: Mapping[int, Binding]) -> Iterator[Group]:

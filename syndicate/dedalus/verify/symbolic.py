@@ -11,7 +11,7 @@ Source: Gebser et al. 2019; ``docs/design/dedalus.md``, "The solver".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import define, evolve, field
 
@@ -32,11 +32,14 @@ from syndicate.dedalus.solving.encoding import (
 from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
-from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress, contested
+from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
 from syndicate.dedalus.verify.faults import UNIT, Again, Crash, Drop, Fault, Faults, Late
 
 if TYPE_CHECKING:
     import clingo
+
+Said: TypeAlias = "Fault | Broken | tuple[str, tuple[int, int], Row] | None"
+"""What a symbol of an answer says; of what is chosen, or could be: which, the rule and the time, and the values."""
 
 
 @define(eq=False)
@@ -58,6 +61,7 @@ class Symbolic:
     deadline: float | None = None
     progress: Callable[[Progress], object] | None = None
     answer: Answer | None = field(init=False, default=None)
+    said: dict[clingo.Symbol, Said] = field(init=False, factory=dict)
     post_rows: list[Row] = field(init=False, factory=list)
     obliged: bool = field(init=False, default=False)
     solver: Solver = field(init=False)
@@ -88,27 +92,6 @@ class Symbolic:
         return self.worlds[0]
 
     # ------------------------------------------------------------------------------------------------------- asking
-
-    @property
-    def open(self) -> bool:
-        """Whether something is chosen that could be chosen otherwise, and no seed says it."""
-        return self.seed is None and any(
-            contested(rule, values)
-            for number, rule in enumerate(self.rules)
-            if rule.choices
-            for world in self.worlds
-            for values in self._candidates(world, number, rule).values()
-        )
-
-    def _candidates(self, world: Encoding, number: int, rule: Rule) -> dict[int, frozenset[Row]]:
-        """All that could be chosen, by time."""
-        candidates: dict[int, set[Row]] = {}
-        name = world.candidate(number, (), 0).partition("(")[0]
-        columns = len(Dependencies(rule.choices).variables) + 1
-        for atom in self.solver.control.symbolic_atoms.by_signature(name, columns):
-            *value, time = row_of(atom.symbol.arguments)
-            candidates.setdefault(int(time), set()).add(tuple(value))
-        return {time: frozenset(rows) for time, rows in candidates.items()}
 
     @property
     def chooses(self) -> bool:
@@ -150,16 +133,23 @@ class Symbolic:
 
     def smallest(self) -> list[Counterexample]:
         """The counterexamples of least cost; raises :class:`OutOfTime`."""
-        first = self.solver.some(assuming=[("breaks", True)])
+        asked = [("breaks", True)]
+        first = self.solver.some(assuming=asked)
         if first is None:
             return []
         self._better(first)
-        if self.progress is not None or self.deadline is not None:  # else nobody hears of the best so far
-            for better in self.solver.improving(assuming=[("breaks", True)]):
-                self._better(better)
+        answers = None
+        if self.progress is None and self.deadline is None:  # nobody hears of the best so far
+            answers = self.solver.short(assuming=asked)
+        return [self._read(answer) for answer in (self._improved(asked) if answers is None else answers)]
+
+    def _improved(self, asked: Sequence[tuple[str, bool]]) -> Iterator[Answer]:
+        """The answers of least cost, by way of better and better ones."""
+        for better in self.solver.improving(assuming=asked):
+            self._better(better)
         if (progress := self.progress) is not None:
             self.solver.bounded = lambda least: progress(Progress(least // UNIT, best=self.best))
-        return [self._read(answer) for answer in self.solver.smallest(assuming=[("breaks", True)])]
+        yield from self.solver.smallest(assuming=asked)
 
     def _read(self, answer: Answer) -> Counterexample:
         faults: list[Fault] = []
@@ -167,22 +157,35 @@ class Symbolic:
         chosen: dict[tuple[int, int], set[Row]] = {}
         candidates: dict[tuple[int, int], set[Row]] = {}
         for symbol in answer.shown:
-            if symbol.name in _FAULTS:
-                faults.append(self._fault(symbol.name, row_of(symbol.arguments)))
-            elif symbol.name == "broken":
-                *columns, time = row_of(symbol.arguments)
-                name = self.post if self.invariant is None else self.invariant
-                broken.append(Broken(name, tuple(columns), int(time), self.invariant is not None))
-            elif symbol.name in ("chosen", "candidate"):
-                number, at, value = symbol.arguments
-                where = chosen if symbol.name == "chosen" else candidates
-                where.setdefault((number.number, at.number), set()).add(row_of(value.arguments))
+            if symbol not in self.said:  # most answers say much the same
+                self.said[symbol] = self._said(symbol)
+            said = self.said[symbol]
+            if isinstance(said, Broken):
+                broken.append(said)
+            elif isinstance(said, tuple):
+                name, at, row = said
+                (chosen if name == "chosen" else candidates).setdefault(at, set()).add(row)
+            elif said is not None:
+                faults.append(said)
         return Counterexample(
             tuple(faults),
             tuple(sorted(broken, key=lambda one: (one.time, order(one.row)))),
             {at: frozenset(rows) for at, rows in chosen.items()},
             {at: frozenset(rows) for at, rows in candidates.items()},
         )
+
+    def _said(self, symbol: clingo.Symbol) -> Said:
+        """What is shown: a fault, a row that is broken, or a value of a rule's choice at a time."""
+        if symbol.name in _FAULTS:
+            return self._fault(symbol.name, row_of(symbol.arguments))
+        if symbol.name == "broken":
+            *columns, time = row_of(symbol.arguments)
+            name = self.post if self.invariant is None else self.invariant
+            return Broken(name, tuple(columns), int(time), self.invariant is not None)
+        if symbol.name in ("chosen", "candidate"):
+            number, at, value = symbol.arguments
+            return symbol.name, (number.number, at.number), row_of(value.arguments)
+        return None
 
     def _fault(self, name: str, row: Row) -> Fault:
         if name == "partition":
@@ -195,8 +198,8 @@ class Symbolic:
 
     def begin(self) -> None:
         """Ground it; raises :class:`Unencodable`, :class:`OutOfTime`."""
-        needed = [rule for rule in self.rules if not rule.fact and self.cone.matter(rule)]
-        rules = [rule for rule in self.rules if rule.fact or rule in needed]
+        rules = [rule for rule in self.rules if rule.fact or self.cone.matter(rule)]
+        needed = [rule for rule in rules if not rule.fact]
         plain = exact(rules, self.times[0], self.times[-1], self.events)
         try:
             self._ground(exact=plain, apart=sums(needed))
@@ -210,7 +213,7 @@ class Symbolic:
 
     def _ground(self, *, exact: bool, apart: bool) -> None:
         """Ground it, by clingo's own arithmetic if that is exact, one timestep apart from another if that is asked."""
-        self.solver = Solver(self.deadline, self._rank)
+        self.solver = Solver(self.deadline, None if self.seed is None else self._rank)
         names = ["", "good_"] if self.invariant is None and self.seed is None and self.chooses else [""]
         self.worlds = [Encoding(self.rules, name, self.fixed, exact) for name in names]
         table = Timetable()
@@ -222,6 +225,10 @@ class Symbolic:
                 if not rule.fact and rule.head.relation not in self.fixed:
                     self._rule(table, world, number, rule)
         self._faulty(table)
+        if self.invariant is not None:
+            columns = [f"C{place}" for place in range(self.columns[self.invariant])]
+            row = self.bad.atom(self.invariant, columns, "t")
+            table.at(self.times, [f"broken_row(t) :- {row}.", f"#show {call('broken', [*columns, 't'])} : {row}."])
         table.at(self.times[-1:], self._after())
         self.solver.add_timesteps(table.parts, apart=apart, tell=self._tell)
         self.solver.define()
@@ -235,7 +242,9 @@ class Symbolic:
         faults = self.faults
         yield from (f"node({constant(node)})." for node in faults.nodes)
         for world in self.worlds:
-            yield from (world.fact(rule, "") for rule in self.rules if rule.fact and rule.head.relation in self.fixed)
+            for rule in self.rules:
+                if rule.fact and rule.head.relation in self.fixed and self.cone.needed(rule.head.relation):
+                    yield world.fact(rule, "")
         first, end = faults.start, faults.eot
         span = f"A = {first}..{end - 1}, B = A+1..{end}"
         failing = [("crash", faults.crashes), ("stop", faults.stops)]
@@ -301,7 +310,8 @@ class Symbolic:
             name, needed = rule.head.relation, self.cone.needed(rule.head.relation)
             if rule.fact and name not in self.fixed:
                 times = needed if rule.head.time is None else [time for time in needed if time == rule.head.time]
-                table.at(times, [world.fact(rule, "t") for world in self.worlds])
+                if times:
+                    table.at(times, [world.fact(rule, "t") for world in self.worlds])
         for time, rows_of in self.events.items():
             for name, rows in rows_of.items():
                 if self.cone.needs(name, time):
@@ -311,6 +321,8 @@ class Symbolic:
     def _rule(self, table: Timetable, world: Encoding, number: int, rule: Rule) -> None:
         """What a rule derives, or sends, and what it chooses."""
         heads, matter = self.cone.needed(rule.head.relation), self.cone.matter(rule)
+        if not (heads or matter):
+            return
         if rule.choices:
             table.at(matter, world.choosing(number, rule, "t", ranked=self.seed is not None))
         if rule.kind == "deductive":
@@ -343,7 +355,7 @@ class Symbolic:
         lossy = [time for time in until if time < faults.eff]
         for times, kinds in ((lossy, ["drop(S,R,t)", *slow]), ([time for time in until if time >= faults.eff], slow)):
             table.at(times, [f"{{ {'; '.join(kinds)} }}{' 1' if slow else ''} :- way(S,R,t)."] if kinds else [])
-        if faults.late:
+        if faults.late > 1:
             table.at(lossy, ["slow(S,R,t) :- drop(S,R,t)."])
             table.at(until, ["slow(S,R,t) :- late(S,R,t,_)."])
 
@@ -370,7 +382,9 @@ class Symbolic:
             elif rule.head.terms[0] == sender_of(rule) and isinstance(sender_of(rule), Variable | Constant):
                 lines.append(f"{head} :- {sent}{reach}.")
             else:
-                slow = f", not {'slow' if faults.late else 'drop'}(S,C0,{since})"
+                slow = f", not slow(S,C0,{since})" if faults.late > 1 else f", not drop(S,C0,{since})"
+                if faults.late == 1:
+                    slow += f", not late(S,C0,{since},1)"
                 if quiet:
                     lines.append(f"{head} :- {sent}, S != C0{slow}{quiet}{reach}.")
                     lines.append(f"{head} :- {sent}, S = C0{reach}.")
@@ -388,12 +402,7 @@ class Symbolic:
             yield f"#project {name}/{arity}."
             yield f"faulty :- {call(name, ['_'] * arity)}."
         if self.invariant is not None:
-            columns = [f"C{place}" for place in range(self.columns[self.invariant])]
-            for time in self.times:
-                row = self.bad.atom(self.invariant, columns, time)
-                yield f"broken_row :- {row}."
-                yield f"#show {call('broken', [*columns, str(time)])} : {row}."
-            yield "breaks :- broken_row."
+            yield "breaks :- broken_row(_)."
         else:
             columns = [f"C{place}" for place in range(self.columns[self.pre])]
             for name, relation in (("pre", self.pre), ("post", self.post)):

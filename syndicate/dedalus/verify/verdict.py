@@ -70,7 +70,7 @@ class Verdict:
 
     *vacuous* says why nothing was proven though nothing breaks it; it is empty where something was, and None where the
     limit came before that was known.  *choices* are, for each counterexample, what was taken where something else could
-    have been.  *open* says that the program chooses, and that all its choices were tried; with a *seed*, its own alone.
+    have been.  *open* says that a rule chooses, and that all its choices were tried; with a *seed*, its own alone.
     """
 
     violation_exists: bool
@@ -112,7 +112,7 @@ class Verdict:
     def to_json(self) -> dict[str, object]:
         """The verdict, with null where nothing was found.
 
-        ``choices_tried`` is ``"all"``, or the seed whose choices were; null for a program that has none to make.
+        ``choices_tried`` is ``"all"``, or the seed whose choices were; null for a program of which no rule chooses.
         """
         sets = [list(one) for one in self.min_counterexamples]
         vacuous = None if self.vacuous is None else bool(self.vacuous)
@@ -246,8 +246,8 @@ def verify(
         partial(model, net, first.choices(rules, all_of_it=True) if first is not None else ()),
         question.vacuous(decision),
         tuple(tuple(one.choices(rules)) for one in sets),
-        decision.open,
-        seed if any(rule.choices for rule in rules) else None,
+        question.open,
+        seed if question.chooses else None,
         decision.engine,
         tuple(faults.outside()),
         None if first is None else faults.cost(first.faults),
@@ -273,7 +273,6 @@ class _Decision:
     engine: str
     counterexamples: list[Counterexample]
     ff_post: Sequence[Row]
-    open: bool
     runs: int
     obliges: bool | None = True
 
@@ -300,6 +299,16 @@ class _Question:
             return self.rules, None
         guarded = Guarded.of(self.rules, keeping=self.faults.pauses > 0, observers=self.observers)
         return guarded.rules, (guarded.down, guarded.resting)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether any rule chooses."""
+        return any(rule.choices for rule in self.rules)
+
+    @property
+    def open(self) -> bool:
+        """Whether all choices are tried: those of a seed are one way to choose."""
+        return self.seed is None and self.chooses
 
     def decide(self, engine: Engine) -> _Decision:
         """Ask the solver where that can be, or else search; raises :class:`Undecided`, :class:`Unverifiable`."""
@@ -338,7 +347,7 @@ class _Question:
             obliges = bool(sets) or self.invariant is not None or asked.obliges()
             promised = asked.promised() if self.invariant is None else []
             ff_post = self.ff_post() if promised is None else promised
-            return _Decision("clingo", sets, ff_post, asked.open, 0, obliges)
+            return _Decision("clingo", sets, ff_post, 0, obliges)
         except OutOfTime as over:
             least = "nothing is excluded"
             if over.least >= UNIT:
@@ -363,7 +372,7 @@ class _Question:
         search = Search(grounded, goals, self.progress, self.limit, deadline)
         sets = search.smallest()
         obliges = True if sets or self.invariant is not None else search.obliges()
-        return _Decision(engine, sets, ff_post, grounded.open, search.runs, obliges)
+        return _Decision(engine, sets, ff_post, search.runs, obliges)
 
     def confirm(self, counterexample: Counterexample, engine: str) -> None:
         """Raise :class:`Undecided` unless the rules, matched under these faults alone, break what an engine says first.
@@ -394,7 +403,7 @@ class _Question:
             return None
         if decision.obliges:
             return ""
-        if not decision.ff_post and not decision.open:
+        if not decision.ff_post and not self.open:
             return f"{self.post} is empty in the run without faults, so that nothing is promised"
         return f"no row that {self.post} has without faults is ever in {self.pre}, so that nothing is promised"
 

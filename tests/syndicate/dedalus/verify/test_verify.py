@@ -126,6 +126,48 @@ def same(program: Program, bounds: dict[str, int], invariant: str | None) -> Non
 # ------------------------------------------------------------------------------------------------------ other questions
 
 
+@pytest.mark.parametrize("engine", ["search", "clingo"])
+def test_which_choices_were_tried_is_of_the_rules_alone(engine: Engine) -> None:
+    """All, or a seed's, where a rule chooses, though no run gives it two to choose from; none where no rule does."""
+    if engine == "clingo":
+        pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    one = 'p("a", 1)@1; q(X, Y)@next :- p(X, Y), choose((X), (Y)); bad(X) :- q(X, 2);'
+    unseen = 'p("a", 1)@1; p("a", 2)@1; q(X, Y)@next :- p(X, Y), choose((X), (Y)); bad(X) :- p(X, 3);'
+    plain = 'p("a", 1)@1; q(X, Y)@next :- p(X, Y); bad(X) :- q(X, 2);'
+    for text, seed, tried in [
+        (one, None, "all"),
+        (unseen, None, "all"),
+        (one, 3, 3),
+        (plain, None, None),
+        (plain, 3, None),
+    ]:
+        verdict = Program.parse(text).verify(eot=3, eff=2, nodes=["a"], invariant="bad", seed=seed, engine=engine)
+        assert verdict.engine == engine
+        assert verdict.to_json()["choices_tried"] == tried
+
+
+@pytest.mark.parametrize("engine", ["search", "clingo"])
+@pytest.mark.parametrize("total", ["count<X>", "sum<X>", "max<X>"])
+def test_a_total_is_of_bindings_and_not_of_rows(engine: Engine, total: str) -> None:
+    """What ``_`` stands for is not counted: rows that differ in nothing else are one."""
+    if engine == "clingo":
+        pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    program = Program.parse(f'p("a", 5, 1)@1; p("a", 5, 2)@1; n(A, {total}) :- p(A, X, _); bad(A, N) :- n(A, N);')
+    (broken,) = program.verify(eot=2, eff=0, nodes=["a"], invariant="bad", engine=engine).broken
+    assert broken.row == ("a", 1 if total.startswith("count") else 5)
+    assert [broken.row] == list(program.run(1, 2).at(1)["bad"])
+
+
+def test_what_no_answer_depends_on_is_not_asked_of_clingo() -> None:
+    """A fraction, or an average, that the specification does not read leaves the question to the solver."""
+    pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    text = 'p("a")@1; bad(X) :- p(X), notin p(X); w(1.5)@1; n(X, Y)@next :- p(X), w(Y); m(avg<Y>) :- n(_, Y);'
+    program = Program.parse(text)
+    assert program.verify(eot=3, eff=2, nodes=["a"], invariant="bad").engine == "clingo"
+    read = Program.parse(text.replace("notin p(X)", "m(_)"))
+    assert "clingo cannot" in read.verify(eot=3, eff=2, nodes=["a"], invariant="bad").engine
+
+
 def test_an_invariant_broken_without_faults() -> None:
     """An invariant may be broken by no fault at all: one counterexample, the empty set."""
     found = Program.parse("p(1)@2; bad(X) :- p(X);").verify(eot=3, eff=0, nodes=["a"], invariant="bad", engine="search")
