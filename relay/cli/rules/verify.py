@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from typing import Final, NoReturn, Unpack
 
 import click
@@ -16,7 +17,7 @@ from relay.cli.rules.program import check_named, find_dedalus, read_recorded, wr
 from relay.cli.rules.running import nodes_named
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus import Verdict
-from syndicate.dedalus.ast import Constant
+from syndicate.dedalus.ast import Constant, Value
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.counterexample import Progress
