@@ -39,7 +39,7 @@ TOGETHER: Final = 20_000
 """About so many atoms together then, so that one can look at the clock in between."""
 SHORT: Final = 1_000
 """So many conflicts are a short search."""
-FEW: Final = 64
+FEW_ANSWERS: Final = 64
 """So many answers are few."""
 _GLANCE: Final = 0.05
 """Seconds after which the clock is looked at."""
@@ -294,7 +294,7 @@ class Solver:
 
         If they are few and soon there it needs no other thread.
         """
-        self._configure(f"solve_limit={SHORT},umax", f"models={FEW}", *_PROJECTED)
+        self._configure(f"solve_limit={SHORT},umax", f"models={FEW_ANSWERS}", *_PROJECTED)
         with self.control.solve(yield_=True) as handle:
             answers = [self._answer(model) for model in handle]
             whole = handle.get().exhausted
