@@ -55,3 +55,13 @@ def pytest_collection_finish() -> None:
     """Leave what thousands of tests are made of out of each collection of garbage: it was most of what some cost."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """With nothing set aside from the collector, as in a program that begins."""
+    gc.unfreeze()
+    gc.collect()  # else what other tests have left may go meanwhile
+    yield
+    gc.unfreeze()
+    gc.freeze()

@@ -86,10 +86,10 @@ def test_pauses_of_threads() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.usefixtures("thawed")
 @pytest.mark.parametrize("ageing", [False, True])
 def test_what_is_much_is_old(ageing: bool) -> None:
     """With ageing, what a block made is in the oldest generation; else it waits to be walked."""
-    gc.collect()
     with Pause(ageing=ageing):
         kept = [[number] for number in range(50_000)]
     old = {id(one) for one in gc.get_objects(generation=2)}
@@ -172,6 +172,7 @@ def test_what_the_program_has_set_holds() -> None:
     assert gc.get_threshold() == (300, 1, 2)
 
 
+@pytest.mark.usefixtures("thawed")
 def test_who_is_ready_does_not_wait_for_the_collector() -> None:
     """However much comes and stays, each look walks a few thousand objects at most, but for one in a thousand."""
     looks: list[tuple[int, int]] = []
@@ -187,7 +188,6 @@ def test_who_is_ready_does_not_wait_for_the_collector() -> None:
         stays = [[number] for number in range(200_000)]
     finally:
         gc.callbacks.remove(look)
-        gc.unfreeze()
     assert len(stays) == 200_000
     assert len(looks) > 300
     assert {generation for generation, _ in looks} == {0, 1}

@@ -172,25 +172,21 @@ def test_events_that_are_read_once() -> None:
     }
 
 
+@pytest.mark.usefixtures("thawed")
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_collector_is_as_it_was(frozen: bool) -> None:
     """A large run makes its objects old at once; what a user has frozen stays frozen, and nothing else is."""
     program = Program.parse("q(X, Y) :- p(X), p(Y);")
     events = {1: {"p": [(number,) for number in range(150)]}}
-    gc.unfreeze()  # what other tests have set aside
-    gc.collect()  # else what they have left may go meanwhile
     if frozen:
         gc.freeze()
-    try:
-        old = len(gc.get_objects(generation=2))
-        model = program.run(until=2, events=events)
-        assert len(model.intervals["q"]) == 150**2
-        assert gc.isenabled()
-        assert bool(gc.get_freeze_count()) is frozen
-        if not frozen:
-            assert len(gc.get_objects(generation=2)) > old + MANY_OBJECTS
-    finally:
-        gc.unfreeze()
+    old = len(gc.get_objects(generation=2))
+    model = program.run(until=2, events=events)
+    assert len(model.intervals["q"]) == 150**2
+    assert gc.isenabled()
+    assert bool(gc.get_freeze_count()) is frozen
+    if not frozen:
+        assert len(gc.get_objects(generation=2)) > old + MANY_OBJECTS
 
 
 def test_what_cannot_run() -> None:
