@@ -36,7 +36,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from attrs import frozen
 
-from syndicate.bloom.declaration import Declaration, Namespace, here, run_block, site_of
+from syndicate.bloom.declaration import Declaration, Namespace, here, site_of
 from syndicate.bloom.rules.symbols import Head
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.values.value import Value
@@ -89,7 +89,7 @@ class _Block:
     def __init__(self, tree: ast.FunctionDef, block: FunctionType, program: Namespace) -> None:
         self.tree, self.program = tree, program
         self.of = tree.args.args[0].arg if tree.args.args else ""
-        self.around = {**block.__globals__, **_enclosed(block)}
+        self.block = block
         self.assignments: dict[str, list[ast.expr | None]] = {}
         self.loaded: set[str] = set()
         for node in ast.walk(tree):
@@ -179,7 +179,7 @@ class _Block:
             return self._is_collection(node) or self._is_rows(node.value, within)
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name):
-                maker = self.around.get(node.func.id)
+                maker = _value_of(node.func.id, self.block)
                 is_maker = getattr(maker, "__name__", "") in _MAKERS and node.func.id not in self.assignments
                 return is_maker and getattr(maker, "__module__", "") == "syndicate.bloom.rules.expression"
             method = node.func.attr if isinstance(node.func, ast.Attribute) else "define"
@@ -230,14 +230,13 @@ def _text(node: ast.expr) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _enclosed(block: FunctionType) -> dict[str, Value]:
-    values: dict[str, Value] = {}
-    for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=True):
-        try:
-            values[name] = cell.cell_contents
-        except ValueError:  # not yet assigned
-            values[name] = None
-    return values
+def _value_of(name: str, block: FunctionType) -> object:
+    """What a name that a block does not assign stands for, around it or in its module; None for nothing."""
+    cells = dict(zip(block.__code__.co_freevars, block.__closure__ or (), strict=True))
+    try:
+        return cells[name].cell_contents if name in cells else block.__globals__.get(name)
+    except ValueError:  # not yet assigned
+        return None
 
 
 # --------------------------------------------------------------------------------------------------- blocks and modules
@@ -265,7 +264,7 @@ def bloom(function: F) -> F:
 
     @wraps(function)
     def block(program: Namespace) -> None:
-        run_block(program, definer(type(program), block), partial(function, program))
+        program._blocks.run(definer(type(program), block), partial(function, program))
         check_used(cast("FunctionType", function), program)
 
     return cast("F", block)

@@ -86,12 +86,11 @@ from syndicate.bloom.rules.expression import (
     body_of,
     computed_rows,
     literal_of,
-    made,
     to_expression,
 )
 from syndicate.bloom.rules.function import failure, lattice_columns, made_lattices, takes
 from syndicate.bloom.rules.reading import of_elements
-from syndicate.bloom.rules.symbols import Factor, Head, Owner, Side, is_merging, redirect
+from syndicate.bloom.rules.symbols import Factor, Head, Owner, Side, factor_of, is_merging, redirect
 from syndicate.bloom.rules.term import (
     CompletedTerm,
     Term,
@@ -154,7 +153,7 @@ class Collection(Head, Expression):
 
     def define(self, body: object) -> Recorded:
         """Bud's ``=``: the rows of *body* are all that there is of a scratch; no other rule may write it."""
-        if not self._making():
+        if not self._owner.collecting:
             raise IllegalRule(f"{here()}: define() makes a rule: call it in a block marked @bloom")
         return self._rule("=", body)
 
@@ -214,7 +213,7 @@ class Collection(Head, Expression):
             raise IllegalRule(f"{here()}: {what}() is for tables, and {self._name} is a {self._kind.value}")
 
     def _taken(self, rows: object, where: str = "") -> Mapping[Key, None]:
-        if self._making():
+        if self._owner.collecting:
             raise IllegalRule(f"{here()}: a block makes rules: write {self._name} <= values(...), or use @bootstrap")
         where = where or f"{here()}: {self._name}"
         fitted_rows = fitted_all(_literal_rows(rows, where), self._columns, where)
@@ -238,7 +237,7 @@ class Collection(Head, Expression):
                     self._owner.notice(self._name, columns)
 
     def _now(self) -> Mapping[Key, None]:
-        if self._making():
+        if self._owner.collecting:
             raise IllegalRule(
                 f"{here()}: {self._name} has no rows while a program is made: use filter(), group() or notin()"
             )
@@ -276,7 +275,7 @@ class Collection(Head, Expression):
         return None if row is None else tuple.__new__(row_type(self._columns), natural(row))
 
     def __bool__(self) -> bool:
-        return bool(len(self)) if not self._making() else super().__bool__()
+        return bool(len(self)) if not self._owner.collecting else super().__bool__()
 
     @property
     def key_cols(self) -> Names:
@@ -303,11 +302,11 @@ class Collection(Head, Expression):
 
     def _columns_of(self, places: Iterable[int]) -> Expression:
         rows = self._known().rows
-        return Expression(made(plan.Projection(rows, [self._columns[at] for at in places]), self._name))
+        return Expression(factor_of(plan.Projection(rows, [self._columns[at] for at in places]), self._name))
 
     def has_key(self, *key: Value) -> bool | Expression:
         """Outside, whether a row has this key; in a rule, that row, if it is there."""
-        if not self._making():
+        if not self._owner.collecting:
             return self[key] is not None
         if len(key) != self._keys:
             raise IllegalRule(f"{here()}: {self._name} has {self._keys} columns in its key, not {len(key)}")
@@ -404,7 +403,7 @@ def lifted_rows(
             raise failure(site, error, value) from error
         return [(row,) for row in made_of if row is not None]
 
-    factor = made(TermExpression(plan_of(term), term, ("row",), rows), str(term))
+    factor = factor_of(TermExpression(plan_of(term), term, ("row",), rows), str(term))
     return computed_rows(factor, ComputedRows(lambda row: row[0], False, None), site, columns)
 
 

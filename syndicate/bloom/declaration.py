@@ -459,12 +459,11 @@ def check_operator(op: str, name: str, kind: Kind, site: str) -> None:
     raise IllegalRule(f"{site}: {name} is a {kind.value}, which cannot stand on the left of {op}: {remedy}")
 
 
+@frozen(eq=False)
 class Recorded:
-    """What an operator gives while a program is made: nothing to go on with."""
+    """What an operator gives while a program is made, of the rule that it recorded: nothing to go on with."""
 
-    def __init__(self, rule: Rule) -> None:
-        """Of the rule that was recorded."""
-        self.rule = rule
+    rule: Rule
 
     def __bool__(self) -> bool:
         raise IllegalRule(
@@ -487,8 +486,3 @@ class Namespace:
     """A program, or a module of one."""
 
     _blocks: BlockRunner
-
-
-def run_block(program: Namespace, cls: type, block: Callable[[], object]) -> None:
-    """Run a block of a program, which a class of its ancestors has."""
-    program._blocks.run(cls, block)

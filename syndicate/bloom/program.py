@@ -39,9 +39,9 @@ Source: Alvaro et al. 2011a, "Modularity and Encapsulation"; ``docs/design/bloom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from syndicate import plan
 from syndicate.actors.arguments import expect_ref
@@ -259,31 +259,7 @@ class Bloom(Running, metaclass=ProgramClass):
     def _declare(self, above: Bloom | None) -> None:
         """Make the collections and modules that the classes declare; of a module, *above* has the clock and the end."""
         own, prefix, runtime = self._instance.own, self._instance.prefix, self._instance.runtime
-        declarations: dict[str, tuple[Declaration, type]] = {}
-        modules: dict[str, Imported] = {}
-        for cls in reversed(type(self).__mro__):
-            for name, value in vars(cls).items():
-                if isinstance(value, Imported):
-                    if name in modules or name in declarations:
-                        raise BloomDeclaration(
-                            f"{origin_of(value)[1]}: the module {name} has a name that is taken: choose another"
-                        )
-                    modules[name] = value
-                elif isinstance(value, Declaration):
-                    old = declarations.get(name)
-                    if old is not None and old[1] is Bloom:
-                        raise BloomDeclaration(
-                            f"{value.site}: {name} is a collection of every program, which says what it holds: give "
-                            "yours another name"
-                        )
-                    if old is not None and old[0].shape() != value.shape():
-                        raise BloomDeclaration(
-                            f"{value.site}: {name} is declared by {old[1].__name__} already ({old[0].site}), as "
-                            f"another {old[0].kind.value}: give one of the two another name"
-                        )
-                    declarations[name] = (value, cls)
-                elif name in declarations and not name.startswith("__"):
-                    raise BloomDeclaration(f"{cls.__name__}.{name} hides the collection {name}: give it another name")
+        declarations, modules, seals = _declared(type(self))
         for name, (declaration, cls) in declarations.items():
             if cls is Bloom and above is not None:  # one clock, one end
                 self.__dict__[name] = above.__dict__[name]
@@ -293,7 +269,9 @@ class Bloom(Running, metaclass=ProgramClass):
                     f"{declaration.site}: a collection cannot be called {name}, as "
                     "something of every program is: choose another name"
                 )
-            own[name] = self.__dict__[name] = make_collection(f"{prefix}{name}", declaration, runtime)
+            make = LatticeTerm if declaration.kind is Kind.LATTICE else Collection
+            collection = cast(Collection, make(f"{prefix}{name}", declaration, runtime))  # a lattice has its methods
+            own[name] = self.__dict__[name] = collection
         self._modules: list[Bloom] = []
         for name, imported in modules.items():
             program, _ = origin_of(imported)
@@ -301,18 +279,11 @@ class Bloom(Running, metaclass=ProgramClass):
             module = self.__dict__[name] = program(_above=self, _name=name)
             self._modules.append(module)
             self._instance.modules[name] = module._instance
-        runtime.seals += self._sealed({id(declaration): name for name, (declaration, _) in declarations.items()})
-
-    def _sealed(self, names: Mapping[int, str]) -> Iterator[Seal]:
-        """What the classes promise of their collections."""
-        prefix = self._instance.prefix
-        for cls in type(self).__mro__:
-            for one in vars(cls).values():
-                if isinstance(one, SealDeclaration):
-                    of, by = names.get(id(one.of)), names.get(id(one.by))
-                    if of is None or by is None:
-                        raise BloomDeclaration(f"{one.site}: a seal is about collections of its own class")
-                    yield Seal(f"{prefix}{of}", f"{prefix}{by}", one.columns, one.site)
+        names = {id(declaration): f"{prefix}{name}" for name, (declaration, _) in declarations.items()}
+        for seal in seals:
+            if id(seal.of) not in names or id(seal.by) not in names:
+                raise BloomDeclaration(f"{seal.site}: a seal is about collections of its own class")
+            runtime.seals.append(Seal(names[id(seal.of)], names[id(seal.by)], seal.columns, seal.site))
 
     def _collect(self) -> None:
         for module in self._modules:
@@ -506,8 +477,36 @@ class Bloom(Running, metaclass=ProgramClass):
         return fenced(plot(self))
 
 
-def make_collection(name: str, declaration: Declaration, runtime: Runtime) -> Collection:
-    """What is declared, of a program; a lattice is used as a collection of one row."""
-    if declaration.kind is Kind.LATTICE:
-        return LatticeTerm(name, declaration, runtime)  # type: ignore[return-value]  # it has the methods of a collection
-    return Collection(name, declaration, runtime)
+def _declared(
+    program: type[Bloom],
+) -> tuple[dict[str, tuple[Declaration, type]], dict[str, Imported], list[SealDeclaration]]:
+    """What a class and its ancestors declare: collections, each with the class that does, modules, and seals."""
+    declarations: dict[str, tuple[Declaration, type]] = {}
+    modules: dict[str, Imported] = {}
+    seals: list[SealDeclaration] = []
+    for cls in reversed(program.__mro__):
+        for name, value in vars(cls).items():
+            if isinstance(value, Imported):
+                if name in modules or name in declarations:
+                    raise BloomDeclaration(
+                        f"{origin_of(value)[1]}: the module {name} has a name that is taken: choose another"
+                    )
+                modules[name] = value
+            elif isinstance(value, SealDeclaration):
+                seals.append(value)
+            elif isinstance(value, Declaration):
+                old = declarations.get(name)
+                if old is not None and old[1] is Bloom:
+                    raise BloomDeclaration(
+                        f"{value.site}: {name} is a collection of every program, which says what it holds: give "
+                        "yours another name"
+                    )
+                if old is not None and old[0].shape() != value.shape():
+                    raise BloomDeclaration(
+                        f"{value.site}: {name} is declared by {old[1].__name__} already ({old[0].site}), as "
+                        f"another {old[0].kind.value}: give one of the two another name"
+                    )
+                declarations[name] = (value, cls)
+            elif name in declarations and not name.startswith("__"):
+                raise BloomDeclaration(f"{cls.__name__}.{name} hides the collection {name}: give it another name")
+    return declarations, modules, seals

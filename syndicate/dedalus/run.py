@@ -189,8 +189,10 @@ Early: TypeAlias = frozenset[tuple[int, str, Row]]
 Assumed: TypeAlias = tuple[Early, Early]
 """Arrivals in the past, and what is true at constant times ahead."""
 
+NOTHING_ASSUMED: Final[Assumed] = (frozenset(), frozenset())
+
 StabilityTest: TypeAlias = Callable[[Sequence[Rule], Clock, Events, Model, Assumed], bool]
-"""Whether a model does not owe what it assumed to itself."""
+"""Whether a model does not owe what it assumed to itself; not asked where nothing is assumed."""
 
 
 def run(
@@ -212,8 +214,8 @@ def run(
     Raises :class:`DedalusParadox`, :class:`DedalusEndless`, :class:`DedalusArithmetic`, :class:`ScheduleError`.
     """
     rules = with_crashes(rules, clock.schedule.net if clock.schedule is not None else None, clock.start)
-    tries = [assumed or (frozenset(), frozenset())]
-    if assumed is None and (said := clock.into_the_past()):
+    tries = [assumed or NOTHING_ASSUMED]
+    if assumed is None and clock.schedule is not None and (said := clock.into_the_past()):
         tries.append((said, frozenset()))
     refused: list[Exception] = []
     for one in tries:
@@ -246,11 +248,12 @@ def _model(
             once.lowered.plan.close()
         if (once.early, once.ahead) == assumed:
             model = once.model()
-            if stable is not None and not stable(rules, clock, events, model, assumed):
+            if stable is not None and assumed != NOTHING_ASSUMED and not stable(rules, clock, events, model, assumed):
                 raise DedalusParadox(
                     _paradox(assumed, "what arrives in the past, or is read of a time to come, is its own only cause")
                 )
-            _all_used(clock)
+            if clock.schedule is not None:
+                _all_used(clock)
             if clock.delivery == "causal":
                 check_causality(once.messages)
             return model

@@ -58,7 +58,7 @@ class Circuit(Wiring):
 
     def __init__(self, *, above: Circuit | None = None, node: Node | None = None) -> None:
         """An empty circuit; the arguments are for children, see :meth:`child`."""
-        super().__init__(above, node)
+        super().__init__(above=above, child_node=node, path=() if node is None else node.global_id)
         self._building: list[Circuit] = [self] if above is None else above._building
         self._engine: LocalEngine | None = None
         self._watched = False
@@ -232,7 +232,8 @@ class Circuit(Wiring):
 
     def check_changeable(self) -> None:
         """Raise :class:`CircuitError` once the circuit runs."""
-        if self.root._engine is not None:
+        root = self._building[0]
+        if root._engine is not None:
             raise CircuitError("the circuit is running: add nodes before the first step, or build another circuit")
 
     @property

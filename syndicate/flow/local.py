@@ -43,6 +43,7 @@ from syndicate.flow.tabular import tabular
 from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
 from syndicate.graph import reached
+from syndicate.native import library
 from syndicate.outside import stacks
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ class LocalEngine(Engine):
         self._pause = Pause()  # of the garbage collector, in the step that runs
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
-        self.tables = tabular(self.root)
+        self.tables = None if library is None else tabular(self.root)
         self._takers = takers(circuit)
         self._constants = [
             (self.root.slots[Port(node.id)], node.params["zset"].batch)

@@ -35,6 +35,7 @@ from attrs import define
 
 from syndicate.flow.element import Batch, Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
 from syndicate.flow.node import Netlist, Node, Port, restless
+from syndicate.flow.operators import LOOP_MAKERS
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.context import Cell, Step
 from syndicate.flow.operators.elements import added_rows, paired, unpaired
@@ -88,6 +89,8 @@ class Integral:
 
 class Loop(Scope):
     """A child circuit made ready to run."""
+
+    makers = LOOP_MAKERS
 
     def __init__(self, engine: Engine, circuit: Netlist, above: Scope, position: int) -> None:
         super().__init__(engine, circuit, above, position)

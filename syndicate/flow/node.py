@@ -205,48 +205,22 @@ def _cycle(missing: Sequence[set[int]]) -> Iterable[int]:
     return [*path[start:], *path[:start], path[start]]
 
 
+@define(eq=False, slots=False)
 class Netlist:
     """A circuit as data: its nodes, and where it lies in the circuit around it.
 
-    Engines, drawings, snapshots and rewrites read it; what users build and step is a
-    :class:`~syndicate.flow.circuit.Circuit`.
+    The root, or the inside of a child *node* of the circuit *above*, whose global id is the *path*.  Engines, drawings,
+    snapshots and rewrites read it; what users build and step is a :class:`~syndicate.flow.circuit.Circuit`.
     """
 
-    def __init__(self, above: Netlist | None = None, node: Node | None = None) -> None:
-        """Without nodes; of the root, or of the inside of a child *node* of the circuit *above*."""
-        self.above = above
-        self.nodes: list[Node] = []
-        self.imports: list[Node] = []
-        self.exports: list[Port] = []
-        self.path: GlobalId = () if node is None else node.global_id
-        self.child_node = node
-        self.sources: dict[str, Node] = {}
-        self.sinks: dict[str, Node] = {}
-        self._shared: dict[Element, Node] = {}
-
-    def check_changeable(self) -> None:
-        """Raise :class:`CircuitError` if nodes can no longer be added."""
-
-    def add(
-        self,
-        kind: Kind,
-        op: str,
-        inputs: list[Port],
-        carries: list[Carries],
-        params: dict[str, Element],
-        *,
-        share: bool,
-    ) -> Node:
-        """A new node, or with *share* the node that has the same operator, inputs and functions."""
-        alike = (op, tuple(inputs), tuple((name, id(value)) for name, value in params.items()))
-        if share and alike in self._shared:
-            return self._shared[alike]
-        self.check_changeable()
-        node = Node(self, len(self.nodes), kind, op, inputs, carries, params)
-        self.nodes.append(node)
-        if share:
-            self._shared[alike] = node
-        return node
+    above: Netlist | None = None
+    child_node: Node | None = None
+    path: GlobalId = ()
+    nodes: list[Node] = field(factory=list, init=False)
+    imports: list[Node] = field(factory=list, init=False)
+    exports: list[Port] = field(factory=list, init=False)
+    sources: dict[str, Node] = field(factory=dict, init=False)
+    sinks: dict[str, Node] = field(factory=dict, init=False)
 
     @property
     def root(self) -> Netlist:

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
 from syndicate.flow.element import Batch, Element, Rows, naturals
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, raised, unhashable
-from syndicate.flow.operators import MAKERS
+from syndicate.flow.operators import MAKERS, Maker
 from syndicate.flow.operators.arrangement import NO_ROWS, TimedArrangement
 from syndicate.flow.operators.context import Context, Ledger, Step
 from syndicate.flow.operators.groups import GroupView
@@ -125,6 +125,7 @@ class Engine(Ledger):
 class Scope(Context):
     """One circuit made ready to run; see the module."""
 
+    makers: ClassVar[Mapping[str, Maker]] = MAKERS
     engine: Engine
     above: Scope | None
 
@@ -145,7 +146,7 @@ class Scope(Context):
                 self._place(node, Carries.ZSET)
             for output in range(outputs or len(node.carries)):
                 self.slots[Port(node.id, output)] = self._place(node, node.carries[output])
-        for port in self.slots:  # in order, so that the question never goes deep
+        for port in self.slots if self.above is not None else ():  # in order, so that the question never goes deep
             self.is_flat(port)
         at = 0
         for node in order:
@@ -195,7 +196,7 @@ class Scope(Context):
             return
         if node.carries[0] is Carries.TRACE:
             self.cells[at] = View(self.cells[self.inputs(node)[-1]].base)
-        self.steps[at] = MAKERS[node.op](self, node)
+        self.steps[at] = self.makers[node.op](self, node)
 
     # --------------------------------------------------------------------------------------------------- running
 

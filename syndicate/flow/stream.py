@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate, aggregate_of
@@ -388,14 +388,37 @@ class Stream:
         return Stream(first.circuit, Port(node.id))
 
 
+@define(eq=False, slots=False)
 class Wiring(Netlist):
     """A circuit whose streams are connected: what :class:`~syndicate.flow.circuit.Circuit` is built with."""
 
-    above: Wiring | None
+    above: Wiring | None = None
+    _shared: dict[Element, Node] = field(factory=dict, init=False)
+    _imported: dict[Port, Node] = field(factory=dict, init=False)
 
-    def __init__(self, above: Wiring | None = None, node: Node | None = None) -> None:
-        super().__init__(above, node)
-        self._imported: dict[Port, Node] = {}
+    def check_changeable(self) -> None:
+        """Raise :class:`CircuitError` if nodes can no longer be added."""
+
+    def add(
+        self,
+        kind: Kind,
+        op: str,
+        inputs: list[Port],
+        carries: list[Carries],
+        params: dict[str, Element],
+        *,
+        share: bool,
+    ) -> Node:
+        """A new node, or with *share* the node that has the same operator, inputs and functions."""
+        alike = (op, tuple(inputs), tuple((name, id(value)) for name, value in params.items()))
+        if share and alike in self._shared:
+            return self._shared[alike]
+        self.check_changeable()
+        node = Node(self, len(self.nodes), kind, op, inputs, carries, params)
+        self.nodes.append(node)
+        if share:
+            self._shared[alike] = node
+        return node
 
     def feedback(self, carries: Carries = Carries.ZSET) -> Stream:
         """A stream that will be what another was one tick earlier: ``connect`` it."""

@@ -71,29 +71,14 @@ def heading_of(what: str, names: Iterable[Element]) -> Heading:
     if isinstance(names, str):
         raise PlanError(f"{what}: a heading is a sequence of names, not the string {names!r}: write ({names!r},)")
     heading = tuple(names)
+    seen: set[str] = set()
     for name in heading:
         if not isinstance(name, str) or not name:
             raise PlanError(f"{what}: an attribute's name is a string with something in it, not {name!r}")
-    once(what, heading)
-    return heading
-
-
-def once(what: str, names: Iterable[str]) -> None:
-    """Raise :class:`PlanError` if a name is there twice."""
-    seen: set[str] = set()
-    for name in names:
         if name in seen:
             raise PlanError(f"{what}: the attribute {name!r} is there twice: rename one of the two")
         seen.add(name)
-
-
-def known(what: str, names: Iterable[str], heading: Heading) -> None:
-    """Raise :class:`PlanError` if a name is no attribute."""
-    for name in names:
-        if name not in heading:
-            raise PlanError(
-                f"{what}: there is no attribute {name!r}{meant(name, heading)}; the attributes are {listed(heading)}"
-            )
+    return heading
 
 
 def meant(name: object, names: Iterable[str]) -> str:
@@ -157,6 +142,16 @@ class Expression:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def _check_reads(self, names: Iterable[str], source: Expression, part: str = "") -> None:
+        """Raise :class:`PlanError` if one of *names*, which this expression reads, is no attribute of *source*."""
+        heading = source.heading
+        for name in names:
+            if name not in heading:
+                raise PlanError(
+                    f"{self.title()}{part}: there is no attribute {name!r}{meant(name, heading)}; the attributes are "
+                    f"{listed(heading)}"
+                )
 
     def title(self) -> str:
         """The expression in a message: its kind and what it is of."""
@@ -273,7 +268,7 @@ class Selection(Expression):
         is_expression("Selection", source)
         self.__attrs_init__(source, tuple(map(to_condition, conditions)))
         for condition in self.conditions:
-            known(f"{self.title()} by {condition}", condition.attributes(), source.heading)
+            self._check_reads(condition.attributes(), source, f" by {condition}")
         self._has(source.heading)
 
     def detail(self) -> str:
@@ -299,7 +294,7 @@ class Projection(Expression):
     def __attrs_post_init__(self) -> None:
         is_expression("Projection", self.source)
         for _, scalar in self.columns:
-            known(self.title(), scalar.attributes(), self.source.heading)
+            self._check_reads(scalar.attributes(), self.source)
         self._has(name for name, _ in self.columns)
 
     def detail(self) -> str:
@@ -320,9 +315,10 @@ class Rename(Expression):
 
     def __attrs_post_init__(self) -> None:
         is_expression("Rename", self.source)
-        known(self.title(), (old for old, _ in self.renaming), self.source.heading)
-        once(self.title(), (old for old, _ in self.renaming))
+        self._check_reads((old for old, _ in self.renaming), self.source)
         new = dict(self.renaming)
+        if len(new) < len(self.renaming):
+            heading_of(self.title(), (old for old, _ in self.renaming))  # says what is wrong
         self._has(new.get(name, name) for name in self.source.heading)
 
     def detail(self) -> str:
@@ -419,10 +415,10 @@ class GroupBy(Expression):
 
     def __attrs_post_init__(self) -> None:
         is_expression("GroupBy", self.source)
-        known(self.title(), self.by, self.source.heading)
+        self._check_reads(self.by, self.source)
         for name, agg in self.aggregates:
             for scalar in agg.of:
-                known(f"{self.title()}, {name} = {agg}", scalar.attributes(), self.source.heading)
+                self._check_reads(scalar.attributes(), self.source, f", {name} = {agg}")
         if not self.aggregates:
             raise PlanError(f"{self.title()} has no aggregate: use Projection for the groups alone")
         self._has((*self.by, *(name for name, _ in self.aggregates)))
@@ -530,7 +526,7 @@ class ThetaJoin(Expression):
         self.__attrs_init__(left, right, tuple(map(to_condition, conditions)))
         _apart(self, left, right)
         for condition in self.conditions:
-            known(f"{self.title()} by {condition}", condition.attributes(), self.heading)
+            self._check_reads(condition.attributes(), self, f" by {condition}")
 
     def detail(self) -> str:
         """The conditions."""
@@ -547,8 +543,8 @@ class EquiJoin(Expression):
 
     def __attrs_post_init__(self) -> None:
         is_expression("EquiJoin", self.left, self.right)
-        known(self.title(), (name for name, _ in self.on), self.left.heading)
-        known(self.title(), (name for _, name in self.on), self.right.heading)
+        self._check_reads((name for name, _ in self.on), self.left)
+        self._check_reads((name for _, name in self.on), self.right)
         _apart(self, self.left, self.right)
 
     @property

@@ -110,12 +110,13 @@ from syndicate.plan.algebra import (
     meant,
     walk,
 )
-from syndicate.plan.rewrite import Needs, rewritten
+from syndicate.plan.rewrite import Needs, Rewriting
 from syndicate.plan.rules import Rule, Rules, Stratum
 from syndicate.plan.scalar import Attr, Compare, Condition, Const, RowFunctions, Scalar, substitute
 from syndicate.values.value import Ref, fields_of, is_record
 
 _KEY, _RESULT = itemgetter(0), itemgetter(1)
+_NO_NAMES: Final = frozenset[str]()
 
 
 @frozen
@@ -178,13 +179,13 @@ class Lowering:
         self.rows = RowFunctions()
         self.root = NameScope({})
         self.rule: Rule | None = None
-        self.bodies = {rule: rewritten(rule.body) for rule in program.rules}
+        rewriting = Rewriting()
+        self.bodies = {rule: rewriting.push(rule.body) for rule in program.rules}
         self.needs = Needs([(body, program[rule.head].heading) for rule, body in self.bodies.items()], bag=bag)
 
     def run(self) -> Circuit:
         """The circuit: a source for each given relation, a sink for each output."""
         strata = self.program.strata()
-        self._check_names()
         for name, declared in self.program.declared.items():
             if declared.given:
                 stream = self.circuit.source(name, unique=not (declared.bag or declared.exact))
@@ -213,12 +214,6 @@ class Lowering:
                 for rule in stratum.rules:
                     wanted |= self.needs.free[self.bodies[rule]]
         return wanted
-
-    def _check_names(self) -> None:
-        for rule, body in self.bodies.items():
-            for part in walk(body):
-                if isinstance(part, Fixpoint) and part.name in self.program.declared:
-                    raise PlanError(f"{rule}: a Fixpoint cannot be called {part.name}, as a relation is: rename it")
 
     # --------------------------------------------------------------------------------------------------- relations
 
@@ -325,7 +320,7 @@ class Lowering:
 
     def _home(self, expression: Expression, scope: NameScope) -> NameScope:
         """Where an expression is lowered: outside of all loops that it does not depend on."""
-        free = self.needs.free_of(expression)
+        free = self.needs.free.get(expression, _NO_NAMES)
         while scope.above is not None and free.isdisjoint(scope.names):
             scope = scope.above
         return scope
@@ -383,13 +378,12 @@ class Lowering:
 
     def _projection(self, this: Projection, view: RowView) -> RowView:
         needed = set(self.needs.of(this))
-        fixed = view.fixed()
-        columns: dict[str, Scalar] = {
-            name: substitute(scalar, fixed) for name, scalar in this.columns if name in needed
-        }
+        columns: dict[str, Scalar] = {name: scalar for name, scalar in this.columns if name in needed}
         if all(isinstance(scalar, (Attr, Const)) for scalar in columns.values()):
             moved = {n: view.columns[s.name] if isinstance(s, Attr) else cast(Const, s) for n, s in columns.items()}
             return evolve(view, columns=moved)
+        fixed = view.fixed()
+        columns = {name: substitute(scalar, fixed) for name, scalar in columns.items()}
         stream = self._named(view.stream.map(self.rows.row(list(columns.values()), view.places())))
         renamed = {view.columns[scalar.name]: name for name, scalar in columns.items() if isinstance(scalar, Attr)}
         key = [renamed[at] for at in view.key] if view.key is not None and view.key <= renamed.keys() else None
@@ -587,25 +581,6 @@ class Plan:
     circuit: Circuit
     engine: Engine | None = None
 
-    @classmethod
-    def of(
-        cls,
-        program: Rules,
-        *,
-        bag: bool = False,
-        limit: int = MAX_ITERATIONS,
-        engine: Callable[[Circuit], Engine] | None = None,
-    ) -> Plan:
-        """The program lowered; see :meth:`Program.plan`."""
-        try:
-            circuit = Lowering(program, bag=bag, limit=limit).run()
-        except RecursionError:
-            raise PlanError(
-                "a rule's expression is nested too deeply to be compiled: give parts of it relations of their own "
-                "(a NaturalJoin or Union takes any number of sources, and counts once)"
-            ) from None
-        return cls(program, circuit, None if engine is None else engine(circuit))
-
     def step(self, changes: Mapping[str, Facts] | None = None) -> Mapping[str, ZSet]:
         """One epoch: changes of given relations in, changes of outputs out, as ZSets by name.
 
@@ -672,7 +647,14 @@ class Program(Rules):
         than *limit* iterations in a step.  *engine* makes what runs the circuit:
         ``lambda circuit: SparkEngine(circuit, session)``; it is the local engine otherwise.
         """
-        return Plan.of(self, bag=bag, limit=limit, engine=engine)
+        try:
+            circuit = Lowering(self, bag=bag, limit=limit).run()
+        except RecursionError:
+            raise PlanError(
+                "a rule's expression is nested too deeply to be compiled: give parts of it relations of their own "
+                "(a NaturalJoin or Union takes any number of sources, and counts once)"
+            ) from None
+        return Plan(self, circuit, None if engine is None else engine(circuit))
 
     def circuit(self, *, bag: bool = False) -> Circuit:
         """The circuit alone: its sources are the given relations, its sinks the outputs, its elements tuples."""
@@ -690,11 +672,11 @@ def _fit(name: str, heading: Heading, facts: Collection[Element]) -> None:
             )
 
 
-def evaluate(program: Rules, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Element, ...]]]:
+def evaluate(program: Program, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Element, ...]]]:
     """The outputs of a program for some facts, once: rows by relation.  A fact that is given twice is there once.
 
     The sets of the result are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.
     """
-    plan = Plan.of(program)
+    plan = program.plan()
     changed = plan.step(facts)
     return {name: frozenset(changed[name]) for name in program.outputs}

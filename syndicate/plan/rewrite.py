@@ -11,7 +11,7 @@ Three rewrites are done, all of them before anything is lowered:
 
 >>> from syndicate.plan.algebra import Relation
 >>> p, q, r = Relation("p", ("x", "y")), Relation("q", ("z", "w")), Relation("r", ("y", "z"))
->>> print(rewritten(Selection(NaturalJoin(p, q, r), Compare("w", "==", 1))).explain())
+>>> print(Rewriting().push(Selection(NaturalJoin(p, q, r), Compare("w", "==", 1))).explain())
 NaturalJoin on y -> (z, w, y, x)
   NaturalJoin on z -> (z, w, y)
     Selection w == 1 -> (z, w)
@@ -83,10 +83,13 @@ class Needs:
         """Of expressions with what is needed of each."""
         self.bag = bag
         self.free: dict[Expression, frozenset[str]] = {}
+        """The relations, and the variables of loops around it, that an expression reads."""
         self._needed: dict[Expression, set[str]] = {}
         order = _parts_first([root for root, _ in roots])
         for this in order:
-            self.free[this] = self._names(this)
+            free = frozenset({this.name} if isinstance(this, Relation) else ())
+            free = free.union(*(self.free[part] for part in this.parts()))
+            self.free[this] = free - {this.name} if isinstance(this, Fixpoint) else free
             self._needed[this] = set()
         for root, names in roots:
             self._needed[root].update(names)
@@ -99,19 +102,9 @@ class Needs:
         needed = self._needed.get(expression)
         return [name for name in expression.heading if needed is None or name in needed]
 
-    def free_of(self, expression: Expression) -> frozenset[str]:
-        """The relations and variables of loops around it that an expression reads."""
-        return self.free.get(expression, frozenset())
-
     def counts_rows(self, this: GroupBy) -> bool:
         """Whether an aggregate sees how many rows there are, so that each must count once."""
         return not self.bag and any(agg.aggregate.form not in BLIND for _, agg in this.aggregates)
-
-    def _names(self, this: Expression) -> frozenset[str]:
-        if isinstance(this, Relation):
-            return frozenset({this.name})
-        names = frozenset[str]().union(*(self.free[part] for part in this.parts()))
-        return names - {this.name} if isinstance(this, Fixpoint) else names
 
     def _of_parts(self, this: Expression, needed: set[str]) -> Iterator[tuple[Expression, Iterable[str]]]:
         match this:
@@ -172,11 +165,6 @@ def _parts_first(roots: Iterable[Expression]) -> list[Expression]:
 Conditions: TypeAlias = tuple[Condition, ...]
 
 
-def rewritten(expression: Expression) -> Expression:
-    """The expression with selections moved down and joins in order."""
-    return _Rewriting().push(expression, ())
-
-
 def _select(expression: Expression, conditions: Sequence[Condition]) -> Expression:
     return Selection(expression, *conditions) if conditions else expression
 
@@ -185,13 +173,14 @@ def _reads_only(condition: Condition, *expressions: Expression) -> bool:
     return all(any(name in one.heading for one in expressions) for name in condition.attributes())
 
 
-class _Rewriting:
-    """One run; what is met twice is rewritten once."""
+class Rewriting:
+    """Moves selections down and puts joins in order; of several expressions, what is met twice is rewritten once."""
 
     def __init__(self) -> None:
+        """Of nothing yet."""
         self._done: dict[tuple[Expression, Conditions], Expression] = {}
 
-    def push(self, expression: Expression, conditions: Iterable[Condition]) -> Expression:
+    def push(self, expression: Expression, conditions: Iterable[Condition] = ()) -> Expression:
         """The rows of *expression* for which *conditions* hold."""
         asked = tuple(dict.fromkeys(conditions))
         result = self._done.get((expression, asked))
@@ -239,12 +228,12 @@ class _Rewriting:
             case NonMonotone():
                 pushed = NonMonotone(self.push(this.source, safe), this.why)
             case Map() | FlatMap():
-                source = self.push(this.source, ())
+                source = self.push(this.source)
                 if source.heading != this.source.heading:  # the function reads by position
                     source = Projection(source, this.source.heading)
                 return _select(evolve(this, source=source), asked)
             case Fixpoint():
-                return _select(Fixpoint(this.name, this.attributes, self.push(this.body, ())), asked)
+                return _select(Fixpoint(this.name, this.attributes, self.push(this.body)), asked)
             case _:
                 return _select(this, asked)
         return _select(pushed, staying)

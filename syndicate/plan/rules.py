@@ -77,6 +77,7 @@ from syndicate.plan.algebra import (
     is_expression,
     listed,
     meant,
+    walk,
 )
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Condition, Const, Holds, Scalar
 
@@ -370,43 +371,6 @@ def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
                 yield part, ""
 
 
-def edges(rules: Iterable[Rule], relations: Mapping[str, Heading], lattices: Mapping[str, Growing]) -> list[Edge]:
-    """What depends on what; *lattices* are the columns of relations that hold lattice values."""
-    growth = Growth(lattices)
-    result = []
-    for rule in rules:
-        plain = [name for name in relations[rule.head] if name not in lattices.get(rule.head, ())]
-        result += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, plain)]
-    return result
-
-
-def strata(relations: Mapping[str, Heading], rules: Sequence[Rule], lattices: Mapping[str, Growing]) -> list[Stratum]:
-    """All relations, in an order in which they can be computed; raises :class:`Unstratifiable`."""
-    for rule in rules:
-        _check_fixpoints(rule, Growth(lattices))
-    dependencies = edges(rules, relations, lattices)
-    below: dict[str, list[Edge]] = {name: [] for name in relations}
-    for edge in dependencies:
-        below[edge.head].append(edge)
-    by_head: dict[str, list[Rule]] = {}
-    for rule in rules:
-        by_head.setdefault(rule.head, []).append(rule)
-    levels: dict[str, int] = {}
-    result = []
-    for component in components(below, lambda name: (edge.body for edge in below[name])):
-        members = set(component)
-        inner = [edge for name in component for edge in below[name] if edge.body in members]
-        for edge in inner:
-            if edge.why:
-                raise _refusal(edge, below, members)
-        outer = [edge for name in component for edge in below[name] if edge.body not in members]
-        level = max((levels[edge.body] + bool(edge.why) for edge in outer), default=0)
-        levels.update(dict.fromkeys(component, level))
-        ordered = tuple(name for name in relations if name in members) if len(members) > 1 else tuple(component)
-        result.append(Stratum(level, ordered, tuple(r for name in ordered for r in by_head.get(name, ())), bool(inner)))
-    return result
-
-
 def _refusal(wrong: Edge, below: Mapping[str, Sequence[Edge]], members: set[str]) -> Unstratifiable:
     """The error for an edge that is not monotone and lies on a cycle: the shortest such cycle."""
     back = shortest(
@@ -425,24 +389,6 @@ def _refusal(wrong: Edge, below: Mapping[str, Sequence[Edge]], members: set[str]
 
 def _step(edge: Edge) -> str:
     return f"{edge.head} -[{edge.why}]" if edge.why else edge.head
-
-
-def _check_fixpoints(rule: Rule, growth: Growth) -> None:
-    pending, seen = [rule.body], set()
-    while pending:
-        expression = pending.pop()
-        if expression in seen:
-            continue
-        seen.add(expression)
-        pending += expression.parts()
-        if isinstance(expression, Fixpoint):
-            for occurrence in occurrences(expression.body, growth, expression.heading):
-                if occurrence.name == expression.name and occurrence.why:
-                    raise Unstratifiable(
-                        f"Fixpoint {occurrence.name} in {rule}: the body reads {occurrence.name} in a way that is not "
-                        f"monotone ({occurrence.why}): take that part out of the loop",
-                        [(occurrence.name, occurrence.name, occurrence.why, str(rule))],
-                    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- rules
@@ -597,7 +543,13 @@ class Rules:
 
     def edges(self) -> list[Edge]:
         """Which relation depends on which, by which rule."""
-        return edges(self.rules, *self._columns())
+        growth = Growth({name: declared.lattices for name, declared in self.declared.items()})
+        edges = []
+        for rule in self.rules:
+            declared = self.declared[rule.head]
+            plain = [name for name in declared.relation.heading if name not in declared.lattices]
+            edges += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, plain)]
+        return edges
 
     def points_of_order(self) -> list[Edge]:
         """The dependencies that are not monotone: where a program must know all of its input.  None: confluent."""
@@ -610,24 +562,54 @@ class Rules:
         :class:`Unstratifiable` for a cycle that is not monotone.
         """
         for rule in self.rules:
-            for occurrence in occurrences(rule.body):
-                declared = self.declared.get(occurrence.name)
-                if declared is None:
-                    raise PlanError(
-                        f"{rule} reads {occurrence.name!r}, which is not declared"
-                        f"{meant(occurrence.name, self.declared)}: use edb() or idb()"
-                    )
-                if declared.relation.heading != occurrence.heading:
-                    raise PlanError(
-                        f"{rule} reads {occurrence.name} with the attributes {listed(occurrence.heading)}, but it has "
-                        f"{listed(declared.relation.heading)}: rename them"
-                    )
-        return strata(self._columns()[0], self.rules, self._columns()[1])
+            self._check(rule)
+        below: dict[str, list[Edge]] = {name: [] for name in self.declared}
+        for edge in self.edges():
+            below[edge.head].append(edge)
+        bodies = {head: [edge.body for edge in dependencies] for head, dependencies in below.items()}
+        levels: dict[str, int] = {}
+        strata = []
+        for component in components(bodies, bodies.__getitem__):
+            members = set(component)
+            inner = [edge for name in component for edge in below[name] if edge.body in members]
+            for edge in inner:
+                if edge.why:
+                    raise _refusal(edge, below, members)
+            outer = [edge for name in component for edge in below[name] if edge.body not in members]
+            level = max((levels[edge.body] + bool(edge.why) for edge in outer), default=0)
+            levels.update(dict.fromkeys(component, level))
+            ordered = [name for name in self.declared if name in members] if len(members) > 1 else component
+            rules = [rule for name in ordered for rule in self.declared[name].rules]
+            strata.append(Stratum(level, tuple(ordered), tuple(rules), bool(inner)))
+        return strata
 
-    def _columns(self) -> tuple[dict[str, Heading], dict[str, Growing]]:
-        """The heading of each relation, and the columns of some that hold lattice values."""
-        declared = self.declared.items()
-        return {name: one.relation.heading for name, one in declared}, {n: one.lattices for n, one in declared}
+    def _check(self, rule: Rule) -> None:
+        """Raise for a relation that a rule reads otherwise than it is declared, and for a wrong loop in the rule."""
+        for occurrence in occurrences(rule.body):
+            declared = self.declared.get(occurrence.name)
+            if declared is None:
+                raise PlanError(
+                    f"{rule} reads {occurrence.name!r}, which is not declared"
+                    f"{meant(occurrence.name, self.declared)}: use edb() or idb()"
+                )
+            if declared.relation.heading != occurrence.heading:
+                raise PlanError(
+                    f"{rule} reads {occurrence.name} with the attributes {listed(occurrence.heading)}, but it has "
+                    f"{listed(declared.relation.heading)}: rename them"
+                )
+        for loop in walk(rule.body):
+            if not isinstance(loop, Fixpoint):
+                continue
+            if loop.name in self.declared:
+                raise PlanError(f"{rule}: a Fixpoint cannot be called {loop.name}, as a relation is: rename it")
+            growth = Growth({name: declared.lattices for name, declared in self.declared.items()})
+            for occurrence in occurrences(loop.body, growth, loop.heading):
+                if occurrence.name == loop.name and occurrence.why:
+                    raise Unstratifiable(
+                        f"Fixpoint {loop.name} in {rule}: the body reads {loop.name} in a way that is not "
+                        f"monotone ({occurrence.why}): take that part out of the loop",
+                        [(loop.name, loop.name, occurrence.why, str(rule))],
+                    )
 
     def explain(self) -> str:
         """The strata, and each rule as a tree."""

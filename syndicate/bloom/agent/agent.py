@@ -76,7 +76,7 @@ from syndicate.bloom.declaration import Kind
 from syndicate.bloom.insight import plot
 from syndicate.bloom.insight.why import Reasons
 from syndicate.bloom.rules.symbols import declaration_of, key_count, kind_of
-from syndicate.bloom.state.state import NOTHING, Contents, Merged, ScratchState
+from syndicate.bloom.state.state import NOTHING, KeyedContents, Merged, ScratchState
 from syndicate.bloom.tick.runtime import Runtime
 from syndicate.drawing import Drawing, Load, Reason
 from syndicate.errors import (
@@ -309,7 +309,7 @@ class Agent(Receiver):
         for name, rows in deferred(sent).items():
             contents = self.runtime.states[name].contents
             if not isinstance(contents, Merged):
-                Contents(name, contents.columns, contents.keys).checked(rows)
+                KeyedContents(name, contents.columns, contents.keys).checked(rows)
         for one, name, declared, _ in self.runtime.sending.senders:
             location = declared.location
             for row, weight in sent.get(f"{name} <~", NOTHING).items():

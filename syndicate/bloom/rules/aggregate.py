@@ -28,7 +28,7 @@ from attrs import evolve, frozen
 from syndicate import plan
 from syndicate.bloom.declaration import Names, is_row, plain, row_type
 from syndicate.bloom.rules.function import failure, takes
-from syndicate.bloom.rules.symbols import Column, Factor, Side, attribute, distinct_names, over
+from syndicate.bloom.rules.symbols import Column, Factor, Side, attribute, distinct_names, factor_of
 from syndicate.errors import IllegalRule, RowMisfit
 from syndicate.flow import aggregates
 from syndicate.flow.aggregates import Aggregate
@@ -211,7 +211,7 @@ def grouped(factor: Factor, keys: Refs, aggregates: Sequence[object], site: str)
         groups = plan.Map(
             groups, groups.heading, lambda row: tuple([v[0] if at in tied else v for at, v in enumerate(row)])
         )
-    return over(groups, distinct_names(names), (*by, *(name for name, _ in aggs)), "group")
+    return factor_of(groups, "group", distinct_names(names), (*by, *(name for name, _ in aggs)))
 
 
 def chosen(factor: Factor, aggregate: Callable[..., Value], keys: Refs, column: Column | str, site: str) -> Factor:
@@ -248,7 +248,7 @@ def nested(factor: Factor) -> Factor:
 
     some = plan.GroupBy(factor.rows, (), [("rows", plan.Agg(nest, side.attributes))])
     none = plan.AntiJoin(plan.Literal(("rows",), [(frozenset(),)]), plan.Projection(factor.rows, ()))
-    return over(plan.Union(some, none), ("rows",), ("rows",), f"nested {side.name}")
+    return factor_of(plan.Union(some, none), f"nested {side.name}")
 
 
 def with_index(factor: Factor, key: Callable[[Value], Value] | None, site: str) -> Factor:

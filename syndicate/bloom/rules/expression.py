@@ -39,7 +39,17 @@ from syndicate.bloom.rules.function import (
     takes,
 )
 from syndicate.bloom.rules.reading import followed
-from syndicate.bloom.rules.symbols import Column, Factor, Head, Marked, NoOperand, Side, astray, distinct_names, over
+from syndicate.bloom.rules.symbols import (
+    Column,
+    Factor,
+    Head,
+    Marked,
+    NoOperand,
+    Side,
+    astray,
+    distinct_names,
+    factor_of,
+)
 from syndicate.bloom.rules.term import (
     VALUE,
     LatticeTerm,
@@ -116,35 +126,11 @@ class Expression(RowsTerm, NoOperand):
     def _settled(self, columns: Names) -> Factor:
         assert self._computed is not None
         factor, computed = self._factor, self._computed
-        self._factor = made(
+        self._factor = factor_of(
             plan.FlatMap(factor.rows, columns, Fitting(computed.call, columns, self._site, many=computed.many))
         )
         self._computed = None
         return self._factor
-
-    def _body(self, columns: Names, name: str, site: str, head: Head) -> plan.Expression:
-        """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
-        computed, factor = self._computed, self._factor if self._computed is not None else self._known()
-        if computed is not None:
-            return plan.FlatMap(
-                factor.rows, columns, Fitting(computed.call, columns, site, many=computed.many, head=head)
-            )
-        if len(factor.sides) > 1:  # Bud's: a tuple of rows
-            if len(factor.sides) > len(columns):
-                raise IllegalRule(
-                    f"{site}: rows of a join of {len(factor.sides)} do not fit {name} ({', '.join(columns)}): give "
-                    "the join a function, or flatten() it"
-                )
-            return self.map(lambda *rows: rows)._body(columns, name, site, head)
-        (side,) = factor.sides
-        if len(side.columns) > len(columns):
-            raise IllegalRule(
-                f"{site}: the rows have {len(side.columns)} columns ({', '.join(side.columns)}), more than {name} "
-                f"has {len(columns)}: {', '.join(columns)}"
-            )
-        scalars = [plan.Attr(a) for a in side.attributes]
-        padding = [plan.Const(None)] * (len(columns) - len(scalars))
-        return plan.Projection(factor.rows, list(zip(columns, [*scalars, *padding], strict=True)))
 
     def _bare(self, site: str) -> plan.Expression:
         """What a lattice is to merge: whatever a function gives, or the rows, as one column."""
@@ -177,21 +163,26 @@ class Expression(RowsTerm, NoOperand):
             before = origin_of(self._computed.call)
             noted(call, None if before is None else followed(before, self._computed.many, function))
             return computed_rows(factor, ComputedRows(call, True, None), site, columns)
-        factor, cells = mentioning(self._known(), function)
+        factor = self._known()
+        moved = None if many else picks(function, factor.sides, site)
+        if moved is not None:
+            names = distinct_names([name for name, _ in moved]) if columns is None else tuple(columns)
+            if len(names) == len(moved):
+                return self._moved(factor, names, [value for _, value in moved])
+        columns_made = None if many else made_columns(function, factor.sides)
+        factor, cells = mentioning(factor, function)
         call = called(function, factor.sides, factor.rows.heading, site, cells)
-        picked = None if many else picks(function, factor.sides, site)
-        if picked is not None:
-            names = distinct_names([name for name, _ in picked]) if columns is None else tuple(columns)
-            scalars = [plan.Attr(str(one)) if isinstance(one, Attribute) else plan.Const(one) for _, one in picked]
-            if len(names) == len(scalars):
-                projected = made(plan.Projection(factor.rows, list(zip(names, scalars, strict=True))))
-                whole = [s for s in factor.sides if [*map(str, s.attributes)] == [one for _, one in picked]]
-                if len(whole) == 1 and columns is None and whole[0].columns == names:  # a side itself
-                    owned = evolve(projected.sides[0], owner=whole[0].owner, name=whole[0].name)
-                    projected = Factor(projected.rows, (owned,))
-                return Expression(projected)
-        computed = ComputedRows(call, many, None if many else made_columns(function, factor.sides))
-        return computed_rows(factor, computed, site, columns)
+        return computed_rows(factor, ComputedRows(call, many, columns_made), site, columns)
+
+    def _moved(self, factor: Factor, names: Names, values: Sequence[Value]) -> Expression:
+        """Columns of these *names*: attributes and constants; those of one whole side are still that side's."""
+        scalars = [plan.Attr(str(one)) if isinstance(one, Attribute) else plan.Const(one) for one in values]
+        projected = factor_of(plan.Projection(factor.rows, list(zip(names, scalars, strict=True))))
+        whole = [side for side in factor.sides if side.columns == names and list(side.attributes) == values]
+        if len(whole) == 1 and all(isinstance(one, Attribute) for one in values):
+            owned = evolve(projected.sides[0], owner=whole[0].owner, name=whole[0].name)
+            projected = Factor(projected.rows, (owned,))
+        return Expression(projected)
 
     def filter(self, test: Function) -> Expression:
         """The rows for which *test* gives something true."""
@@ -201,14 +192,14 @@ class Expression(RowsTerm, NoOperand):
         return Expression(Factor(plan.Selection(factor.rows, plan.Holds(asked, *factor.rows.heading)), factor.sides))
 
     def _column_of(self, rows: plan.Expression, column: str) -> Expression:
-        return Expression(over(rows, (column,), (column,), column))
+        return Expression(factor_of(rows, column))
 
     def _flat(self) -> Expression:
         """The rows of a join as one row each, with the columns of all sides."""
         factor = self._known()
         names = distinct_names([name for side in factor.sides for name in side.columns])
         attributes = tuple(a for side in factor.sides for a in side.attributes)
-        return Expression(over(factor.rows, names, attributes, "flatten"))
+        return Expression(factor_of(factor.rows, "flatten", names, attributes))
 
     def _then(self, factor: Factor, function: Function | None) -> Expression:
         made_here = Expression(factor)
@@ -245,7 +236,7 @@ class Expression(RowsTerm, NoOperand):
             for at, (c, a) in enumerate(zip(side.columns, side.attributes, strict=True))
             if at != side.address
         ]
-        return Expression(made(plan.Projection(self._factor.rows, payload_columns)))
+        return Expression(factor_of(plan.Projection(self._factor.rows, payload_columns)))
 
     def _one_side(self, what: str) -> tuple[Side]:
         factor = self._known()
@@ -299,7 +290,7 @@ class Expression(RowsTerm, NoOperand):
         """The rows of what *function*, of a memo and a row, makes of all rows in their order; of none, *initial*."""
         site = here()
         rows = reduced(self._known(), initial, function, site)
-        factor = over(rows, ("made",), ("made",), "reduce")
+        factor = factor_of(rows, "reduce")
         return computed_rows(factor, ComputedRows(lambda row: row[0], True, None), site, columns)
 
     inject = reduce
@@ -537,11 +528,6 @@ def computed_rows(factor: Factor, computed: ComputedRows, site: str, columns: It
     return expression
 
 
-def made(rows: plan.Expression, name: str = "this expression") -> Factor:
-    """Rows whose columns are their attributes."""
-    return over(rows, rows.heading, rows.heading, name)
-
-
 def values(*rows: Value) -> Expression:
     """Rows that are always there: ``values((1, 2), (3, 4))``.
 
@@ -565,7 +551,7 @@ def values(*rows: Value) -> Expression:
     bodies: list[plan.Expression] = [_following(row, names, site) for row in following]
     if fixed or not bodies:
         bodies.append(plan.Literal(names, [*map(plain, fixed)]))
-    return Expression(made(plan.Union(*bodies) if len(bodies) > 1 else bodies[0], "values"))
+    return Expression(factor_of(plan.Union(*bodies) if len(bodies) > 1 else bodies[0], "values"))
 
 
 _FOLLOWED = (Term, Expression, JoinedSides)
@@ -618,7 +604,7 @@ def to_expression(source: object, site: str) -> Expression:
     if isinstance(source, LatticeTerm):
         return Expression(Factor(plan.Relation(source.tabname, VALUE), (Side(source, source.tabname, VALUE, VALUE),)))
     if isinstance(source, Term):
-        return Expression(made(TermExpression(plan_of(source), source, VALUE), str(source)))
+        return Expression(factor_of(TermExpression(plan_of(source), source, VALUE), str(source)))
     if isinstance(source, JoinedSides):
         return source.pairs()
     if isinstance(source, Marked):
@@ -636,7 +622,27 @@ def to_expression(source: object, site: str) -> Expression:
 
 def body_of(expression: Expression, columns: Names, name: str, site: str, head: Head) -> plan.Expression:
     """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
-    return expression._body(columns, name, site, head)
+    computed = expression._computed
+    if computed is not None:
+        call = Fitting(computed.call, columns, site, many=computed.many, head=head)
+        return plan.FlatMap(expression._factor.rows, columns, call)
+    factor = expression._known()
+    if len(factor.sides) > 1:  # Bud's: a tuple of rows
+        if len(factor.sides) > len(columns):
+            raise IllegalRule(
+                f"{site}: rows of a join of {len(factor.sides)} do not fit {name} ({', '.join(columns)}): give "
+                "the join a function, or flatten() it"
+            )
+        return body_of(expression.map(lambda *rows: rows), columns, name, site, head)
+    (side,) = factor.sides
+    if len(side.columns) > len(columns):
+        raise IllegalRule(
+            f"{site}: the rows have {len(side.columns)} columns ({', '.join(side.columns)}), more than {name} "
+            f"has {len(columns)}: {', '.join(columns)}"
+        )
+    scalars = [plan.Attr(a) for a in side.attributes]
+    padding = [plan.Const(None)] * (len(columns) - len(scalars))
+    return plan.Projection(factor.rows, list(zip(columns, [*scalars, *padding], strict=True)))
 
 
 def literal_of(source: Expression | JoinedSides, site: str) -> list[Value] | None:

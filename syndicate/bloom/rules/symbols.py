@@ -304,11 +304,8 @@ class Head:
         """The names of the columns."""
         return self._columns
 
-    def _making(self) -> bool:
-        return self._owner.collecting
-
     def __le__(self, other: object) -> Recorded | None:
-        if self._making():
+        if self._owner.collecting:
             if isinstance(other, Marked):
                 raise IllegalRule(f"{here()}: {self._name} <= takes no sign {unsigned(other)[0]}: leave it out")
             return self._rule("<=", other)
@@ -323,7 +320,7 @@ class Head:
             raise IllegalRule(f"{site}: {self._name} < is no operator of rules: {remedy}")
         mark, expression = unsigned(other)
         op = f"<{mark}"
-        if self._making():
+        if self._owner.collecting:
             return self._rule(op, expression)
         self._take(op, expression, site)
         return None
@@ -565,7 +562,12 @@ def distinct_names(names: Iterable[str]) -> Names:
     return tuple(result)
 
 
-def over(rows: plan.Expression, columns: Names, attributes: Names, name: str) -> Factor:
-    """Rows with columns of their own."""
-    side = Side(None, name, columns, attributes)
-    return Factor(rows, (evolve(side, owner=side),))
+def factor_of(
+    rows: plan.Expression,
+    name: str = "this expression",
+    columns: Names | None = None,
+    attributes: Names | None = None,
+) -> Factor:
+    """Rows with columns of their own: their attributes, unless others are said."""
+    shown = rows.heading if columns is None else columns
+    return Factor(rows, (Side(object(), name, shown, rows.heading if attributes is None else attributes),))

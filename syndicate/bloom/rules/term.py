@@ -401,7 +401,7 @@ class LatticeTerm(Head, Term, Mentioned):
     def insert(self, content: Value) -> None:
         """Merge a value, or several, in the next tick; raises :class:`LatticeValue`, :class:`LatticeMismatch`."""
         site = here()
-        if self._making():
+        if self._owner.collecting:
             raise IllegalRule(f"{site}: a block makes rules: write {self._name} <= ..., or use @bootstrap")
         if isinstance(content, LatticeTerm):
             content = content.value
@@ -425,7 +425,7 @@ class LatticeTerm(Head, Term, Mentioned):
     @property
     def value(self) -> Value:
         """The element of the lattice after the last tick, or, in a function of a rule, as the rule was given it."""
-        if self._making():
+        if self._owner.collecting:
             raise IllegalRule(f"{here()}: {self._name} has no value while a program is made: call methods on it itself")
         if self._held is not None:
             return self._held
@@ -442,20 +442,20 @@ class LatticeTerm(Head, Term, Mentioned):
 
     def reveal(self) -> Value:
         """The plain value; in a rule, a point of order."""
-        return called(self, "reveal", (), {}) if self._making() else self.value.reveal()
+        return called(self, "reveal", (), {}) if self._owner.collecting else self.value.reveal()
 
     def __getattr__(self, name: str) -> Value:
-        if name.startswith("_") or self._making():
+        if name.startswith("_") or self._owner.collecting:
             return super().__getattr__(name)
         return getattr(self.value, name)
 
     def __add__(self, other: Value) -> Value:
-        return super().__add__(other) if self._making() else self.value + _value_of(other)
+        return super().__add__(other) if self._owner.collecting else self.value + _value_of(other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Value) -> Value:
-        return super().__sub__(other) if self._making() else self.value - _value_of(other)
+        return super().__sub__(other) if self._owner.collecting else self.value - _value_of(other)
 
     def __iter__(self) -> Iterator[Row]:
         """One row, of the value: as a collection of one column."""
@@ -470,7 +470,7 @@ class LatticeTerm(Head, Term, Mentioned):
                 f"{here()}: a function compares {self._name} by ==, and it may still grow: ask a threshold, such as "
                 f"gt_eq() or contains(), or {self._name}.reveal()"
             )
-        return super().__eq__(other) if self._making() else self is other
+        return super().__eq__(other) if self._owner.collecting else self is other
 
     __hash__ = object.__hash__
 

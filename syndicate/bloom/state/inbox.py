@@ -6,8 +6,8 @@ message may take as long as it likes: the second waits for the tick after.
 The *filter* of a program sees what a tick is about to take, collection by collection, and returns what it accepts and
 what it postpones; the rest is lost.  It is where a test loses, delays, reorders and batches messages.
 
->>> from syndicate.bloom.state.state import Contents
->>> inbox, held = Inbox(), Contents("c", ("k", "v"), 1); inbox.add(held, [("a", 1), ("a", 2), ("b", 1)])
+>>> from syndicate.bloom.state.state import KeyedContents
+>>> inbox, held = Inbox(), KeyedContents("c", ("k", "v"), 1); inbox.add(held, [("a", 1), ("a", 2), ("b", 1)])
 >>> inbox.taken(), inbox.waits()
 ({'c': {('a', 1): None, ('b', 1): None}}, True)
 >>> inbox.taken(), inbox.waits()
@@ -34,8 +34,8 @@ What comes from outside with a tick, as data: to be noted, and given again to an
 A state has what waits for the next tick in several places, by what is to be done with it.  Everything else that a tick
 does follows from the rules.
 
->>> from syndicate.bloom.state.state import Contents; from syndicate.bloom.state.state import ScratchState
->>> one, other = (ScratchState(Contents("s", ("k", "v"), 1)) for _ in range(2))
+>>> from syndicate.bloom.state.state import KeyedContents, ScratchState
+>>> one, other = (ScratchState(KeyedContents("s", ("k", "v"), 1)) for _ in range(2))
 >>> one.inserted[("a", frozenset({1}))] = None; noted = outside({"s": one}); noted
 {'s': {'inserted': [['a', {'$': 'kZLHCQJmcm96ZW5zZXSRAQ=='}]]}}
 >>> give_again({"s": other}, noted); other.inserted
@@ -52,6 +52,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
 
+from attrs import define, field
+
 from syndicate.bloom.declaration import Row, fitted_all, raised_at, row_type, site_of
 from syndicate.bloom.state.state import CellState, Contents, Delta, Merged, ScratchState, SentState, State
 from syndicate.errors import RuleFailed, ScheduleError, short
@@ -66,21 +68,20 @@ Filter: TypeAlias = "Callable[[str, list[Row]], tuple[Iterable[Sequence[Value]],
 """Given a collection's name and its rows, those that are accepted and those that are postponed."""
 
 
+@define(eq=False)
 class Inbox:
-    """Rows by collection and by key, in the order in which they came."""
+    """Rows by collection and by key, in the order in which they came; *choose* is the filter."""
 
-    def __init__(self, choose: Filter | None = None) -> None:
-        """Empty; *choose* is the filter."""
-        self.choose = choose
-        self.rows: dict[str, tuple[Contents, dict[Key, dict[Key, None]]]] = {}
-        self.fresh = False
+    choose: Filter | None = None
+    rows: dict[str, tuple[Contents, dict[Key, dict[Key, None]]]] = field(factory=dict, init=False)
+    fresh: bool = field(default=False, init=False)
 
     def add(self, held: Contents, rows: Iterable[Key]) -> None:
         """Let rows wait for the next tick."""
         _, queues = self.rows.get(held.name, (held, {}))
         self.rows[held.name] = (held, queues)  # which may have been found to hold lattice values since
         for row in rows:
-            queues.setdefault(_key(held, row), {})[row] = None
+            queues.setdefault(held.key(row), {})[row] = None
         self.fresh = True
 
     def waits(self) -> bool:
@@ -126,12 +127,8 @@ class Inbox:
         self.fresh = fresh or bool(queues)
         for row in postponed:
             if row not in now:
-                queues.setdefault(_key(held, row), {})[row] = None
+                queues.setdefault(held.key(row), {})[row] = None
         return now
-
-
-def _key(held: Contents, row: Key) -> Key:
-    return held.key(row) if held.keyed or isinstance(held, Merged) else row
 
 
 def _firsts(held: Contents, queues: dict[Key, dict[Key, None]]) -> dict[Key, None]:
@@ -151,14 +148,12 @@ def _firsts(held: Contents, queues: dict[Key, dict[Key, None]]) -> dict[Key, Non
 # ------------------------------------------------------------------------------------------------------------ following
 
 
+@define(eq=False)
 class FollowingState(ScratchState):
     """Of an input that follows assertions."""
 
-    def __init__(self, contents: Contents) -> None:
-        """Empty."""
-        super().__init__(contents)
-        self.held: dict[Key, None] = {}
-        self.wanted: dict[Key, bool] = {}
+    held: dict[Key, None] = field(factory=dict)
+    wanted: dict[Key, bool] = field(factory=dict)
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""

@@ -16,7 +16,8 @@ Contract: :meth:`prepare` changes nothing, so that a tick that fails did not hap
 
 Contents: the rows of a collection after a tick, found by their key.
 
->>> held = Contents("t", ("k", "v"), 1); held.commit(held.checked({("a", 1): 1})); list(held.rows), held.by_key(("a",))
+>>> held = KeyedContents("t", ("k", "v"), 1); held.commit(held.checked({("a", 1): 1}))
+>>> list(held.rows), held.by_key(("a",))
 ([('a', 1)], ('a', 1))
 >>> held.checked({("a", 2): 1})  # doctest: +ELLIPSIS
 Traceback (most recent call last):
@@ -41,7 +42,7 @@ Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import ClassVar, TypeAlias, cast
 
 from attrs import define, field
 
@@ -57,15 +58,46 @@ from syndicate.values.value import Value
 # ------------------------------------------------------------------------------------------------------------- contents
 
 
+@define(eq=False)
 class Contents:
-    """Rows, by value identity, of which no two have the same key."""
+    """Rows, by value identity; the first *keys* of their columns are the key: here, all."""
 
-    def __init__(self, name: str, columns: Names, keys: int) -> None:
-        """Empty; the first *keys* columns are the key."""
-        self.name, self.columns, self.keys = name, columns, keys
-        self.rows: dict[Key, None] = {}
-        self.keyed = keys < len(columns)
-        self.index: dict[Key, Key] = {}
+    name: str
+    columns: Names
+    keys: int
+    rows: dict[Key, None] = field(factory=dict, init=False)
+    index: dict[Key, Key] = field(factory=dict, init=False)
+    """The rows by their key, where that is a part of them."""
+
+    def key(self, row: Key) -> Key:
+        """The key of a row."""
+        return row
+
+    def by_key(self, key: tuple[Value, ...]) -> Key | None:
+        """The row that has a key."""
+        row = key_of(key)
+        return row if row in self.rows else None
+
+    def checked(self, delta: Mapping[Key, int]) -> Mapping[Key, int]:
+        """*delta*, if it leaves each key with one row; raises :class:`KeyConflict`."""
+        return delta
+
+    def commit(self, delta: Mapping[Key, int]) -> None:
+        """Take in a change."""
+        rows = self.rows
+        if not rows and delta and min(delta.values()) > 0:  # as in the first tick of a large program
+            rows.update(cast("dict[Key, None]", delta))  # keys alone count, and a copy looks none of them up
+            return
+        for row, weight in delta.items():
+            if weight > 0:
+                rows[row] = None
+            else:
+                rows.pop(row, None)
+
+
+@define(eq=False)
+class KeyedContents(Contents):
+    """The same, where other columns follow those of the key: no two rows have the same key."""
 
     def key(self, row: Key) -> Key:
         """The key of a row."""
@@ -73,39 +105,25 @@ class Contents:
 
     def by_key(self, key: tuple[Value, ...]) -> Key | None:
         """The row that has a key."""
-        if self.keyed:
-            return self.index.get(key_of(key))
-        row = key_of(key)
-        return row if row in self.rows else None
+        return self.index.get(key_of(key))
 
     def checked(self, delta: Mapping[Key, int]) -> Mapping[Key, int]:
         """*delta*, if it leaves each key with one row; raises :class:`KeyConflict`."""
-        if self.keyed and delta:
-            fresh: dict[Key, Key] = {}
-            for row, weight in delta.items():
-                if weight > 0:
-                    key = self.key(row)
-                    old = self.index.get(key)
-                    if old is not None and delta.get(old, 0) >= 0 and old != row:
-                        raise self._conflict(old, row)
-                    other = fresh.setdefault(key, row)
-                    if other != row:
-                        raise self._conflict(other, row)
+        fresh: dict[Key, Key] = {}
+        for row, weight in delta.items():
+            if weight > 0:
+                key = self.key(row)
+                old = self.index.get(key)
+                if old is not None and delta.get(old, 0) >= 0 and old != row:
+                    raise self._conflict(old, row)
+                other = fresh.setdefault(key, row)
+                if other != row:
+                    raise self._conflict(other, row)
         return delta
 
     def commit(self, delta: Mapping[Key, int]) -> None:
         """Take in a change."""
         rows = self.rows
-        if not self.keyed:
-            if not rows and delta and min(delta.values()) > 0:  # as in the first tick of a large program
-                rows.update(cast("dict[Key, None]", delta))  # keys alone count, and a copy looks none of them up
-                return
-            for row, weight in delta.items():
-                if weight > 0:
-                    rows[row] = None
-                else:
-                    rows.pop(row, None)
-            return
         for row, weight in delta.items():
             if weight < 0:
                 rows.pop(row, None)
@@ -156,7 +174,6 @@ class Merged(Contents):
         """Empty; *lattices* are those that the declaration names."""
         self.held = KeyedRows()
         super().__init__(name, columns, keys)
-        self.keyed = False  # no two rows break a key: they are merged
         self.index = self.held.rows
         self.rows = ShownContents(self)  # type: ignore[assignment]  # made of what is held, when asked
         self.lattices = dict(lattices)
@@ -329,31 +346,30 @@ class DeferredRows:
                 self.gone[row] = None
 
 
+@define(eq=False)
 class TableState:
     """Of a table."""
 
-    inlet = "upserted"
+    inlet: ClassVar = "upserted"
     """Where rows arrive that others sent: a table keeps the last of each key."""
 
-    def __init__(self, contents: Contents, *, eager: bool) -> None:
-        """Empty."""
-        self.contents = contents
-        self.eager = eager
-        self.inserted: dict[Key, None] = {}
-        self.deleted: dict[Key, None] = {}
-        self.upserted: dict[Key, None] = {}
-        self.given: dict[Key, None] = {}
-        self.unfed: dict[Key, None] = {}
-        self.doomed: dict[Key, None] = {}
-        self.next = DeferredRows()
-        self.never = DeferredRows()
-        self.replacing = DeferredRows()
-        self.restored: dict[Key, None] = {}
-        """Rows of an earlier run, which the first tick finds; *dropped* are those that it is to delete or replace."""
-        self.dropped: dict[Key, None] = {}
-        self.leaving: dict[Key, None] = {}
-        self.arriving: dict[Key, None] = {}
-        self.outside: tuple[dict[Key, None], ...] = ()
+    contents: Contents
+    eager: bool
+    inserted: dict[Key, None] = field(factory=dict)
+    deleted: dict[Key, None] = field(factory=dict)
+    upserted: dict[Key, None] = field(factory=dict)
+    given: dict[Key, None] = field(factory=dict)
+    unfed: dict[Key, None] = field(factory=dict)
+    doomed: dict[Key, None] = field(factory=dict)
+    next: DeferredRows = field(factory=DeferredRows)
+    never: DeferredRows = field(factory=DeferredRows)
+    replacing: DeferredRows = field(factory=DeferredRows)
+    restored: dict[Key, None] = field(factory=dict)
+    """Rows of an earlier run, which the first tick finds; *dropped* are those that it is to delete or replace."""
+    dropped: dict[Key, None] = field(factory=dict)
+    leaving: dict[Key, None] = field(factory=dict)
+    arriving: dict[Key, None] = field(factory=dict)
+    outside: tuple[dict[Key, None], ...] = ()
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""
@@ -469,17 +485,16 @@ class TableState:
         self.eager, self.given, self.unfed = False, {}, {}
 
 
+@define(eq=False)
 class ScratchState:
     """Of a collection whose rows last one tick: given from outside, from the network or by the last tick's ``<+``."""
 
-    inlet = "inserted"
+    inlet: ClassVar = "inserted"
 
-    def __init__(self, contents: Contents) -> None:
-        """Empty."""
-        self.contents = contents
-        self.inserted: dict[Key, None] = {}
-        self.given: dict[Key, None] = {}
-        self.next = DeferredRows()
+    contents: Contents
+    inserted: dict[Key, None] = field(factory=dict, kw_only=True)
+    given: dict[Key, None] = field(factory=dict, kw_only=True)
+    next: DeferredRows = field(factory=DeferredRows, kw_only=True)
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""
@@ -528,17 +543,15 @@ class ScratchState:
         self.contents = merged(self.contents, lattices, [natural(row) for row in self.contents.rows])
 
 
+@define(eq=False)
 class SentState(ScratchState):
     """Of a channel, a loopback or a terminal: what arrives is a scratch; what rules send in each tick is *sending*.
 
     What was given from outside to be sent with the next tick is *posted*.
     """
 
-    def __init__(self, contents: Contents) -> None:
-        """Empty."""
-        super().__init__(contents)
-        self.sending = Contents(contents.name, contents.columns, contents.keys)
-        self.posted: dict[Key, None] = {}
+    sending: Contents
+    posted: dict[Key, None] = field(factory=dict, kw_only=True)
 
     def waits(self) -> bool:
         """Whether another tick would give it rows, or send some."""
@@ -592,7 +605,7 @@ class CellState:
     @property
     def contents(self) -> Contents:
         """One row, of the value."""
-        contents = Contents(self.name, ("value",), 0)
+        contents = KeyedContents(self.name, ("value",), 0)
         contents.commit({key_of((self.value,)): 1})
         return contents
 

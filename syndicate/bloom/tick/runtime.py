@@ -30,7 +30,16 @@ from syndicate.bloom.collection import Collection, taken_rows
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, Namespace, Row, Rule, Seal, fitted_all, here
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.state.inbox import Filter, FollowingState, Inbox, Noted, outside
-from syndicate.bloom.state.state import CellState, Contents, RowState, ScratchState, SentState, State, TableState
+from syndicate.bloom.state.state import (
+    CellState,
+    Contents,
+    KeyedContents,
+    RowState,
+    ScratchState,
+    SentState,
+    State,
+    TableState,
+)
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.ticking import MakeEngine, Sealed, Ticking
 from syndicate.bloom.tick.wiring import Wiring, steady, wired
@@ -41,9 +50,6 @@ from syndicate.plan.algebra import listed, meant
 from syndicate.storage.disk import Disk
 from syndicate.values.value import Value
 
-# -------------------------------------------------------------------------------------------------------------- runtime
-
-
 # -------------------------------------------------------------------------------------------------------------- sending
 
 
@@ -51,23 +57,15 @@ Send: TypeAlias = Callable[[Value, str, tuple[Value, ...]], None]
 """Called with an address, the name of a channel and a row."""
 
 
+@define(eq=False)
 class Sending:
-    """What is sent, and where it goes."""
+    """What is sent, and where it goes: *send* takes rows of channels until another is set, *write* terminals' lines."""
 
-    def __init__(self, send: Send, write: Callable[[str], None]) -> None:
-        """*send* takes rows of channels until another is set; *write* takes lines of terminals."""
-        self.send, self.write = send, write
-        self.sent: list[tuple[Value, str, tuple[Value, ...]]] = []
-        self.senders: list[tuple[Collection, str, Declaration, SentState]] = []
-        """What sends: a collection, its name, declaration and state."""
-
-    def of(self, collections: Iterable[Collection], states: Mapping[str, State]) -> None:
-        """Send what these collections send."""
-        self.senders = [
-            (one, one.tabname, declaration_of(one), held)
-            for one in collections
-            if isinstance(held := states[one.tabname], SentState)
-        ]
+    send: Send
+    write: Callable[[str], None]
+    sent: list[tuple[Value, str, tuple[Value, ...]]] = field(factory=list)
+    senders: list[tuple[Collection, str, Declaration, SentState]] = field(factory=list)
+    """What sends: a collection, its name, declaration and state."""
 
     def post(self) -> None:
         """Let the rows of a tick go out."""
@@ -141,6 +139,7 @@ class Runtime:
         self.outer: frozenset[str] = frozenset()
         """The names of those that are the program's own, and not a module's."""
         self.states: dict[str, State] = {}
+        self.durable: list[Collection] = []
         self.store: Store | None = None
         self.shares_store = False
         self.inbox = Inbox(channel_filter)
@@ -183,16 +182,17 @@ class Runtime:
     def open(self, place: str | Path | Disk | Store | None, followed: Iterable[str]) -> None:
         """Make the states, read durable tables, and be ready to tick; *followed* collections follow assertions."""
         self.states = self._make_states(frozenset(followed))
-        durable = self._durable()
-        if durable and place is None:
+        self.durable = [one for one in self.collections.values() if kind_of(one) is Kind.DURABLE]
+        if self.durable and place is None:
+            one = self.durable[0]
             raise BloomDeclaration(
-                f"{declaration_of(durable[0]).site}: {durable[0].tabname} is durable: give {self.name}(state=PATH)"
+                f"{declaration_of(one).site}: {one.tabname} is durable: give {self.name}(state=PATH)"
             )
         self.shares_store = isinstance(place, Store)
         self.store = store = Store(place) if place is not None and not isinstance(place, Store) else place
         if store is not None:
             try:
-                for one in durable:
+                for one in self.durable:
                     state, rows = self.states[one.tabname], store.load(one.tabname, one.cols)
                     assert isinstance(state, TableState)
                     state.restored.update(dict.fromkeys(map(key_of, rows)))
@@ -201,7 +201,11 @@ class Runtime:
                 raise
         self.engine = self._make_engine()
         self.files = [one for one in self.collections.values() if kind_of(one) in (Kind.FILE, Kind.CALLED)]
-        self.sending.of(self.collections.values(), self.states)
+        self.sending.senders = [
+            (one, name, declaration_of(one), state)
+            for name, one in self.collections.items()
+            if isinstance(state := self.states[name], SentState)
+        ]
 
     def row_state(self, name: str) -> RowState:
         """The state of a collection of rows."""
@@ -219,20 +223,19 @@ class Runtime:
         self.engine.close()
         self.engine = self._make_engine()
 
-    def _durable(self) -> list[Collection]:
-        return [one for one in self.collections.values() if kind_of(one) is Kind.DURABLE]
-
     def _make_states(self, followed: frozenset[str]) -> dict[str, State]:
         calm = steady(self.collections.values(), self.wiring.rules)
         states: dict[str, State] = {}
         for name, one in self.collections.items():
-            contents = Contents(name, one.cols, key_count(one))
+            keys = key_count(one)
+            make = KeyedContents if keys < len(one.cols) else Contents
+            contents = make(name, one.cols, keys)
             if kind_of(one) is Kind.LATTICE:
                 states[name] = CellState(name, declaration_of(one).lattices["value"])
             elif kind_of(one) in (*TABLES, Kind.CONST):
                 states[name] = TableState(contents, eager=name in self.wiring.derived and name not in calm)
             elif kind_of(one) in SENT:
-                states[name] = SentState(contents)
+                states[name] = SentState(contents, make(name, one.cols, keys))
             else:
                 states[name] = FollowingState(contents) if name in followed else ScratchState(contents)
         return states
@@ -241,7 +244,7 @@ class Runtime:
         return Ticking(
             self.wiring,
             self.states,
-            [one.tabname for one in self._durable()],
+            [one.tabname for one in self.durable],
             self.store,
             rewiring=self._rewired,
             naive=not self.semi_naive,

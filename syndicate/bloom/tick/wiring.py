@@ -28,7 +28,8 @@ programs".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from attrs import define, evolve, field, frozen
@@ -287,39 +288,19 @@ class LatticeRule:
     body: TermBody | None
 
 
-@frozen(eq=False)
-class CircuitRule:
-    """A rule of the circuit."""
-
-    head: str
-    op: str
-    target: str
-    body: plan.Expression
-    site: str
-
-    def reads(self) -> list[plan.Occurrence]:
-        """The relations that are read."""
-        return plan.occurrences(self.body)
-
-
 @define(eq=False)
 class SplitProgram:
     """Both parts of a program, and what passes between them."""
 
     merged: Mapping[str, frozenset[str]]
     lattice_rules: list[LatticeRule] = field(factory=list)
-    circuit_rules: list[CircuitRule] = field(factory=list)
+    circuit_rules: list[Rule] = field(factory=list)
     term_relations: dict[str, tuple[TermExpression, int]] = field(factory=dict)
     parts: dict[str, plan.Expression] = field(factory=dict)
     headings: dict[str, Names] = field(factory=dict)
     sites: dict[str, str] = field(factory=dict)
     upstream: dict[str, frozenset[str]] = field(factory=dict)
     shaky: frozenset[str] = frozenset()
-
-
-def is_partitioned(collections: Iterable[Head], rules: Iterable[Rule], merged: Mapping[str, frozenset[str]]) -> bool:
-    """Whether anything in a program grows."""
-    return bool(merged) or any(kind_of(one) is Kind.LATTICE for one in collections)
 
 
 def partitioned(
@@ -360,7 +341,7 @@ def partitioned(
                 partition.lattice_rules.append(LatticeRule(rule, level, None, body_of(rule.body, part)))
         else:
             body = rebuilt(rule.body, term_relation)
-            partition.circuit_rules.append(CircuitRule(rule.head, rule.op, rule.target, body, rule.site))
+            partition.circuit_rules.append(evolve(rule, body=body))
     _look_up(partition, program)
     return partition
 
@@ -432,21 +413,22 @@ def wired(
         ordering.infer(rules)
         rules = [ordering.ordered(rule) for rule in rules]
         held = ordering.spread(rules, {name: key_count(one) for name, one in declared.items()})
-    rules_ = [CircuitRule(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
-    if not is_partitioned(every, rules, held):
-        program, sinks = _program(declared, rules_)
-        _check_strata(program)
-        wiring = _wiring(program, program, declared, rules_, sinks)
-        wiring.rules = rules
-        return wiring
-    program, _ = _program(declared, rules_)
-    _check_strata(program)
-    partition = partitioned(every, rules, program, held)
-    parts = [CircuitRule(name, "<=", name, body, partition.sites[name]) for name, body in partition.parts.items()]
-    own, sinks = _program(declared, [*partition.circuit_rules, *parts], partition)
-    wiring = _wiring(program, own, declared, [*partition.circuit_rules, *parts], sinks, partition)
-    wiring.lattices, wiring.rules = named, rules
-    return wiring
+    program, read, derived, sinks = _program(declared, rules)
+    own, compiled, partition = program, rules, None
+    if held or cells:
+        with _suggesting_marks():
+            partition = partitioned(every, rules, program, held)
+        parts = [Rule(name, "<=", body, partition.sites[name], "", 0) for name, body in partition.parts.items()]
+        compiled = [*partition.circuit_rules, *parts]
+        own, read, derived, sinks = _program(declared, compiled, partition)
+        read |= {one.name for rule in partition.lattice_rules if rule.body is not None for one in rule.body.inputs}
+    circuit = None
+    if compiled:
+        targets = {rule.target for rule in compiled if rule.target not in declared}
+        own.output(*[name for name in declared if name in sinks], *sorted(targets))
+        with _suggesting_marks():
+            circuit = own.plan()
+    return Wiring(program, circuit, read, derived, frozenset(sinks if compiled else ()), partition, named, rules)
 
 
 def moves_only(body: plan.Expression) -> bool:
@@ -465,61 +447,38 @@ def moves_only(body: plan.Expression) -> bool:
 
 
 def _program(
-    collections: Mapping[str, Head], rules: Sequence[CircuitRule], partition: SplitProgram | None = None
-) -> tuple[plan.Program, set[str]]:
+    collections: Mapping[str, Head], rules: Sequence[Rule], partition: SplitProgram | None = None
+) -> tuple[plan.Program, frozenset[str], frozenset[str], set[str]]:
+    """The rules as a program of the plan, which relations they read, which they derive at once, and its sinks."""
     program = plan.Program()
-    read, derived = _read(rules), _derived(rules)
-    both = frozenset(rule.head for rule in rules if rule.op == "<+")
+    read = frozenset(occurrence.name for rule in rules for occurrence in rule.reads())
+    derived = frozenset(rule.head for rule in rules if rule.op in NOW)
+    deferred = frozenset(rule.head for rule in rules if rule.op == "<+")
     grows = frozenset(partition.merged) if partition is not None else frozenset()
     for name, one in collections.items():
-        if name in read or name in derived or name in both:
-            several = kind_of(one) not in TABLES and name in both and name not in grows
+        if name in read or name in derived or name in deferred:
+            several = kind_of(one) not in TABLES and name in deferred and name not in grows
             program.edb(name, *one.cols, bag=several, exact=not several)
     if partition is not None:
         for name in partition.term_relations:
             program.edb(name, *partition.headings[name], exact=True)
         for name in partition.parts:
             program.idb(name, *partition.headings[name])
-    sinks = set(derived) | {name for name in both if kind_of(collections[name]) not in TABLES and name not in grows}
+    sinks = set(derived) | {name for name in deferred if kind_of(collections[name]) not in TABLES and name not in grows}
     for rule in rules:
         with placing(rule.site):
             if rule.target not in program.declared:
                 program.idb(rule.target, *collections[rule.head].cols)
             program.rule(program[rule.target], rule.body, origin=rule.site)
         sinks.add(rule.target)
-    return program, sinks
+    return program, read, derived, sinks
 
 
-def _read(rules: Iterable[CircuitRule]) -> frozenset[str]:
-    return frozenset(occurrence.name for rule in rules for occurrence in rule.reads())
-
-
-def _derived(rules: Iterable[CircuitRule]) -> frozenset[str]:
-    return frozenset(rule.head for rule in rules if rule.op in ("<=", "="))
-
-
-def _wiring(
-    program: plan.Program,
-    own: plan.Program,
-    collections: Mapping[str, Head],
-    rules: Sequence[CircuitRule],
-    sinks: set[str],
-    partition: SplitProgram | None = None,
-) -> Wiring:
-    read, derived = _read(rules), _derived(rules)
-    if partition is not None:
-        read |= {one.name for rule in partition.lattice_rules if rule.body is not None for one in rule.body.inputs}
-    if not rules:
-        return Wiring(program, None, read, derived, frozenset(), partition)
-    targets = {rule.target for rule in rules if rule.target not in collections}
-    own.output(*[name for name in collections if name in sinks], *sorted(targets))
-    return Wiring(program, own.plan(), read, derived, frozenset(sinks), partition)
-
-
-def _check_strata(program: plan.Program) -> None:
-    """Raise :class:`syndicate.errors.Unstratifiable`; where nobody sees what a function does, with that remedy."""
+@contextmanager
+def _suggesting_marks() -> Iterator[None]:
+    """Let a cycle that is refused only since nobody sees what functions do be refused with that remedy."""
     try:
-        program.strata()
+        yield
     except Unstratifiable as error:
         unseen = [why for _, _, why, _ in error.cycle if why]
         if not all(isinstance(why, Unseen) for why in unseen):

@@ -17,19 +17,19 @@ from syndicate.flow.operators.context import Context, Step
 Maker: TypeAlias = Callable[[Context, Node], Step]
 
 
-def make_distinct(scope: Context, node: Node) -> Step:
+def make_distinct_in_loop(scope: Context, node: Node) -> Step:
     """``distinct``, incremental: of a flat stream, in a monotone loop, or in any other."""
     if scope.is_flat(node.inputs[0]):
-        step = elements.make_flat_distinct(scope, node)
-    elif scope.depth == 1 and scope.properties.is_monotone(node) and scope.properties.is_steady():
+        return elements.make_flat_distinct(scope, node)
+    if scope.depth == 1 and scope.properties.is_monotone(node) and scope.properties.is_steady():
         step = elements.make_monotone_distinct(scope, node)
     else:
         step = nested.make_nested_distinct(scope, node)
     return step if node.carries[0] is Carries.ZSET else lambda: elements.unpaired(step())
 
 
-def make_aggregate(scope: Context, node: Node) -> Step:
-    """``aggregate``, incremental: of a flat stream, or in a loop."""
+def make_aggregate_in_loop(scope: Context, node: Node) -> Step:
+    """``aggregate``, incremental: of a flat stream, or of one that changes from iteration to iteration."""
     make = groups.make_flat_aggregate if scope.is_flat(node.inputs[0]) else nested.make_nested_aggregate
     return make(scope, node)
 
@@ -50,11 +50,11 @@ MAKERS: Final[dict[str, Maker]] = {
     "join": bilinear.make_join,
     "join_stream": bilinear.make_join_stream,
     "join_trace": bilinear.make_join_trace,
-    "distinct": make_distinct,
+    "distinct": elements.make_flat_distinct,
     "distinct_stream": elements.make_distinct_stream,
     "distinct_incremental": elements.make_distinct_incremental,
     "distinct_trace": traces.make_distinct_trace,
-    "aggregate": make_aggregate,
+    "aggregate": groups.make_flat_aggregate,
     "aggregate_stream": groups.make_aggregate_stream,
     "integrate": traces.make_integrate,
     "differentiate": traces.make_differentiate,
@@ -62,4 +62,11 @@ MAKERS: Final[dict[str, Maker]] = {
     "untimed_trace_append": traces.make_trace_append,
     "consolidate": traces.make_consolidate,
 }
-"""What makes the step of each operator; the other kinds of node are the scope's own business."""
+"""What makes the step of each operator at the root, where all is flat; other kinds of node are the scope's own."""
+
+LOOP_MAKERS: Final[dict[str, Maker]] = {
+    **MAKERS,
+    "distinct": make_distinct_in_loop,
+    "aggregate": make_aggregate_in_loop,
+}
+"""The same in a loop."""

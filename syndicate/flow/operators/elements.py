@@ -294,7 +294,7 @@ def make_flat_distinct(scope: Context, node: Node) -> Step:
     state: dict[Key, int] = scope.state(node, {})
     look = state.get
 
-    def step() -> object:
+    def step() -> dict[Key, int]:
         batch = cells[i]
         if not isinstance(batch, dict):
             batch = paired(batch)
@@ -325,7 +325,7 @@ def make_flat_distinct(scope: Context, node: Node) -> Step:
                 out[key] = -1
         return out
 
-    return step
+    return step if node.carries[0] is Carries.ZSET else lambda: unpaired(step())
 
 
 def make_monotone_distinct(scope: Context, node: Node) -> Step:  # noqa: C901  # one pass over the batch, the hottest of all

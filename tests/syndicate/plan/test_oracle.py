@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from syndicate import plan as ra
 from syndicate.flow import ZSet
-from syndicate.plan.rewrite import rewritten
+from syndicate.plan.rewrite import Rewriting
 from tests.syndicate.flow.oracle import form
 from tests.syndicate.plan import naive
 from tests.syndicate.plan.programs import (
@@ -104,8 +104,8 @@ def test_rewriting_keeps_the_rows(seed: int, values: Sequence[Any]) -> None:
         name: naive.Rows(dict(zip(heading, row, strict=True)) for row, _ in delta.get(name, ()))
         for name, heading in HEADINGS.items()
     }
-    assert set(rewritten(body).heading) == set(body.heading)
-    assert naive.value(rewritten(body), env).tuples(body.heading) == naive.value(body, env).tuples(body.heading)
+    assert set(Rewriting().push(body).heading) == set(body.heading)
+    assert naive.value(Rewriting().push(body), env).tuples(body.heading) == naive.value(body, env).tuples(body.heading)
 
 
 @settings(max_examples=40)
