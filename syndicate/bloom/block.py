@@ -36,7 +36,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from attrs import frozen
 
-from syndicate.bloom.declaration import Declaration, Namespace, here, site_of
+from syndicate.bloom.declaration import Declaration, Namespace, here, run_block, site_of
 from syndicate.bloom.rules.symbols import Head
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.values.value import Value
@@ -264,7 +264,7 @@ def bloom(function: F) -> F:
 
     @wraps(function)
     def block(program: Namespace) -> None:
-        program._blocks.run(definer(type(program), block), partial(function, program))
+        run_block(program, definer(type(program), block), partial(function, program))
         check_used(cast("FunctionType", function), program)
 
     return cast("F", block)

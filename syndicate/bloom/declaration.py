@@ -486,3 +486,8 @@ class Namespace:
     """A program, or a module of one."""
 
     _blocks: BlockRunner
+
+
+def run_block(program: Namespace, cls: type, block: Callable[[], object]) -> None:
+    """Run a block of a program, which a class of its ancestors has."""
+    program._blocks.run(cls, block)
