@@ -316,8 +316,10 @@ class Program:
         *strict* program.
 
         The verdict is complete: it raises :class:`Undecided` rather than give up after *limit* runs.  It holds whatever
-        is chosen, or with a *seed* for its choices alone.  A specification that promises nothing is *vacuous*.  Raises
-        what :meth:`run` does, and :class:`Unverifiable`.
+        is chosen, or with a *seed* for its choices alone, and at most so many *choices* against them; or with
+        ``choose="chance"`` it says in which share of all drawings something breaks (``chance``).
+
+        A specification that promises nothing is *vacuous*.  Raises what :meth:`run` does, and :class:`Unverifiable`.
         """
         rules = self.accept(strict=strict, specification=specified(**bounds))
         return verify(rules, events=_fit(arities(rules), events), **bounds)

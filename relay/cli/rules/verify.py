@@ -20,6 +20,7 @@ from syndicate.dedalus import Verdict
 from syndicate.dedalus.ast import Constant, Value
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL
 from syndicate.dedalus.timeline import Chosen
+from syndicate.dedalus.verify.chance import DRAWINGS, Chance
 from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.induction import LOOKING_BACK
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds
@@ -45,6 +46,8 @@ Examples:
   syndicate rules verify lock.ded --prove --invariant two_owners     (for all times, without bounds)
   syndicate rules verify lock.ded --prove --invariant two_owners --nodes a,b     (and for clocks of any speed)
   syndicate rules verify lock.ded --eot 8 --eff 0 --restarts 1 --partitions 1 --nodes a,b --invariant two_owners
+  syndicate rules verify seat.ded --eot 4 --eff 0 --nodes s --invariant twice --choices 1     (one against seed 0)
+  syndicate rules verify seat.ded --eot 4 --eff 0 --nodes s --invariant twice --choose chance     (how likely?)
 \b
 A message takes one timestep, from the first column of its rule's body to that of its head; with --delay N it may take
 up to N more.  The faults are drop("a","b",t), late("a","b",t,by), again("a","b",t,by), crash_at("a",t), stop_at("a",t),
@@ -52,7 +55,12 @@ restart("a",t,to), pause("a",t,to) and parted("a";t,to); what is not in the mode
 \b
 The rows of `post` at the end of a run without faults are promised: a counterexample leaves one in `pre` and not in
 `post`.  An invariant's rows are violations, at any time.  Programs see crashes and stops in the relation
-crash(told, node, time).  All that `choose` can take is tried, and costs no fault; with --seed, its choices alone are.
+crash(told, node, time).
+\b
+What `choose` takes an adversary decides: all is tried, and costs nothing.  With --choices N it decides N of them at
+most against those of the seed, with --cost choice=C each of these costs C; with --seed alone that seed decides all.
+With --choose chance each candidate is as likely as another, and the answer is the share of all drawings in which some
+faults break it: of all where these are few, else of --drawings seeds, with bounds.  That is no proof of the others.
 \b
 The exit code is 0 if it is proven that no faults within the bounds break it; 1 if some do, if nothing was promised
 (a vacuous specification), or if a limit was reached before either was known; 2 if the command was wrong.
@@ -139,7 +147,7 @@ def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds
 @click.option("--partitions", type=click.IntRange(0), default=0, show_default=True, metavar="N",
               help="Times that nothing passes between some nodes and the others.")  # fmt: skip
 @click.option("--cost", "costs", multiple=True, callback=costs_of, metavar="FAULT=N",
-              help="What a fault costs; default: 1.")  # fmt: skip
+              help="What a fault costs, 1 if not said; or a choice against the seed's, 0 if not said.")  # fmt: skip
 @click.option("--nodes", callback=nodes_named, metavar="A,B", help="The nodes.")
 @click.option("--pre", default="pre", show_default=True, metavar="REL", help="What obliges.")
 @click.option("--post", default="post", show_default=True, metavar="REL", help="What must be then.")
@@ -151,6 +159,12 @@ def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds
 @click.option("--prove", is_flag=True, help="For all times, by induction, instead of bounds: needs --invariant.")
 @click.option("--depth", type=click.IntRange(1), default=LOOKING_BACK, show_default=True, metavar="N",
               help="Timesteps that a proof looks back at most.")  # fmt: skip
+@click.option("--choose", type=click.Choice(("adversary", "chance")), default="adversary", show_default=True,
+              help="Who decides what rules choose.")  # fmt: skip
+@click.option("--choices", type=click.IntRange(0), metavar="N",
+              help="Choices at most that the adversary decides against those of the seed; default: any.")  # fmt: skip
+@click.option("--drawings", type=click.IntRange(1), default=DRAWINGS, show_default=True, metavar="N",
+              help="Seeds that chance draws by, where there are too many drawings to look at all.")  # fmt: skip
 @click.option("--seed", type=int, metavar="N", help="Try what this seed chooses; default: all that can be chosen.")
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--limit", type=click.IntRange(1), default=MAX_RUNS, show_default=True, metavar="N",
@@ -253,8 +267,14 @@ class _Watch:
 
 
 def _show(file: str, verdict: Verdict, late: int, output: str | None, outside: list[str]) -> None:
-    by_seed = "" if verdict.seed is None else f", under the choices of seed {verdict.seed} alone"
+    by_seed = _deciding(verdict)
     chosen = by_seed or (", whatever is chosen" if verdict.open else "")
+    if verdict.chance is not None:
+        click.echo(f"{file}: faults within these bounds break it in {verdict.chance.words}")
+        if not verdict.violation_exists:
+            _show_unbroken_chance(file, verdict, verdict.chance)
+            click.echo(f"not in the model: {', '.join(outside)}")
+            return
     if not verdict.violation_exists:
         arriving = f"up to {late} timesteps late" if late else "in the next timestep; --delay N looks at later ones"
         runs = f"({_by(verdict)}; messages arrive {arriving})"
@@ -272,7 +292,7 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None, outside: l
     many = f"{len(sets)} smallest counterexamples" if len(sets) > 1 else "the smallest counterexample"
     faults = f"{verdict.min_faults} fault{'s' * (verdict.min_faults != 1)}"
     if verdict.cost != verdict.min_faults:
-        faults += f" that cost {verdict.cost}"
+        faults += f"{' and choices' * verdict.priced} that cost {verdict.cost}"
     click.echo(f"{file}: broken by {faults}{by_seed}; {many} ({_by(verdict)}):")
     for one, choices in zip(sets, verdict.choices, strict=True):
         where = "; ".join(f"{each.relation} chooses {_rows(each)} at {each.time}" for each in choices)
@@ -287,6 +307,28 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None, outside: l
             asked = "" if row.never else " --not"
             row_text = json.dumps(list(row.row))
             click.echo(f"syndicate dedalus why {file} {row.relation} '{row_text}' --at {row.time}{asked} {rest}")
+
+
+def _deciding(verdict: Verdict) -> str:
+    """Whose choices were tried, where not all were."""
+    if verdict.seed is None:
+        return ""
+    if verdict.chance is not None:
+        return f" as seed {verdict.seed} draws"
+    if verdict.against:
+        many = f"{verdict.against} choice{'s' * (verdict.against != 1)}"
+        return f", with up to {many} against those of seed {verdict.seed}"
+    return f", under the choices of seed {verdict.seed} alone"
+
+
+def _show_unbroken_chance(file: str, verdict: Verdict, chance: Chance) -> None:
+    """What it means that no drawing was broken."""
+    if verdict.vacuous:
+        click.echo(f"{file}: vacuous: {verdict.vacuous}, and nothing was proven")
+    elif chance.exact:
+        click.echo(f"{file}: no faults within these bounds break it, in any drawing")
+    else:
+        click.echo(f"{file}: nothing is proven of other drawings")
 
 
 def _by(verdict: Verdict) -> str:

@@ -246,8 +246,17 @@ class Encoding:
         """A value that they take."""
         return call(f"{self.world}chosen{number}", [*columns, str(time)])
 
-    def choosing(self, number: int, rule: Rule, time: int | str, *, ranked: bool = False) -> Iterator[str]:
-        """What can be chosen at a time: all that is maximal; if *ranked*, what is taken in the order of the ranks."""
+    def preferred(self, number: int, columns: Sequence[str], time: int | str) -> str:
+        """A value that is taken before all that are not."""
+        return call(f"{self.world}preferred{number}", [*columns, str(time)])
+
+    def choosing(
+        self, number: int, rule: Rule, time: int | str, *, ranked: bool = False, preferring: bool = False
+    ) -> Iterator[str]:
+        """What can be chosen at a time: all that is maximal; if *ranked*, what is taken in the order of the ranks.
+
+        If *preferring*, some values may be preferred, whatever their rank.
+        """
         rules = Dependencies(rule.choices)
         now = {name.name: str(time) for name in rule.times}
         columns = [self.term(v, now) for v in rules.variables]
@@ -263,14 +272,22 @@ class Encoding:
             rank = f"@rank({number},{time},({','.join(one)},))"
             yield f"{call(f'{self.world}rank{number}', [*one, str(time), 'R'])} :- {mine}, R = {rank}."
             before = f", {call(f'{self.world}rank{number}', [*one, str(time), 'R'])}"
+        preferred = self.preferred(number, one, time)
+        if preferring:
+            yield f"{{ {preferred} }} :- {mine}."
         for key, chosen in rules.parts:
             other = [f"A{n}" if key.start <= n < key.stop else f"B{n}" for n in range(len(one))]
             rival = self.chosen(number, other, time)
-            less = ""
+            less, its = "", self.preferred(number, other, time)
             if ranked:
                 less = f"{before}, {call(f'{self.world}rank{number}', [*other, str(time), 'S'])}, S < R"
+            if preferring:
+                less += f", not {preferred}"
             for n in range(chosen.start, chosen.stop):
                 yield f"{against} :- {mine}, {rival}, A{n} != B{n}{less}."
+                if preferring:
+                    yield f"{against} :- {mine}, {rival}, A{n} != B{n}, {its}, not {preferred}."
+                    yield f":- {preferred}, {its}, A{n} != B{n}."
 
     def sender(self, rule: Rule, head: Sequence[str], now: Mapping[str, str]) -> str:
         """Who sends what a rule derives; nobody in particular, unless the head or the binding says it."""

@@ -24,6 +24,8 @@ from syndicate.errors import DedalusArithmetic
 if TYPE_CHECKING:
     import clingo
 
+Assumed: TypeAlias = "tuple[str | clingo.Symbol, bool]"
+"""An atom, or its name if it has no columns, and whether it is true."""
 Engine: TypeAlias = Literal["auto", "clingo", "search"]
 ENGINES: Final[tuple[Engine, ...]] = ("auto", "clingo", "search")
 """What decides: the solver where it can, or one of the two."""
@@ -227,7 +229,7 @@ class Solver:
         atoms = self.control.symbolic_atoms.by_signature(name, arity)
         return [row_of(atom.symbol.arguments) for atom in atoms if atom.is_fact]
 
-    def solve(self, *arguments: str, assuming: Sequence[tuple[str, bool]] = ()) -> Iterator[Answer]:
+    def solve(self, *arguments: str, assuming: Sequence[Assumed] = ()) -> Iterator[Answer]:
         """The answers, as clingo comes upon them, *assuming* that atoms are true or not; raises :class:`OutOfTime`."""
         self._configure("solve_limit=umax,umax", *arguments)
         self.least = 0
@@ -244,7 +246,7 @@ class Solver:
                 self.check()
                 handle.resume()
 
-    def some(self, *arguments: str, assuming: Sequence[tuple[str, bool]] = ()) -> Answer | None:
+    def some(self, *arguments: str, assuming: Sequence[Assumed] = ()) -> Answer | None:
         """Some answer, if there is one; raises :class:`OutOfTime`.
 
         A short search needs no other thread, which would cost more than the search.
@@ -269,7 +271,7 @@ class Solver:
             self.least = lower[0]
             self.bounded(self.least)
 
-    def improving(self, *, assuming: Sequence[tuple[str, bool]] = ()) -> Iterator[Answer]:
+    def improving(self, *, assuming: Sequence[Assumed] = ()) -> Iterator[Answer]:
         """Answers of less and less cost, found by a short search: the last is a good one, if not the best."""
         for answer in self.solve(
             "models=0", "opt_mode=opt", "opt_strategy=bb", f"solve_limit={SHORT},umax", assuming=assuming
@@ -278,11 +280,11 @@ class Solver:
             if not any(answer.cost):  # where nothing has a cost all models would follow
                 return
 
-    def smallest(self, *, assuming: Sequence[tuple[str, bool]] = ()) -> Iterator[Answer]:
+    def smallest(self, *, assuming: Sequence[Assumed] = ()) -> Iterator[Answer]:
         """The answers of least cost, each once by what is projected."""
         yield from least(self.solve(*_SMALLEST, assuming=assuming))
 
-    def short(self, *, assuming: Sequence[tuple[str, bool]] = ()) -> list[Answer] | None:
+    def short(self, *, assuming: Sequence[Assumed] = ()) -> list[Answer] | None:
         """The same, if a short search has them all: it needs no other thread, and does not look at the clock."""
         self._configure(f"solve_limit={SHORT},umax", *_SMALLEST)
         with self.control.solve(assumptions=_assumed(assuming), yield_=True) as handle:
@@ -326,10 +328,10 @@ def _heard(wrong: list[str]) -> Callable[[clingo.MessageCode, str], None]:
     return heard
 
 
-def _assumed(atoms: Iterable[tuple[str, bool]]) -> list[tuple[clingo.Symbol, bool]]:
+def _assumed(atoms: Iterable[Assumed]) -> list[tuple[clingo.Symbol, bool]]:
     import clingo
 
-    return [(clingo.Function(name), true) for name, true in atoms]
+    return [(clingo.Function(atom) if isinstance(atom, str) else atom, true) for atom, true in atoms]
 
 
 _SMALLEST: Final = ("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto")

@@ -36,12 +36,16 @@ class Broken:
 
 @frozen
 class Counterexample:
-    """Faults, the rows that they break, and the values *chosen* among *candidates*, by the rule's number and time."""
+    """Faults, the rows that they break, and the values *chosen* among *candidates*, by the rule's number and time.
+
+    So many choices are *against* the default, where that has a cost.
+    """
 
     faults: tuple[Fault, ...]
     broken: tuple[Broken, ...]
     chosen: Mapping[tuple[int, int], frozenset[Row]]
     candidates: Mapping[tuple[int, int], frozenset[Row]]
+    against: int = 0
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ Sets of decisions are joined and compared at once.
 >>> [(fate.by, slow.words(fate.lost), slow.words(fate.needs)) for fate in slow.fates("a", "b", 1)]
 [(0, ['late("a","b",1,1)'], []), (1, [], ['late("a","b",1,1)'])]
 
-A preference is no fault: it costs nothing, and says what is taken of certain values that exclude each other.
+A preference is no fault: it says what is taken of certain values that exclude each other, and costs what
+:class:`Choices` says.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ class Again:
 
 Fault: TypeAlias = Drop | Late | Again | Crash | Outage | Partition
 KINDS: Final = ("drop", "late", "again", "crash", "stop", "restart", "pause", "partition")
+CHOICE: Final = "choice"
+"""What a choice against the default is called where its cost is said."""
 UNIT: Final = 10_000
 """What a fault weighs beside its duration: of two that cost the same, the shorter is the smaller."""
 
@@ -99,9 +102,35 @@ class Fate:
     needs: int
 
 
+@frozen
+class Choices:
+    """Who decides what rules choose: a *seed* draws, and an adversary decides so many choices against it.
+
+    Each of those has a *cost*.  With *most* None there may be any number of them.  A choice against the default is a
+    value that is preferred to what the seed would take; whatever it leaves open the seed draws.
+
+    >>> Choices().free, Choices(seed=3, most=0).drawn, Choices(most=2).free, Choices(cost=1).free
+    (True, True, False, False)
+    """
+
+    seed: int | None = None
+    most: int | None = None
+    cost: int = 0
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the seed alone decides."""
+        return self.most == 0
+
+    @property
+    def free(self) -> bool:
+        """Whether the adversary decides all of them, at no cost."""
+        return self.most is None and not self.cost
+
+
 @define(eq=False)
 class Faults:
-    """What can go wrong among *nodes*.
+    """What can go wrong among *nodes*, and who decides what rules choose.
 
     Omissions before *eff*; messages that are *late* by so many timesteps at most, or arrive *again* so much later; up
     to so many nodes that *crash*, that *stop* altogether, that are down and *restart* with nothing, that *pause* and
@@ -121,6 +150,7 @@ class Faults:
     pauses: int = 0
     partitions: int = 0
     costs: Mapping[str, int] = field(factory=dict)
+    choices: Choices = Choices()
 
     @property
     def outages(self) -> bool:
@@ -286,6 +316,9 @@ class NumberedFaults(Faults):
         for mask, most in self.budgets:
             if (chosen & mask).bit_count() >= most:
                 rest &= ~mask
+        preferring = self.choices.most
+        if preferring is not None and (chosen & ~self.wrong).bit_count() >= preferring:
+            rest &= self.wrong
         return rest
 
     def of(self, chosen: int) -> Iterator[Fault]:

@@ -162,7 +162,6 @@ def ground(
     faults: NumberedFaults,
     goals: Iterable[tuple[str, int]],
     events: Events | None = None,
-    seed: int | None = None,
     limit: int = MAX_INSTANCES,
     outages: tuple[str, str] | None = None,
     chosen: Mapping[tuple[int, int], Collection[Row]] | None = None,
@@ -175,8 +174,8 @@ def ground(
     Raises :class:`Unverifiable`, :class:`Undecided`, :class:`DedalusArithmetic`.
     """
     said = {at: tuple(rows) for at, rows in (chosen or {}).items()}
-    clock = Clock(faults.start, faults.eot, seed, Schedule(choices=said))
-    choosing = seed is None and chosen is None
+    clock = Clock(faults.start, faults.eot, faults.choices.seed, Schedule(choices=said))
+    choosing = not faults.choices.drawn and chosen is None
     with Pause():
         return _Grounding(rules, faults, list(goals), events or {}, clock, choosing, limit, outages).run()
 

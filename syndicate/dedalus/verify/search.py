@@ -114,6 +114,7 @@ class Search:
         cones = [self.ground.cone(goal.atoms) for goal in self.goals]
         faults = self.ground.faults
         weights = {bit: faults.weight(fault) for fault, bit in faults.bits.items()}
+        preferring = faults.choices.cost * UNIT
         waiting = [(0, next(tick), goal, 0, 0) for goal in range(len(self.goals))]
         counterexamples: dict[int, int] = {}
         reported, best = -1, -1
@@ -138,7 +139,7 @@ class Search:
                 best = size
                 continue
             for bit in bits_of(goal.support(lineage, good)):
-                more = size + (weights[bit] if bit & wrong else 0)
+                more = size + (weights[bit] if bit & wrong else preferring)
                 if not counterexamples or more <= best:
                     heappush(waiting, (more, next(tick), number, chosen | bit, spared))
                 spared |= bit
@@ -160,7 +161,8 @@ class Search:
                 candidates[key] = candidates.get(key, frozenset()).union(held)
         faults = self.ground.faults
         ordered = sorted(broken, key=lambda one: (one.time, order(one.row)))
-        return Counterexample(tuple(faults.of(chosen)), tuple(ordered), taken, candidates)
+        against = (chosen & ~faults.wrong).bit_count()
+        return Counterexample(tuple(faults.of(chosen)), tuple(ordered), taken, candidates, against)
 
     def far(self, size: int) -> str:
         """How far a search that ends here has come."""

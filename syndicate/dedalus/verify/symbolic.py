@@ -29,7 +29,7 @@ from syndicate.dedalus.solving.encoding import (
     fixed,
     sums,
 )
-from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
+from syndicate.dedalus.solving.solver import Answer, Assumed, Solver, Unencodable, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
@@ -56,12 +56,12 @@ class Symbolic:
     post: str
     invariant: str | None
     events: Events
-    seed: int | None = None
     outages: tuple[str, str] | None = None
     deadline: float | None = None
     progress: Callable[[Progress], object] | None = None
     answer: Answer | None = field(init=False, default=None)
     said: dict[clingo.Symbol, Said] = field(init=False, factory=dict)
+    forced: dict[clingo.Symbol, str] = field(init=False, factory=dict)
     post_rows: list[Row] = field(init=False, factory=list)
     obliged: bool = field(init=False, default=False)
     solver: Solver = field(init=False)
@@ -83,7 +83,7 @@ class Symbolic:
         self.fixed = fixed(self.rules, faults.start, faults.eot, inputs)
 
     def _rank(self, number: int, time: int, value: Row) -> str:
-        clock_ = Clock(self.faults.start, self.faults.eot, self.seed)
+        clock_ = Clock(self.faults.start, self.faults.eot, self.faults.choices.seed)
         return f"{clock_.number('choose', number, value, time):016x}{value!r}"
 
     @property
@@ -129,7 +129,7 @@ class Symbolic:
     @property
     def best(self) -> Counterexample | None:
         """The best counterexample so far."""
-        return None if self.answer is None else self._read(self.answer)
+        return None if self.answer is None else self.read(self.answer)
 
     def smallest(self) -> list[Counterexample]:
         """The counterexamples of least cost; raises :class:`OutOfTime`."""
@@ -141,7 +141,11 @@ class Symbolic:
         answers = None
         if self.progress is None and self.deadline is None:  # nobody hears of the best so far
             answers = self.solver.short(assuming=asked)
-        return [self._read(answer) for answer in (self._improved(asked) if answers is None else answers)]
+        sets: dict[frozenset[Fault], Counterexample] = {}
+        for answer in self._improved(asked) if answers is None else answers:
+            one = self.read(answer)
+            sets.setdefault(frozenset(one.faults), one)
+        return list(sets.values())
 
     def _improved(self, asked: Sequence[tuple[str, bool]]) -> Iterator[Answer]:
         """The answers of least cost, by way of better and better ones."""
@@ -151,11 +155,27 @@ class Symbolic:
             self.solver.bounded = lambda least: progress(Progress(least // UNIT, best=self.best))
         yield from self.solver.smallest(assuming=asked)
 
-    def _read(self, answer: Answer) -> Counterexample:
+    def exactly(self, answer: Answer) -> Iterator[Assumed]:
+        """What is assumed for the faults of an answer to happen wherever they can, and no others."""
+        there = {symbol for symbol in answer.shown if symbol.name in _FAULTS}
+        for name, columns in self._kinds().items():
+            for atom in self.solver.control.symbolic_atoms.by_signature(name, columns):
+                if atom.symbol not in there:
+                    yield atom.symbol, False
+        for fault in there:
+            if fault not in self.forced:
+                name = self.forced[fault] = f"forced{len(self.forced)}"
+                sent = f", way({','.join(map(str, fault.arguments[:3]))})" if fault.name in _OF_WAYS else ""
+                self.solver.add(f"{{ {name} }}. :- {name}{sent}, not {fault}.")
+            yield self.forced[fault], True
+
+    def read(self, answer: Answer) -> Counterexample:
+        """The counterexample that an answer is."""
         faults: list[Fault] = []
         broken: list[Broken] = []
         chosen: dict[tuple[int, int], set[Row]] = {}
         candidates: dict[tuple[int, int], set[Row]] = {}
+        against = sum(symbol.name == "against" for symbol in answer.shown)
         for symbol in answer.shown:
             if symbol not in self.said:  # most answers say much the same
                 self.said[symbol] = self._said(symbol)
@@ -172,6 +192,7 @@ class Symbolic:
             tuple(sorted(broken, key=lambda one: (one.time, order(one.row)))),
             {at: frozenset(rows) for at, rows in chosen.items()},
             {at: frozenset(rows) for at, rows in candidates.items()},
+            against,
         )
 
     def _said(self, symbol: clingo.Symbol) -> Said:
@@ -213,8 +234,9 @@ class Symbolic:
 
     def _ground(self, *, exact: bool, apart: bool) -> None:
         """Ground it, by clingo's own arithmetic if that is exact, one timestep apart from another if that is asked."""
-        self.solver = Solver(self.deadline, None if self.seed is None else self._rank)
-        names = ["", "good_"] if self.invariant is None and self.seed is None and self.chooses else [""]
+        choices = self.faults.choices
+        self.solver = Solver(self.deadline, None if choices.free else self._rank)
+        names = ["", "good_"] if self.invariant is None and not choices.drawn and self.chooses else [""]
         self.worlds = [Encoding(self.rules, name, self.fixed, exact) for name in names]
         table = Timetable()
         table.at(self.times[:1], self._before())
@@ -324,7 +346,9 @@ class Symbolic:
         if not (heads or matter):
             return
         if rule.choices:
-            table.at(matter, world.choosing(number, rule, "t", ranked=self.seed is not None))
+            choices = self.faults.choices
+            ranked, preferring = not choices.free, not (choices.free or choices.drawn)
+            table.at(matter, world.choosing(number, rule, "t", ranked=ranked, preferring=preferring))
         if rule.kind == "deductive":
             table.at(heads, world.rule(number, rule, "t", "t"))
         elif rule.kind == "next" or world is not self.bad:
@@ -412,6 +436,12 @@ class Symbolic:
             if rule.choices:
                 for time in self.cone.matter(rule):
                     yield from self._alike(number, rule, time)
+        if self.chooses and not (choices := faults.choices).free and not choices.drawn:
+            yield "#show against/4. #defined against/4."
+            if choices.most is not None:
+                yield f":- {choices.most + 1} {{ against(W,N,T,V) }}."
+            if choices.cost:
+                yield f"#minimize {{ {choices.cost * UNIT},against,W,N,T,V : against(W,N,T,V) }}."
 
     def _broken(self) -> Iterator[str]:
         """What breaks a promise."""
@@ -430,6 +460,7 @@ class Symbolic:
         value = f"({','.join(one)},)" if one else "()"
         yield f"#show chosen({number},{time},{value}) : {self.bad.chosen(number, one, time)}."
         yield f"#show candidate({number},{time},{value}) : {self.bad.candidate(number, one, time)}."
+        yield from self._against(number, one, time, value)
         if len(self.worlds) == 1:
             return
         (bad, good) = self.worlds
@@ -462,6 +493,16 @@ class Symbolic:
         yield f":- {both}, {alike}, {mine}, not {its}."
         yield f":- {both}, {alike}, {its}, not {mine}."
 
+    def _against(self, number: int, columns: list[str], time: int, value: str) -> Iterator[str]:
+        """What is chosen against the default; in the run without faults, among other candidates, it counts apart."""
+        if self.faults.choices.free or self.faults.choices.drawn:
+            return
+        for world, apart in zip(
+            self.worlds, ("", f", {call(f'differs{number}', [*columns, str(time)])}"), strict=False
+        ):
+            there = world.preferred(number, columns, time)
+            yield f'against("{world.world}",{number},{time},{value}) :- {there}{apart}.'
+
 
 _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "drop": Drop,
@@ -473,6 +514,7 @@ _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "pause": Outage,
     "partition": Partition,
 }
+_OF_WAYS: Final = ("drop", "late", "again")
 _OF_NODES: Final = ("crash", "stop", "restart", "pause")
 _ARITIES: Final = {
     "drop": 3, "late": 4, "again": 4, "crash": 2, "stop": 2, "restart": 3, "pause": 3, "partition": 3

@@ -17,8 +17,8 @@ there, until something breaks, or what is good no longer depends on any fault th
 >>> program.verify(eot=4, eff=1, nodes=["a", "b"]).violation_exists
 False
 
-What ``choose`` takes is searched as faults are, but costs nothing: a promise is what ``post`` has without faults *under
-the same choices*.
+What ``choose`` takes is searched as faults are, but costs nothing, unless a cost or a bound is said: a promise is what
+``post`` has without faults *under the same choices*.  Or chance draws it (:mod:`syndicate.dedalus.verify.chance`).
 
 Contract: complete within its bounds.  A verdict without counterexamples is a proof that there is none, and the smallest
 counterexamples are all there: a search that reaches its limit raises instead.  A proof that had nothing to prove is
@@ -29,12 +29,12 @@ Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from time import monotonic
-from typing import Final, Required, TypedDict
+from typing import Final, Literal, Required, TypeAlias, TypedDict
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from syndicate.dedalus.ast import Events, Row, Rule, Value
 from syndicate.dedalus.checks import observing
@@ -44,8 +44,9 @@ from syndicate.dedalus.run import Guarded, Model, run
 from syndicate.dedalus.schedule import Clock, Schedule
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime, Unencodable, is_there
 from syndicate.dedalus.timeline import Chosen
+from syndicate.dedalus.verify.chance import DRAWINGS, Chance, Drawings, TooMany, sampled
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
-from syndicate.dedalus.verify.faults import KINDS, UNIT, Faults
+from syndicate.dedalus.verify.faults import CHOICE, KINDS, UNIT, Choices, Faults
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
 from syndicate.dedalus.verify.symbolic import Symbolic
@@ -70,7 +71,9 @@ class Verdict:
 
     *vacuous* says why nothing was proven though nothing breaks it; it is empty where something was, and None where the
     limit came before that was known.  *choices* are, for each counterexample, what was taken where something else could
-    have been.  *open* says that a rule chooses, and that all its choices were tried; with a *seed*, its own alone.
+    have been.  *open* says that a rule chooses, and that all its choices were tried; with a *seed*, its own alone, and
+    those with at most so many choices *against* them, which have a cost if they are *priced*.  *chance* is how likely
+    it is that something breaks, if choices are drawn; the counterexamples are then those of one drawing, of *seed*.
     """
 
     violation_exists: bool
@@ -88,6 +91,9 @@ class Verdict:
     engine: str = "search"
     outside: tuple[str, ...] = ()
     cost: int | None = None
+    against: int = 0
+    priced: bool = False
+    chance: Chance | None = None
 
     @cached_property
     def model(self) -> Model:
@@ -106,13 +112,14 @@ class Verdict:
 
     @property
     def proven(self) -> bool:
-        """Whether something was promised, and no faults break it."""
-        return not self.violation_exists and self.vacuous == ""
+        """Whether something was promised, and no faults break it; no few drawings prove that."""
+        return not self.violation_exists and self.vacuous == "" and (self.chance is None or self.chance.exact)
 
     def to_json(self) -> dict[str, object]:
         """The verdict, with null where nothing was found.
 
-        ``choices_tried`` is ``"all"``, or the seed whose choices were; null for a program of which no rule chooses.
+        ``choices_tried`` is ``"all"``, or the seed whose choices were, with the number of those ``against`` it if there
+        may be any, or ``"chance"``; null for a program of which no rule chooses.
         """
         sets = [list(one) for one in self.min_counterexamples]
         vacuous = None if self.vacuous is None else bool(self.vacuous)
@@ -122,11 +129,19 @@ class Verdict:
             "min_counterexamples": sets if self.violation_exists else None,
             "vacuous": vacuous,
             "choices": [[each.to_json() for each in one] for one in self.choices] if self.violation_exists else None,
-            "choices_tried": "all" if self.open else self.seed,
+            "choices_tried": self._tried(),
             "engine": self.engine,
             "cost": self.cost,
             "outside": list(self.outside),
+            **({} if self.chance is None else {"chance": self.chance.to_json()}),
         }
+
+    def _tried(self) -> object:
+        if self.chance is not None:
+            return "chance"
+        if self.open:
+            return "all"
+        return {"seed": self.seed, "against": self.against} if self.against else self.seed
 
     def schedule(self) -> dict[str, object]:
         """The schedule under which a run shows the first counterexample."""
@@ -137,6 +152,9 @@ class Verdict:
             "choices": [chosen.to_json() for chosen in self.model.choices],
             "broken": [{"rel": one.relation, "tuple": list(one.row), "time": one.time} for one in self.broken],
         }
+
+
+Deciding: TypeAlias = Literal["adversary", "chance"]
 
 
 class Bounds(TypedDict, total=False):
@@ -158,6 +176,9 @@ class Bounds(TypedDict, total=False):
     invariant: str | None
     start: int
     seed: int | None
+    choose: Deciding
+    choices: int | None
+    drawings: int
     progress: Callable[[Progress], object] | None
     limit: int
     seconds: float | None
@@ -183,6 +204,9 @@ def verify(
     invariant: str | None = None,
     start: int = 1,
     seed: int | None = None,
+    choose: Deciding = "adversary",
+    choices: int | None = None,
+    drawings: int = DRAWINGS,
     events: Events | None = None,
     progress: Callable[[Progress], object] | None = None,
     limit: int = MAX_RUNS,
@@ -203,60 +227,44 @@ def verify(
         pauses: so many nodes at most are down for a while, and go on with what they had.
         partitions: so many times at most nothing passes between some nodes and the others for a while.
         costs: of faults, 1 if not said: of ``drop``, ``late``, ``again``, ``crash``, ``stop``, ``restart``, ``pause``,
-            ``partition``.
+            ``partition``; and of a ``choice`` against those of the seed, 0 if not said.
         nodes: those that may.
         pre: the relation that obliges.
         post: what must be then.
         invariant: instead of these, what must never be.
         start: the first timestep.
-        seed: that of ``choose``; without one all choices are tried.
+        seed: that of ``choose``; without one all choices are tried, unless there is a bound.
+        choose: who decides what rules choose: an adversary, as it does about faults, or chance.
+        choices: so many at most the adversary may decide against those of the seed (0, if none is said); if this is not
+            said, any number, or with a seed none, unless they have a cost.
+        drawings: so many seeds, from the seed on, are tried where chance has too many drawings to look at all.
         events: facts from outside.
         progress: called with each size of sets of faults, and by the solver with each timestep that it reads.
         limit: of runs of the search by lineage; raises :class:`Undecided` then.
         seconds: after which it gives up; raises :class:`Undecided` then.
         engine: the solver where it can, or one of the two.
     """
+    costs = costs or {}
+    priced = costs.get(CHOICE, 0)
+    if choices is None and seed is not None and not priced:
+        choices = 0
     faults = Faults(
-        tuple(nodes), start, eot, eff, crashes, late, again, stops, restarts, pauses, partitions, costs or {}
-    )
+        tuple(nodes), start, eot, eff, crashes, late, again, stops, restarts, pauses, partitions, costs,
+        Choices(seed, choices, priced),
+    )  # fmt: skip
     _possible(arities(rules), faults, pre, post, invariant)
     if engine not in ENGINES:
         raise Unverifiable(f"there is no engine {engine!r}: there are {', '.join(ENGINES)}")
-
-    def model(net: Net, choices: Iterable[Chosen] = ()) -> Model:
-        said = {(one.rule, one.time): one.rows for one in choices}
-        return run(rules, Clock(start, eot, seed, Schedule(net=net, choices=said)), events)
-
     observers = observing(rules, specified(pre, post, invariant)) if faults.outages else set[str]()
-    question = _Question(
-        rules, faults, pre, post, invariant, events or {}, seed, progress, limit, seconds, model, observers
-    )
-    decision = question.decide(engine)
-    sets = sorted(decision.counterexamples, key=lambda one: one.words)
-    first = sets[0] if sets else None
-    net = faults.net(first.faults if first is not None else (), observers)
-    verdict = Verdict(
-        bool(sets),
-        len(first.faults) if first is not None else None,
-        tuple(one.words for one in sets),
-        first.broken if first is not None else (),
-        tuple(decision.ff_post),
-        decision.runs,
-        net,
-        partial(model, net, first.choices(rules, all_of_it=True) if first is not None else ()),
-        question.vacuous(decision),
-        tuple(tuple(one.choices(rules)) for one in sets),
-        question.open,
-        seed if question.chooses else None,
-        decision.engine,
-        tuple(faults.outside()),
-        None if first is None else faults.cost(first.faults),
-    )
-    if first is not None and decision.engine == "clingo":
-        question.confirm(first, decision.engine)
-    elif first is not None:  # the search has matched the rules itself
-        verdict.model  # noqa: B018
-    return verdict
+    question = _Question(rules, faults, pre, post, invariant, events or {}, progress, limit, seconds, observers)
+    if choose == "chance":
+        if priced or choices:
+            raise Unverifiable("what chance draws nobody decides: leave out the bound and the cost of choices")
+        if drawings < 1:
+            raise Unverifiable(f"chance needs a drawing or more: drawings is {drawings}")
+        if question.chooses:
+            return question.by_chance(engine, drawings)
+    return question.verdict(question.decide(engine))
 
 
 def _disagreement(engine: str, other: str, broken: Broken, words: Iterable[str]) -> str:
@@ -285,12 +293,56 @@ class _Question:
     post: str
     invariant: str | None
     events: Events
-    seed: int | None
     progress: Callable[[Progress], object] | None
     limit: int
     seconds: float | None
-    model: Callable[[Net], Model]
     observers: set[str]
+
+    def model(self, net: Net, choices: Iterable[Chosen] = ()) -> Model:
+        """The run under some faults and choices."""
+        faults = self.faults
+        said = {(one.rule, one.time): one.rows for one in choices}
+        schedule = Schedule(net=net, choices=said)
+        return run(self.rules, Clock(faults.start, faults.eot, faults.choices.seed, schedule), self.events)
+
+    def verdict(self, decision: _Decision) -> Verdict:
+        """What an engine found, the first counterexample of it confirmed."""
+        faults, rules, choices = self.faults, self.rules, self.faults.choices
+        sets = sorted(decision.counterexamples, key=lambda one: one.words)
+        first = sets[0] if sets else None
+        net = faults.net(first.faults if first is not None else (), self.observers)
+        verdict = Verdict(
+            bool(sets),
+            len(first.faults) if first is not None else None,
+            tuple(one.words for one in sets),
+            first.broken if first is not None else (),
+            tuple(decision.ff_post),
+            decision.runs,
+            net,
+            partial(self.model, net, first.choices(rules, all_of_it=True) if first is not None else ()),
+            self.vacuous(decision),
+            tuple(tuple(one.choices(rules)) for one in sets),
+            self.open,
+            (choices.seed or 0) if self.chooses and not self.open else None,
+            decision.engine,
+            (*self.unchosen(), *faults.outside()),
+            None if first is None else faults.cost(first.faults) + choices.cost * first.against,
+            choices.most or 0,
+            choices.cost > 0,
+        )
+        if first is not None and decision.engine == "clingo":
+            self.confirm(first, decision.engine)
+        elif first is not None:  # the search has matched the rules itself
+            verdict.model  # noqa: B018
+        return verdict
+
+    def unchosen(self) -> Iterator[str]:
+        """What is not in the model of what rules choose."""
+        seed, most = self.faults.choices.seed or 0, self.faults.choices.most
+        if self.chooses and most is not None:
+            yield f"more than {most} choices against those of seed {seed}" if most else f"choices but of seed {seed}"
+        elif self.chooses:
+            yield "choices that chance draws"
 
     @cached_property
     def heeding(self) -> tuple[Sequence[Rule], tuple[str, str] | None]:
@@ -308,7 +360,67 @@ class _Question:
     @property
     def open(self) -> bool:
         """Whether all choices are tried: those of a seed are one way to choose."""
-        return self.seed is None and self.chooses
+        return self.faults.choices.most is None and self.chooses
+
+    # ------------------------------------------------------------------------------------------------------ by chance
+
+    def by_chance(self, engine: Engine, drawings: int) -> Verdict:
+        """How likely it is that something breaks: exactly, or by so many drawings."""
+        first = self.faults.choices.seed or 0
+        asked = None
+        if engine != "search" and is_there():
+            asked = evolve(self, faults=evolve(self.faults, choices=Choices())).asked(
+                None if self.seconds is None else monotonic() + self.seconds / 2
+            )
+        try:
+            if asked is not None:
+                asked.begin()
+                return self.of_all(Drawings(asked), first)
+        except (TooMany, OutOfTime, Unencodable):
+            pass
+        return self.of_seeds(engine, drawings, first)
+
+    def drawn(self, seed: int, seconds: float | None, engine: Engine) -> Verdict:
+        """The verdict under what a seed draws."""
+        faults = evolve(self.faults, choices=Choices(seed, 0))
+        question = evolve(self, faults=faults, seconds=seconds)
+        return question.verdict(question.decide(engine))
+
+    def of_all(self, drawings: Drawings, first: int) -> Verdict:
+        """The share of all drawings, and the counterexamples of one."""
+        share, best = drawings.share(), drawings.best
+        seed = first if best is None else drawings.seed(first)
+        if seed is not None:
+            verdict = self.drawn(seed, self.seconds, "auto")
+        else:  # what breaks it is rare: no seed that was tried draws it
+            assert best is not None
+            verdict = self.verdict(_Decision("clingo", [drawings.asked.read(best[1])], [], 0))
+        return self.likely(verdict, Chance(share, float(share), float(share)), drawings.asked.obliges())
+
+    def of_seeds(self, engine: Engine, drawings: int, first: int) -> Verdict:
+        """The share of some drawings; of fewer, if the time is over before."""
+        deadline = None if self.seconds is None else monotonic() + self.seconds / 2
+        verdicts: list[Verdict] = []
+        for seed in range(first, first + drawings):
+            left = None if deadline is None else max(0.0, deadline - monotonic())
+            try:
+                verdicts.append(self.drawn(seed, left, engine))
+            except Undecided:
+                if not verdicts:
+                    raise
+                break
+        broken = [one for one in verdicts if one.violation_exists]
+        promising = [one for one in verdicts if not one.vacuous]
+        verdict = (broken or promising or verdicts)[0]
+        return self.likely(verdict, sampled(len(broken), len(verdicts), first), bool(broken or promising))
+
+    def likely(self, verdict: Verdict, chance: Chance, obliges: bool) -> Verdict:
+        """A verdict under one drawing, as that of chance."""
+        outside = ("an adversary that chooses", "faults decided before it is drawn", *self.faults.outside())
+        vacuous = "" if obliges or self.invariant is not None else verdict.vacuous
+        return evolve(verdict, chance=chance, outside=outside, vacuous=vacuous)
+
+    # ---------------------------------------------------------------------------------------------------- the engines
 
     def decide(self, engine: Engine) -> _Decision:
         """Ask the solver where that can be, or else search; raises :class:`Undecided`, :class:`Unverifiable`."""
@@ -326,21 +438,24 @@ class _Question:
                 raise Unverifiable(f"clingo cannot decide it: {error}: leave the choice of the engine to us") from None
             return self.search(deadline, f"search, as clingo cannot: {error}")
 
-    def solve(self, deadline: float | None) -> _Decision:
-        """Ask the solver."""
+    def asked(self, deadline: float | None) -> Symbolic:
+        """The question as it is put to the solver."""
         rules, outages = self.heeding
-        asked = Symbolic(
+        return Symbolic(
             rules,
             self.faults,
             self.pre,
             self.post,
             self.invariant,
             self.events,
-            self.seed,
             outages,
             deadline,
             self.progress,
         )
+
+    def solve(self, deadline: float | None) -> _Decision:
+        """Ask the solver."""
+        asked = self.asked(deadline)
         try:
             asked.begin()
             sets = asked.smallest()
@@ -363,7 +478,7 @@ class _Question:
         names = specified(self.pre, self.post, self.invariant)
         goals_at = [(name, time) for name in names for time in times]
         rules, outages = self.heeding
-        grounded = ground(rules, faults, goals_at, self.events, self.seed, MAX_INSTANCES, outages)
+        grounded = ground(rules, faults, goals_at, self.events, MAX_INSTANCES, outages)
         ff_post = self.ff_post() if self.invariant is None else []
         if self.invariant is not None:
             goals = forbidden(grounded, self.invariant)
@@ -384,7 +499,7 @@ class _Question:
         begun = min(one.time for one in counterexample.broken)
         goals = [(name, begun) for name in names]
         faults = self.faults.certain(counterexample.faults)
-        there = ground(rules, faults, goals, self.events, self.seed, MAX_INSTANCES, outages, counterexample.chosen)
+        there = ground(rules, faults, goals, self.events, MAX_INSTANCES, outages, counterexample.chosen)
         for one in (one for one in counterexample.broken if one.time == begun):
             obliged = one.never or there.holds(self.pre, one.row, one.time)
             if there.holds(one.relation, one.row, one.time) is not one.never or not obliged:
@@ -433,9 +548,13 @@ def _possible(columns: dict[str, int], faults: Faults, pre: str, post: str, inva
     for name in names:
         if getattr(faults, name) < 0:
             raise Unverifiable(f"a budget is 0 or more: {name} is {getattr(faults, name)}")
+    if (faults.choices.most or 0) < 0:
+        raise Unverifiable(f"a budget is 0 or more: choices is {faults.choices.most}")
     for name, cost in faults.costs.items():
-        if name not in KINDS:
-            raise Unverifiable(f"there is no fault {name!r} to have a cost: there are {', '.join(KINDS)}")
+        if name not in (*KINDS, CHOICE):
+            raise Unverifiable(f"there is no fault {name!r} to have a cost: there are {', '.join((*KINDS, CHOICE))}")
+        if name == CHOICE and 0 <= cost <= MOST_COST:
+            continue
         if not 1 <= cost <= MOST_COST:
             raise Unverifiable(f"a fault costs from 1 to {MOST_COST}: {name} costs {cost}")
     if faults.partitions and len(faults.nodes) > MOST_PARTED:

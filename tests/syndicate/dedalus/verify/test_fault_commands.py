@@ -96,6 +96,32 @@ def test_what_is_chosen_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_who_decides_what_is_chosen(tmp_path: Path) -> None:
+    """The answer says how many choices were against the seed, or in which share of all drawings faults break it."""
+    program, bad = tmp_path / "p.ded", tmp_path / "bad.json"
+    program.write_text(CHOOSING)
+    bounds = ["--eot", 6, "--nodes", "a,b,c", "--eff", 4]
+    holds = next(seed for seed in range(9) if call("verify", program, *bounds, "--seed", seed).exit_code == 0)
+    bounded = call("verify", program, *bounds, "--seed", holds, "--choices", 1)
+    assert (bounded.exit_code, f"up to 1 choice against those of seed {holds}" in bounded.stdout) == (1, True)
+    priced = call("verify", program, *bounds, "--seed", holds, "--cost", "choice=3")
+    assert "broken by 1 fault and choices that cost 4" in priced.stdout
+    likely = call("verify", program, *bounds, "--choose", "chance", "--output", bad)
+    assert (likely.exit_code, "in 1/2 of all drawings (0.5, exactly)" in likely.stdout) == (1, True)
+    assert "post" not in json.loads(call("run", program, "--until", 6, "--schedule", bad, "--json").stdout)
+    told = json.loads(call("verify", program, *bounds, "--choose", "chance", "--json").stdout)
+    assert told["chance"] == {"share": "1/2", "exact": True, "low": 0.5, "high": 0.5, "seeds": None}
+    for options, says in [
+        (["--eff", 0], "in 0 of all drawings (0, exactly)"),
+        (["--eff", 0], "no faults within these bounds break it, in any drawing"),
+        (["--eff", 0, "--engine", "search", "--drawings", 9], "nothing is proven of other drawings"),
+    ]:
+        done = call("verify", program, *bounds[:4], *options, "--choose", "chance")
+        assert says in done.stdout
+        assert done.exit_code == int("--drawings" in options)
+        assert "not in the model: an adversary that chooses" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "options", "why"),
     [

@@ -1,0 +1,193 @@
+"""Who decides what rules choose: an adversary, of whose choices each has a cost and all have a bound, or chance."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import comb
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.solving.solver import Engine
+from syndicate.dedalus.verify import chance as drawings
+from syndicate.dedalus.verify.faults import Choices, NumberedFaults
+from syndicate.errors import Unverifiable
+from tests.syndicate.dedalus.verify.brute import brute, chance
+from tests.syndicate.dedalus.verify.senders import NODES, programs
+
+pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+
+LIBERAL = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+BOUNDS = [(3, 2, 0, 0), (3, 0, 1, 0), (3, 0, 0, 1), (3, 0, 0, 0)]
+bounds = st.sampled_from(BOUNDS).map(lambda one: dict(zip(("eot", "eff", "crashes", "late"), one, strict=True)))
+MINDING = [
+    'bad(Y) :- q("a", Y), Y == "a";',
+    'bad(X) :- q(X, "b"), q("a", X);',
+    "bad(X) :- r(X), notin p(X, _);",
+    'bad(X)@next :- r("b"), p(X, _);',
+    "bad(X)@async :- p(Y, X), q(Y, Y);",
+    "post(X) :- q(X, X);",
+    "pre(X) :- r(X);",
+]
+
+
+@st.composite
+def choosing(draw: st.DrawFn) -> Program:
+    """A program that minds what is chosen."""
+    more = draw(st.lists(st.sampled_from(MINDING), max_size=3, unique=True))
+    return Program([*draw(programs(choosing=True)).statements, *Program.parse("".join(more)).statements])
+
+
+SEATS = Program.parse(
+    """
+    asks("s", "ann")@1; asks("s", "bob")@1; asks("s", "cy")@1; asks("t", "ann")@2; asks("t", "bob")@2;
+    seat(S, P) :- asks(S, P), choose((S), (P));
+    seat(S, P)@next :- seat(S, P);
+    bad(P) :- seat("s", P), seat("t", P);
+    """
+)
+ASKED: dict[str, Any] = {"eot": 3, "eff": 0, "nodes": ["s", "t"], "invariant": "bad"}
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=LIBERAL)
+@given(
+    choosing(),
+    bounds,
+    st.sampled_from([None, "bad"]),
+    st.sampled_from([None, 0, 7]),
+    st.sampled_from([None, 1, 2]),
+    st.sampled_from([0, 1, 2]),
+)
+def test_an_adversary_with_costs_and_bounds(
+    program: Program, asked: dict[str, Any], invariant: str | None, seed: int | None, most: int | None, cost: int
+) -> None:
+    """Both engines find what is found by trying all faults and all choices, each by what it costs."""
+    if program.check():
+        return
+    if seed is not None and most is None and not cost:
+        most = 0
+    faults = NumberedFaults(start=1, nodes=NODES, **asked, choices=Choices(seed, most, cost))
+    least, sets, promising = brute(program, faults, invariant=invariant)
+    more: dict[str, Any] = {"invariant": invariant, "seed": seed, "choices": most, "costs": {"choice": cost}}
+    answers = [program.verify(**asked, nodes=NODES, **more, engine=engine) for engine in ("clingo", "search")]
+    for verdict in answers:
+        assert (verdict.min_faults, list(verdict.min_counterexamples)) == (least, sets)
+        assert (verdict.vacuous == "") is promising
+        if verdict.violation_exists:
+            again = program.run(1, asked["eot"], schedule=json.loads(json.dumps(verdict.schedule())), seed=seed)
+            assert again.to_json() == verdict.model.to_json()
+    one, other = ({**verdict.to_json(), "choices": 0, "engine": 0} for verdict in answers)
+    assert one == other
+    event(f"cost beyond faults: {(answers[0].cost or 0) - (least or 0)}, faults: {least}")
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=LIBERAL)
+@given(choosing(), bounds.filter(lambda one: not one["late"]), st.sampled_from([None, "bad"]))
+def test_the_share_of_all_drawings(program: Program, asked: dict[str, Any], invariant: str | None) -> None:
+    """The solver's share is that of all orders in which what can be chosen may be taken, each run with each fault."""
+    if program.check():
+        return
+    faults = NumberedFaults(start=1, nodes=NODES, **asked)
+    share = chance(program, faults, invariant=invariant)
+    verdict = program.verify(**asked, nodes=NODES, invariant=invariant, choose="chance")
+    if verdict.chance is None:
+        assert not any(rule.choices for rule in program.core())
+        return
+    event(f"broken: {share}, exact: {verdict.chance.exact}")
+    assert verdict.violation_exists is (share > 0)
+    assert verdict.chance.share == share
+    assert verdict.chance.exact
+    if verdict.violation_exists:
+        again = program.run(1, asked["eot"], schedule=json.loads(json.dumps(verdict.schedule())), seed=verdict.seed)
+        assert again.to_json() == verdict.model.to_json()
+
+
+def test_the_random_programs_have_shares_of_all_kinds() -> None:
+    """The two tests before ask something: shares between none and all, and choices that have to be paid for."""
+    shares: set[str] = set()
+    paid: set[int] = set()
+
+    @settings(max_examples=70, deadline=None, database=None, derandomize=True, suppress_health_check=LIBERAL)
+    @given(choosing())
+    def look(program: Program) -> None:
+        if not program.check():
+            asked: dict[str, Any] = {"eot": 3, "eff": 2, "nodes": NODES, "invariant": "bad"}
+            likely = program.verify(**asked, choose="chance").chance
+            shares.add("none" if likely is None or not likely.share else "all" if likely.share == 1 else "some")
+            verdict = program.verify(**asked, costs={"choice": 1})
+            paid.add((verdict.cost or 0) - (verdict.min_faults or 0))
+
+    look()
+    assert shares == {"none", "some", "all"}
+    assert {0, 1} <= paid
+
+
+def test_a_third_of_seats() -> None:
+    """Two of six ways to seat them are bad, of which each is as likely as another."""
+    verdict = SEATS.verify(**ASKED, choose="chance")
+    assert verdict.chance is not None
+    assert (verdict.chance.share, verdict.chance.exact, verdict.violation_exists) == (Fraction(1, 3), True, True)
+    assert verdict.to_json()["choices_tried"] == "chance"
+    assert not verdict.proven
+    assert "an adversary that chooses" in verdict.outside
+
+
+@pytest.mark.parametrize("engine", ["search", "clingo"])
+def test_what_is_drawn_is_sampled_where_there_is_too_much(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many seeds are tried, of which the bounds tell; none broken of few proves nothing."""
+    monkeypatch.setattr(drawings, "MOST_CASES", 0)
+    verdict = SEATS.verify(**ASKED, choose="chance", drawings=60, engine=engine)
+    assert verdict.chance is not None
+    assert (verdict.chance.drawings, verdict.chance.exact) == (60, False)
+    alone = [SEATS.verify(**ASKED, seed=seed, engine=engine).violation_exists for seed in range(60)]
+    assert verdict.chance.share == Fraction(sum(alone), 60)
+    assert verdict.chance.low < 1 / 3 < verdict.chance.high
+    promise = {**ASKED, "invariant": None, "pre": "seat", "post": "seat", "engine": engine}
+    never = SEATS.verify(**promise, choose="chance", drawings=5)
+    assert never.chance is not None
+    assert (never.violation_exists, never.vacuous, never.proven) == (False, "", False)
+    assert never.chance.share == 0
+
+
+def test_drawings_that_no_seed_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is broken but rare is shown all the same."""
+    monkeypatch.setattr(drawings, "SEEDS", 0)
+    verdict = SEATS.verify(**ASKED, choose="chance")
+    assert (verdict.violation_exists, verdict.min_faults) == (True, 0)
+    assert verdict.model.at(3)["bad"]
+
+
+@pytest.mark.parametrize(("broken", "of"), [(0, 10), (1, 10), (5, 10), (10, 10), (3, 500)])
+def test_bounds_of_a_share(broken: int, of: int) -> None:
+    """With the bounds as the truth, so few or so many have a chance of one in forty."""
+
+    def likely(some: range, share: float) -> float:
+        return sum(comb(of, n) * share**n * (1 - share) ** (of - n) for n in some)
+
+    one = drawings.sampled(broken, of, 0)
+    assert one.low <= broken / of <= one.high
+    if broken:
+        assert likely(range(broken, of + 1), one.low) == pytest.approx(0.025)
+    if broken < of:
+        assert likely(range(broken + 1), one.high) == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"choose": "chance", "choices": 1}, "leave out the bound"),
+        ({"choose": "chance", "costs": {"choice": 1}}, "leave out the bound"),
+        ({"choose": "chance", "drawings": 0}, "a drawing or more"),
+        ({"choices": -1}, "0 or more"),
+        ({"costs": {"choice": 101}}, "costs from"),
+        ({"costs": {"chance": 1}}, "no fault 'chance'"),
+    ],
+)
+def test_questions_that_make_no_sense(options: dict[str, Any], says: str) -> None:
+    """They are refused."""
+    with pytest.raises(Unverifiable, match=says):
+        SEATS.verify(**ASKED, **options)
