@@ -91,7 +91,7 @@ INSIDE = {
         influence space outcome replay extreme stability bounds state arrivals symbolic explorer asking
     """,
     "syndicate.dedalus.verify": """
-        faults choosing cone ground lineage counterexample search symbolic induction verdict
+        faults choosing cone ground lineage counterexample search symbolic chance induction verdict
     """,
     "syndicate.flow": """
         element node comparison undo shape expression zset tables aggregates trace encoding stream operators structure
