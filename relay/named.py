@@ -31,10 +31,10 @@ def load_module(where: str) -> ModuleType:
     except SyndicateError:
         raise
     except (Exception, SystemExit) as error:
-        raise ProgramNotFound(f"cannot load {where}: {_told(error, where)}") from error
+        raise ProgramNotFound(f"cannot load {where}: {_failure_text(error, where)}") from error
 
 
-def _told(error: BaseException, where: str) -> str:
+def _failure_text(error: BaseException, where: str) -> str:
     """The line of the file that failed, if it is one of *where*, and how: by what it is if the error says nothing."""
     frames = walk_tb(error.__traceback__)
     line = next((line for frame, line in [*frames][::-1] if Path(frame.f_code.co_filename) == Path(where)), 0)

@@ -255,11 +255,11 @@ async def asked(facet: Facet, ds: Ref, request: Value, *, deadline: float = 10.0
     failures: list[AskFailed] = []
     over = trio.Event()
 
-    def known(kind: list[Value], value: Value) -> None:
+    def on_answer(kind: list[Value], value: Value) -> None:
         kind.append(value)
         over.set()
 
-    facet.enter(partial(ask, ds, request, partial(known, answers), partial(known, failures), deadline=deadline))
+    facet.enter(partial(ask, ds, request, partial(on_answer, answers), partial(on_answer, failures), deadline=deadline))
     await over.wait()
     if failures:
         raise failures[0]

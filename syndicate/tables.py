@@ -192,11 +192,11 @@ def to_frame(
     """
     expect_kind(kind)
 
-    def known(table: Table | None, error: BaseException | None) -> None:
+    def on_table(table: Table | None, error: BaseException | None) -> None:
         if table is not None:
             then(table.to(kind))
 
-    react(lambda: table_once(ds, pattern, columns, known))
+    react(lambda: table_once(ds, pattern, columns, on_table))
 
 
 def table_once(ds: Ref, pattern: Value, columns: Sequence[str], answer: Answer[Table]) -> None:

@@ -97,7 +97,7 @@ def written(caveat: Value | str) -> Frozen:
     What is not understood is refused here: whoever writes a caveat wants another one.
     """
     form = _read(caveat) if isinstance(caveat, str) else freeze(caveat)
-    if not known(form):
+    if not is_understood(form):
         raise CaveatError(
             f"not a caveat: {unparse_form(form)}. It is <rewrite Pattern Template>, <or [<rewrite ..> ..]>, "
             "<reject Pattern> or <not-after Seconds>"
@@ -112,7 +112,7 @@ def _read(text: str) -> Frozen:
     return freeze(parse(text))
 
 
-def known(form: Frozen) -> bool:
+def is_understood(form: Frozen) -> bool:
     """Whether *form* is of one of the kinds that are not simply dropping everything."""
     return type(form) is tuple and type(form[0]) is Symbol and _SIZES.get(form[0]) == len(form)
 
@@ -363,13 +363,13 @@ def _template(form: Frozen, count: int) -> _Maker:
             literal = form[1]
             return lambda captures: literal
         case ("rec", 2):
-            return _made((form[1],), [_template(item, count) for item in _sequence(form[2], "rec")])
+            return _maker_of((form[1],), [_template(item, count) for item in _sequence(form[2], "rec")])
         case ("arr", 1):
-            return _made((SEQ,), [_template(item, count) for item in _sequence(form[1], "arr")])
+            return _maker_of((SEQ,), [_template(item, count) for item in _sequence(form[1], "arr")])
         case ("dict", 1):
             entries = [(key, _template(item, count)) for key, item in _dictionary(form[1])]
             keys = tuple([key for key, _ in entries])
-            make = _made((), [item for _, item in entries])
+            make = _maker_of((), [item for _, item in entries])
             return lambda captures: None if (values := make(captures)) is None else (DICT, keys, values)
         case ("attenuate", 2):
             return _attenuating(_template(form[1], count), tuple(_sequence(form[2], "attenuate t")))
@@ -379,7 +379,7 @@ def _template(form: Frozen, count: int) -> _Maker:
     )
 
 
-def _made(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
+def _maker_of(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
     def make(captures: _Found) -> Frozen:
         form = (*head, *[part(captures) for part in parts])
         return None if None in form else form

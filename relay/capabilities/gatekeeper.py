@@ -328,7 +328,7 @@ class _Question:
             said: Frozen = (
                 (self._no, why)
                 if bound is None or why is not None
-                else self._given(space.give(bound, self.asked, self._names))
+                else self._granted(space.give(bound, self.asked, self._names))
             )
         except CaveatError:  # together with those that the target has already, they are too many
             said = (self._no, _INVALID)
@@ -345,7 +345,7 @@ class _Question:
             return not self._late
         return self._timer is None
 
-    def _given(self, ref: Ref) -> Frozen:
+    def _granted(self, ref: Ref) -> Frozen:
         """The answer that gives a reference: the same one as before, if it stands for the same."""
         if self._metered is None or self._metered[0] is not ref:
             metered = self._keeper.meter(self._session, self.asked.oid, ref)

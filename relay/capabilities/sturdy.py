@@ -34,7 +34,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from relay.capabilities.caveats import NOT_AFTER, compile_caveat, known, measure, written
+from relay.capabilities.caveats import NOT_AFTER, compile_caveat, is_understood, measure, written
 from relay.protocol.codec.canonical import canonical
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
@@ -116,7 +116,7 @@ class Claim:
     @property
     def end(self) -> float:
         """When it ends, in seconds since 1970; infinity if never."""
-        ends = [float(caveat[1]) for caveat in self.caveats if known(caveat) and caveat[0] is NOT_AFTER]
+        ends = [float(caveat[1]) for caveat in self.caveats if is_understood(caveat) and caveat[0] is NOT_AFTER]
         return min(ends, default=math.inf)
 
     def lineage(self, key: bytes) -> list[bytes]:

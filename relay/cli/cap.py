@@ -19,7 +19,7 @@ from typing import Final, NoReturn, ParamSpec, TypeVar
 
 import click
 
-from relay.capabilities.caveats import NOT_AFTER, known
+from relay.capabilities.caveats import NOT_AFTER, is_understood
 from relay.capabilities.sturdy import SturdyRef, claim, mint, parse_ref, revocation, show, valid
 from relay.cli.exit_codes import SETTINGS
 from syndicate.errors import CaveatError, SyndicateError
@@ -159,7 +159,7 @@ def describe(caveat: Value) -> list[str]:
     ['lets pass <rec Says [<_> <_>]>', 'turns <_> into <lit 1>', 'drops all else']
     """
     form = freeze(caveat)
-    if not known(form):
+    if not is_understood(form):
         return ["drops everything, because it is not understood"]
     if form[0] == NOT_AFTER:
         return [f"ends {datetime.fromtimestamp(form[1], UTC).isoformat()}"]

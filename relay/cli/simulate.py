@@ -16,7 +16,7 @@ from relay.cli.exit_codes import SETTINGS, Command
 from relay.cli.simulated import Wanted, again, replayed, show_faults
 from relay.simulation.campaign import Campaign, Report, examined, find_scenario
 from relay.simulation.difference import difference
-from relay.simulation.lineage import Run, Verdict, found, search
+from relay.simulation.lineage import Run, Verdict, search, tape_of
 from relay.simulation.tape_file import Taped, shrunk
 from syndicate.errors import SyndicateError
 from syndicate.explain.spacetime import FORMS
@@ -239,7 +239,7 @@ def by_lineage(name: str, first: int, tapes: int, most: int, runs: int, wanted: 
 
     scenario = find_scenario(name)
     verdict = search(scenario, seed=first, tapes=tapes, most=most, runs=runs, ran=ran)
-    taped = found(scenario, name, verdict)
+    taped = tape_of(scenario, name, verdict)
     if as_json:
         click.echo(json.dumps(_verdict_as_data(name, verdict, taped)))
         if taped is not None and wanted.tape:

@@ -146,7 +146,7 @@ class _Place:
         """
         target, taken = self.target, list[bool]()
 
-        def told(state: ConnectionState) -> None:
+        def on_state(state: ConnectionState) -> None:
             if state.name == "lost" and not taken:
                 raise ConnectError(state.reason)
 
@@ -161,7 +161,7 @@ class _Place:
             reconnect=reconnect,
             encoding=self.encoding,
             tls=target.tls,
-            told=told if reconnect else None,
+            told=on_state if reconnect else None,
         )(first if reconnect else then)
 
 

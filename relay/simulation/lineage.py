@@ -194,7 +194,7 @@ def search(
     return verdict
 
 
-def found(scenario: Scenario, name: str, verdict: Verdict) -> Taped | None:
+def tape_of(scenario: Scenario, name: str, verdict: Verdict) -> Taped | None:
     """The run that a search of *scenario*, which a command calls *name*, has found: a tape like any other."""
     if verdict.broken is None:
         return None

@@ -243,7 +243,7 @@ def scenario(wrong: None = None, /, *, seeds: int = 200, until: float = 120.0) -
     (1, None)
     """
 
-    def made(build: Build) -> Scenario:
+    def decorate(build: Build) -> Scenario:
         if iscoroutinefunction(build):
             raise ScenarioMisuse(f"{build.__name__} is async: a scenario builds its world at once; write def")
         options: tuple[object, ...] = (seeds, until)
@@ -254,4 +254,4 @@ def scenario(wrong: None = None, /, *, seeds: int = 200, until: float = 120.0) -
 
     if wrong is not None:
         raise ScenarioMisuse("write @scenario() with its parentheses, as in @scenario(seeds=200, until=120.0)")
-    return made
+    return decorate

@@ -169,7 +169,7 @@ class _Client:
         self._handles: dict[int, Handle] = {}
         self._next = self._quota = 0
 
-    def found(self, ds: Ref) -> None:
+    def on_dataspace(self, ds: Ref) -> None:
         """There is the dataspace."""
         self.ds = ds
         assert_(ds, Observe(Bench(self.load.run, self.number, capture(), capture()), ref(_Ear(self))))
@@ -323,7 +323,7 @@ class Load:
     def _open(self, number: int) -> None:
         client = _Client(self, number)
         self.ring.append(client)
-        self._connect()(client.found)
+        self._connect()(client.on_dataspace)
 
     def ready(self) -> None:
         """One more client has its connection, and what it observes in place."""

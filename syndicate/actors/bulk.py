@@ -20,7 +20,7 @@ an observer comes in between, the dataspace divides that once more.
 ...     division = Division.of(bulks_of(ds), sizes)
 ...     handle = BulkHandle.assert_(current("boot"), current_facet(), ds, division)
 ...     @on_asserted(ds, Size("b", capture()))
-...     def told(size):
+...     def print_size(size):
 ...         print(size)
 ...         stop_actor()
 >>> run(boot)

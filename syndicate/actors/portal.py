@@ -149,7 +149,7 @@ def once(ds: Ref, follow: Callable[[], T], answer: Answer[T]) -> None:
     prevent_inert_check()
     followed = follow()
 
-    def known() -> None:
+    def on_synced() -> None:
         answer(followed, None)
         stop(facet)
 
@@ -157,7 +157,7 @@ def once(ds: Ref, follow: Callable[[], T], answer: Answer[T]) -> None:
         answer(None, TargetEnded(f"{ds!r} has ended, or its connection is lost, so that nothing is known of it"))
         stop(facet)
 
-    sync(ds, known, lost)
+    sync(ds, on_synced, lost)
 
 
 def snapshot(ds: Ref, pattern: Value, answer: Answer[list[Value]]) -> None:
@@ -166,10 +166,10 @@ def snapshot(ds: Ref, pattern: Value, answer: Answer[list[Value]]) -> None:
     def follow() -> Field[ValueSet]:
         return query_set(ds, pattern)
 
-    def known(followed: Field[ValueSet] | None, error: BaseException | None) -> None:
+    def on_values(followed: Field[ValueSet] | None, error: BaseException | None) -> None:
         answer(None if followed is None else list(followed.value), error)
 
-    once(ds, follow, known)
+    once(ds, follow, on_values)
 
 
 def ask(

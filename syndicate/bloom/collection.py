@@ -88,7 +88,7 @@ from syndicate.bloom.rules.expression import (
     literal_of,
     to_expression,
 )
-from syndicate.bloom.rules.function import failure, lattice_columns, made_lattices, takes
+from syndicate.bloom.rules.function import coerced_row, failure, lattice_columns, takes
 from syndicate.bloom.rules.reading import of_elements
 from syndicate.bloom.rules.symbols import Factor, Head, Owner, Side, factor_of, is_merging, redirect
 from syndicate.bloom.rules.term import (
@@ -136,7 +136,7 @@ class Collection(Head, Expression):
         side = Side(self, self._name, columns, columns, address)
         self._factor = Factor(plan.Relation(self._name, columns), (side,))
 
-    def _known(self) -> Factor:
+    def _resolved(self) -> Factor:
         if not self._columns and self._kind is Kind.TEMP:
             raise IllegalRule(
                 f"{here()}: {self._name} is read before a rule has given it columns: declare them, as in "
@@ -165,11 +165,11 @@ class Collection(Head, Expression):
 
     def _shaped(self, expression: Expression) -> Expression:
         """The rows of a temp without columns of its own, which are those that the first rule gives it, a join too."""
-        sides = expression._known().sides
+        sides = expression._resolved().sides
         if len(sides) > 1:
             expression = expression.flatten()
         if not self._columns:
-            columns = expression._known().sides[0].columns
+            columns = expression._resolved().sides[0].columns
             self._schema(columns, len(columns))
             if len(sides) > 1:
                 rest = iter(columns)
@@ -219,7 +219,7 @@ class Collection(Head, Expression):
         fitted_rows = fitted_all(_literal_rows(rows, where), self._columns, where)
         lattices = self._declaration.lattices
         if lattices:
-            fitted_rows = [made_lattices(row, self._columns, lattices, where) for row in fitted_rows]
+            fitted_rows = [coerced_row(row, self._columns, lattices, where) for row in fitted_rows]
         try:
             keys = dict.fromkeys(map(key_of, fitted_rows))
         except SyndicateError as error:
@@ -301,7 +301,7 @@ class Collection(Head, Expression):
         return self._columns_of(range(self._keys, len(self._columns)))
 
     def _columns_of(self, places: Iterable[int]) -> Expression:
-        rows = self._known().rows
+        rows = self._resolved().rows
         return Expression(factor_of(plan.Projection(rows, [self._columns[at] for at in places]), self._name))
 
     def has_key(self, *key: Value) -> bool | Expression:
@@ -311,7 +311,7 @@ class Collection(Head, Expression):
         if len(key) != self._keys:
             raise IllegalRule(f"{here()}: {self._name} has {self._keys} columns in its key, not {len(key)}")
         asked = [plan.Compare(name, "==", plan.Const(value)) for name, value in zip(self._columns, key, strict=False)]
-        factor = self._known()
+        factor = self._resolved()
         return Expression(Factor(plan.Selection(factor.rows, *asked), factor.sides))
 
     __hash__ = object.__hash__

@@ -201,24 +201,24 @@ class Body:
         return order
 
     def _order(self, bound: set[str]) -> tuple[list[Comparison], list[Lookup]]:
-        first = [goal for goal in self.early if _known(goal, bound)]
+        first = [goal for goal in self.early if _all_bound(goal, bound)]
         left, waiting = list(range(len(self.positive))), [goal for goal in self.early if goal not in first]
         lookups = []
         while left:
             best = left[0]
             if len(left) > 1:
-                best = max(left, key=lambda n: sum([_is_known(t, bound) for t in self.positive[n].terms]))
+                best = max(left, key=lambda n: sum([_is_bound(t, bound) for t in self.positive[n].terms]))
             left.remove(best)
             atom = self.positive[best]
             columns, key, new = [], [], []
             for column, term in enumerate(atom.terms):
-                if _is_known(term, bound):
+                if _is_bound(term, bound):
                     columns.append(column)
                     key.append(term)
                 elif isinstance(term, Variable):
                     new.append((column, term.name))
             bound.update([name for _, name in new])
-            ready = [goal for goal in waiting if _known(goal, bound)] if waiting else waiting
+            ready = [goal for goal in waiting if _all_bound(goal, bound)] if waiting else waiting
             waiting = [goal for goal in waiting if goal not in ready]
             lookups.append(Lookup(best, atom, tuple(columns), key, new, ready))
         return first, lookups
@@ -278,11 +278,11 @@ class Lookup:
         return result
 
 
-def _known(goal: Comparison, bound: Collection[str]) -> bool:
+def _all_bound(goal: Comparison, bound: Collection[str]) -> bool:
     return all(variable.name in bound for variable in variables(goal))
 
 
-def _is_known(term: Term | Aggregate, bound: Collection[str]) -> bool:
+def _is_bound(term: Term | Aggregate, bound: Collection[str]) -> bool:
     return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
 
 

@@ -533,7 +533,7 @@ class Pass:
         held = self.intervals[name].items() if time > constant else ()
         return {row for row, spans in held if any(since <= constant < to for since, to in spans)}
 
-    def given(self) -> dict[str, set[Row]]:
+    def inputs(self) -> dict[str, set[Row]]:
         """What the plan is given now: what rules within a timestep do not make."""
         facts = {f"+{name}": set(rows) for name, rows in self.present.items()}
         if self.lowered.timed and self.last is not None:

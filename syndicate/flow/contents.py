@@ -46,7 +46,7 @@ class Delayed:
 Held = dict[tuple["GlobalId", int], Element]
 
 
-def kept(engine: LocalEngine) -> Held:
+def settled_state(engine: LocalEngine) -> Held:
     """All that a circuit keeps, by node and number; what is in columns becomes dictionaries first."""
     if engine.tables is not None:
         engine.tables.settle()
@@ -258,7 +258,7 @@ def _integral(engine: LocalEngine, circuit: Netlist, port: Port) -> ZSet | Index
     read = _READ.get(node.op)
     batch = read(node, states) if read is not None and states else None
     if batch is None:
-        batch = _kept_behind(engine, scope, port)
+        batch = _integral_behind(engine, scope, port)
     if batch is None and node.op == "map" and is_rearranging(node.params["function"]):
         inner = _integral(engine, circuit, node.inputs[0])
         function = node.params["function"]
@@ -277,15 +277,15 @@ def _rows(taker: Arrangement | TimedArrangement) -> Iterator[tuple[Element, Elem
         yield from ((key, value, weight) for group in groups for value, weight in group.items())
 
 
-def _kept_behind(engine: LocalEngine, scope: Scope, port: Port) -> Mixed | None:
+def _integral_behind(engine: LocalEngine, scope: Scope, port: Port) -> Mixed | None:
     """What a node that reads the stream keeps of it."""
     for node in scope.circuit.nodes:
         states = engine.states.get(node.global_id, [])
         if node.child is not None:
             for imported in node.child.imports:
-                kept_there = engine.states.get(imported.global_id, [])
-                if imported.inputs[0] == port and kept_there and isinstance(kept_there[0], Integral):
-                    return Mixed(kept_there[0].total)
+                behind = engine.states.get(imported.global_id, [])
+                if imported.inputs[0] == port and behind and isinstance(behind[0], Integral):
+                    return Mixed(behind[0].total)
         elif node.inputs == [port] and states:
             if node.op == "index_with" and node.params["value"] is None and isinstance(states[0], Arrangement):
                 return add_up(Mixed(), ((value, weight) for _, value, weight in _rows(states[0])))

@@ -440,7 +440,7 @@ class LocalEngine(Engine):
         if name in self._unique:
             batch = columns.batch()
             change = self._changed(name, batch)
-            table = None if table is None else table.kept(batch, change)
+            table = None if table is None else table.restricted(batch, change)
             if table is None:
                 return change
         if table is None:

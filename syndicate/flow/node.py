@@ -391,11 +391,11 @@ class StaticProperties:
                 pending.append((StaticProperties(node.child, properties), node.child.exports[port.output]))
             elif (node.op in MONOTONE and node.op not in POSITIVE) or "part" in node.params:
                 pending += [(properties, each) for each in node.inputs]
-            elif node.op not in POSITIVE or any(weight < 0 for weight in _given(node)):
+            elif node.op not in POSITIVE or any(weight < 0 for weight in _constant_weights(node)):
                 return False
         return True
 
 
-def _given(node: Node) -> Iterable[int]:
+def _constant_weights(node: Node) -> Iterable[int]:
     """The weights of a constant."""
     return node.params["zset"].batch.values() if node.op == "constant" else ()

@@ -35,7 +35,7 @@ from syndicate.flow.operators.traces import Ageing, Delay, View
 Call: TypeAlias = tuple[Callable[..., Element], tuple[Element, ...]]
 
 
-def found_element(scope: Context, node: Node) -> str:
+def failing_element(scope: Context, node: Node) -> str:
     """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
     for function, arguments in _calls(scope, node):
         try:
@@ -266,7 +266,7 @@ class Scope(Context):
         node = self.nodes[position]
         if isinstance(error, (UnhashableElement, NotAValue)):
             return unhashable(node, str(error))
-        return raised(node, f"{type(error).__name__}: {error}", found_element(self, node))
+        return raised(node, f"{type(error).__name__}: {error}", failing_element(self, node))
 
     def finish(self) -> dict[int, Batch]:
         """End a tick: what the feedbacks take in, and empty cells."""

@@ -47,7 +47,7 @@ from syndicate.errors import (
     UnhashableElement,
     UnwritableElement,
 )
-from syndicate.flow.contents import PAIRED, STATE_FORMATS, Content, kept
+from syndicate.flow.contents import PAIRED, STATE_FORMATS, Content, settled_state
 from syndicate.flow.element import Element, Key, Typed, all_plain, keys_of, natural, naturals
 from syndicate.flow.encoding import packed, read, register, unpacked, written
 from syndicate.flow.local import LocalEngine
@@ -76,7 +76,7 @@ def snapshot(engine: LocalEngine) -> bytes:
     """
     if engine.is_busy:
         raise StepFailed("a snapshot cannot be taken within a step")
-    held = kept(engine)
+    held = settled_state(engine)
     frames = [packed([structure(engine.circuit), engine.epoch, len(held)])]
     with Pause():
         for (path, number), state in held.items():
@@ -107,7 +107,7 @@ def _fill(engine: LocalEngine, frames: Iterator[bytes]) -> None:
     circuit = engine.circuit
     (lines, epoch, count), _ = _next(frames)
     _compare(lines, structure(circuit))
-    held = kept(engine)
+    held = settled_state(engine)
     reader = _Reader()
     for _ in range(count):
         (path, number, kind, levels, note, entries, chunks), _ = _next(frames)

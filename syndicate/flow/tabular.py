@@ -145,7 +145,7 @@ class Tabular:
         for at, node in enumerate(scope.nodes):
             if node.id not in seen:  # the other places of a loop are its outputs
                 seen.add(node.id)
-                scope.steps[at] = self._made(scope, node, scope.steps[at])
+                scope.steps[at] = self._step_of(scope, node, scope.steps[at])
 
     def taken(self, name: str, batch: dict[Key, int]) -> Table | None:
         """What a source gives, as a table; None where that cannot be, or is not asked for."""
@@ -184,7 +184,7 @@ class Tabular:
 
     # ------------------------------------------------------------------------------------------------------- steps
 
-    def _made(self, scope: Scope, node: Node, old: Step) -> Step:
+    def _step_of(self, scope: Scope, node: Node, old: Step) -> Step:
         if node.kind in (Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK):
             return old
         slots = [scope.slots[port] for port in inputs_of(node) if port in self.ports]

@@ -294,12 +294,12 @@ class Index:
             classes = node.moves.setdefault(step, {})
             further = classes.get(head)
             if further is None:
-                further = classes[head] = Node(self._kept(node, path, head))
+                further = classes[head] = Node(self._values_under(node, path, head))
             further.users += 1
             node, here = further, path
         return node
 
-    def _kept(self, node: Node, path: Path, head: Frozen) -> Kept:
+    def _values_under(self, node: Node, path: Path, head: Frozen) -> Kept:
         """The values of *node* whose constructor at *path* is *head*."""
         if path:
             return {form: None for form in node.values if _class_at(form, path) == head}

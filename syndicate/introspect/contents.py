@@ -28,7 +28,7 @@ from syndicate.introspect.owners import owners
 from syndicate.introspect.survey import STRIDE, Page, Row, Survey
 from syndicate.introspect.tail import OURS
 from syndicate.values.text import unparse_form, unparse_pattern
-from syndicate.values.value import Frozen, HomeActor, Ref, Symbol, Tag, known_fields
+from syndicate.values.value import Frozen, HomeActor, Ref, Symbol, Tag, record_fields
 
 NAMES: Final = 20
 """Actors of one interest, or of one assertion, that are named; all are counted."""
@@ -76,7 +76,7 @@ class Contents:
             else:
                 everywhere += handler.audience
         return [
-            [name, values[name], observed[name] + everywhere, [list(names) for names in known_fields(Symbol(name))]]
+            [name, values[name], observed[name] + everywhere, [list(names) for names in record_fields(Symbol(name))]]
             for name in sorted({*values, *observed})
         ]
 

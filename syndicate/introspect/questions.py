@@ -183,7 +183,7 @@ class Introspection(Entity):
             case "health", []:
                 return lambda: Page("", 0, WINDOW).fill(self._health(self._there(where)))
             case "followed", []:
-                return lambda: Page("", 0, WINDOW).fill(self._kept())
+                return lambda: Page("", 0, WINDOW).fill(self._chronicle_counts())
         for whole in (values, [*values, 0]):  # the column to sort by may be left out
             match whole:
                 case [*fields, int(start), int(count), int(order)] if start >= 0 and count >= 0:
@@ -344,7 +344,7 @@ class Introspection(Entity):
 
     # ------------------------------------------------------------------------------------------------ what happened
 
-    def _kept(self) -> list[Row]:
+    def _chronicle_counts(self) -> list[Row]:
         chronicle = self._followed.chronicle
         if chronicle is None:
             return []

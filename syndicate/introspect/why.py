@@ -136,13 +136,13 @@ class Why:
             if cause is None or cause is step:
                 continue
             if number in step.rests and number not in step.causes:
-                yield from self._told(cause)
+                yield from self._origins(cause)
             elif cause.public:
                 yield from self._through(cause, step)
             else:
                 yield cause, _done_for(cause, step)
 
-    def _told(self, begun: Happening) -> Iterator[tuple[Happening, Done | None]]:
+    def _origins(self, begun: Happening) -> Iterator[tuple[Happening, Done | None]]:
         """What a facet that began in *begun* rests on."""
         causes = list(self.causes(begun))
         if causes:

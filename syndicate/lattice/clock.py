@@ -25,7 +25,7 @@ from typing import Self
 from syndicate.errors import NotAValue, PatternError, short
 from syndicate.flow.element import Element, Key, key_of, natural, rank
 from syndicate.lattice.extremum import Bool, Max, is_comparable, precedes
-from syndicate.lattice.lattice import Kind, Lattice, made, morph, no_lattice, non_monotone
+from syndicate.lattice.lattice import Kind, Lattice, morph, no_lattice, non_monotone, with_content
 from syndicate.lattice.map import Map
 from syndicate.lattice.sets import EMPTY, Set
 from syndicate.lattice.table import Counted, PersistentTable
@@ -66,7 +66,7 @@ class Clock(Counted):
     @morph(tries=_nodes)
     def at(self, node: Element) -> Max:
         """The count of *node*: 0 if nothing is known."""
-        return made(Max, self.content.rows().get(key_of(node), 0))
+        return with_content(Max, self.content.rows().get(key_of(node), 0))
 
     @morph(tries=_nodes)
     def tick(self, node: Element) -> Self:
@@ -74,7 +74,7 @@ class Clock(Counted):
         no_lattice(node, "a node of a clock")
         key = key_of(node)
         rows = self.content.rows()
-        return made(type(self), PersistentTable({**rows, key: rows.get(key, 0) + 1}))
+        return with_content(type(self), PersistentTable({**rows, key: rows.get(key, 0) + 1}))
 
     @morph
     def nodes(self) -> Set:
@@ -84,7 +84,9 @@ class Clock(Counted):
     @morph
     def as_map(self) -> Map:
         """The clock as the map of maxima that the Bloom^L paper uses."""
-        return made(Map, PersistentTable({node: made(Max, count) for node, count in self.content.rows().items()}))
+        return with_content(
+            Map, PersistentTable({node: with_content(Max, count) for node, count in self.content.rows().items()})
+        )
 
     @non_monotone(argument=Kind.MONOTONE, tries=_clocks)
     def lt_eq(self, other: Self) -> Bool:

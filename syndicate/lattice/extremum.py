@@ -38,7 +38,7 @@ from typing import TypeVar
 
 from syndicate.errors import LatticeMismatch, LatticeValue, short
 from syndicate.flow.comparison import natural_order
-from syndicate.lattice.lattice import Kind, Lattice, made, morph, non_monotone
+from syndicate.lattice.lattice import Kind, Lattice, morph, non_monotone, with_content
 from syndicate.values.value import Value
 
 # ------------------------------------------------------------------------------------------------------------ ``lbool``
@@ -211,14 +211,14 @@ class Max(Lattice):
     @morph(argument=Kind.MORPHISM, tries=_operands)
     def __add__(self, other: Value) -> Max:
         if type(other) is Max and type(self.content) is int and type(other.content) is int:  # by far the most
-            return made(Max, self.content + other.content)
+            return with_content(Max, self.content + other.content)
         a, b = _checked(self), _operand(self, other, "add")
-        return made(Max, None if a is None or b is None else a + b)
+        return with_content(Max, None if a is None or b is None else a + b)
 
     @morph(tries=_operands)
     def __sub__(self, other: Value) -> Max:
         a, b = _checked(self), _operand(self, other, "subtract")
-        return made(Max, None if a is None or b is None else a - b)
+        return with_content(Max, None if a is None or b is None else a - b)
 
     @morph(tries=_numbers)
     def min_of(self, limit: Value) -> Max:
@@ -272,14 +272,14 @@ class Min(Lattice):
     @morph(argument=Kind.MORPHISM, tries=_operands)
     def __add__(self, other: Value) -> Min:
         if type(other) is Min and type(self.content) is int and type(other.content) is int:  # by far the most
-            return made(Min, self.content + other.content)
+            return with_content(Min, self.content + other.content)
         a, b = _checked(self), _operand(self, other, "add")
-        return made(Min, None if a is None or b is None else a + b)
+        return with_content(Min, None if a is None or b is None else a + b)
 
     @morph(tries=_operands)
     def __sub__(self, other: Value) -> Min:
         a, b = _checked(self), _operand(self, other, "subtract")
-        return made(Min, None if a is None or b is None else a - b)
+        return with_content(Min, None if a is None or b is None else a - b)
 
     @morph(tries=_numbers)
     def max_of(self, limit: Value) -> Min:

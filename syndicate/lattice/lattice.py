@@ -366,7 +366,7 @@ _MUTABLE: Final[dict[type, str]] = {
 L = TypeVar("L", bound=Lattice)
 
 
-def made(cls: type[L], content: Value) -> L:
+def with_content(cls: type[L], content: Value) -> L:
     """An element of *cls* with this content, which is known to be right: without its ``__init__``."""
     element = object.__new__(cls)
     _set_content(element, content)

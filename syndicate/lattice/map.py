@@ -23,7 +23,7 @@ from typing import Self, TypeVar
 from syndicate.errors import LatticeMismatch, LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.lattice.extremum import Bool, Max
-from syndicate.lattice.lattice import Kind, Lattice, grew, join, made, monotone, morph, no_lattice, non_monotone
+from syndicate.lattice.lattice import Kind, Lattice, grew, join, monotone, morph, no_lattice, non_monotone, with_content
 from syndicate.lattice.sets import EMPTY, Set
 from syndicate.lattice.table import NO_ENTRY, Keyed, PersistentMap, PersistentTable, Rows
 from syndicate.values.value import Value
@@ -99,7 +99,7 @@ class Map(Keyed):
                 merged = _joined(key, old, value)
                 if grew(old, merged):
                     changes[key] = merged
-        return made(type(self), big.content.grown(changes)) if changes else big
+        return with_content(type(self), big.content.grown(changes)) if changes else big
 
     def beyond(self, base: Self) -> Self:
         """What each value has beyond that of *known*, where it has anything."""
@@ -113,7 +113,7 @@ class Map(Keyed):
                 fresh[key] = value
             elif old is not value and not value <= old:
                 fresh[key] = value.beyond(old)
-        return made(type(self), PersistentTable(fresh))
+        return with_content(type(self), PersistentTable(fresh))
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")
@@ -130,7 +130,7 @@ class Map(Keyed):
         """The keys that both have, with their values *merged*."""
         mine, theirs = self._meet(other)
         common = [(key, value, theirs[key]) for key, value in mine.items() if key in theirs]
-        return made(type(self), PersistentTable({key: _joined(key, a, b) for key, a, b in common}))
+        return with_content(type(self), PersistentTable({key: _joined(key, a, b) for key, a, b in common}))
 
     @morph
     def key_set(self) -> Set:
@@ -169,7 +169,7 @@ class Map(Keyed):
                 raise LatticeValue(
                     f"filter() needs a map to lbool, and the value of {key!r} is {short(value)}: apply a threshold"
                 )
-        return made(type(self), PersistentTable({key: value for key, value in rows.items() if value.content}))
+        return with_content(type(self), PersistentTable({key: value for key, value in rows.items() if value.content}))
 
     @morph(tries=_thresholds)
     def apply_morph(self, name: str, *arguments: Value) -> Self:
@@ -193,7 +193,7 @@ class Map(Keyed):
                 no_lattice(image, "a key of a map")
                 image = key_of(image)
                 rows[image] = _joined(image, rows[image], value) if image in rows else value
-        return made(type(self), PersistentTable(rows))
+        return with_content(type(self), PersistentTable(rows))
 
     @morph(tries=lambda values: [(lambda key, value: (key,),)])
     def to_collection(self, to: Callable[[Value, Value], Element] | None = None) -> list[Element]:
@@ -204,7 +204,7 @@ class Map(Keyed):
     @monotone
     def size(self) -> Max:
         """How many keys there are."""
-        return made(Max, len(self.content))
+        return with_content(Max, len(self.content))
 
     @non_monotone(argument=Kind.MONOTONE, tries=_maps)
     def lt_eq(self, other: Self) -> Bool:
@@ -224,7 +224,7 @@ class Map(Keyed):
             result = results[key] = getattr(value, name)(*arguments)
             if not isinstance(result, Lattice):
                 raise LatticeValue(f"{caller}: {name} returned {short(result)} for {key!r}, which is no lattice value")
-        return made(type(self), PersistentTable(results))
+        return with_content(type(self), PersistentTable(results))
 
 
 def _joined(key: Key, a: Lattice, b: Lattice) -> Lattice:

@@ -29,7 +29,7 @@ from typing import Self, TypeVar
 
 from syndicate.errors import LatticeMismatch
 from syndicate.flow.element import Key, key_of, natural, naturals
-from syndicate.lattice.lattice import Lattice, grew, join, made, morph, non_monotone
+from syndicate.lattice.lattice import Lattice, grew, join, morph, non_monotone, with_content
 from syndicate.lattice.table import Keyed, PersistentTable
 from syndicate.values.value import Value
 
@@ -73,14 +73,14 @@ class Pair(Lattice):
             return self if other.content is None else other
         (a, b), (c, d) = self.content, other.content
         first, second = join(a, c), join(b, d)
-        return made(type(self), (first, second)) if grew(a, first) or grew(b, second) else self
+        return with_content(type(self), (first, second)) if grew(a, first) or grew(b, second) else self
 
     def beyond(self, base: Self) -> Self:
         """What each component has beyond that of *known*."""
         if self.content is None or base.content is None or self <= base:
             return self.bottom() if self <= base else self
         (a, b), (c, d) = self.content, base.content
-        return made(type(self), (a.beyond(c), b.beyond(d)))
+        return with_content(type(self), (a.beyond(c), b.beyond(d)))
 
     @property
     def is_bottom(self) -> bool:
@@ -142,7 +142,7 @@ class DomPair(Keyed):
         rows = _undominated([*self._written(), *other._written()])
         if rows.keys() == mine.keys() and not any(grew(mine[key], value) for key, value in rows.items()):
             return self
-        return made(type(self), PersistentTable(rows))
+        return with_content(type(self), PersistentTable(rows))
 
     @morph(tries=_key_classes)
     def key(self, bottom: type[L]) -> L:
@@ -156,7 +156,7 @@ class DomPair(Keyed):
 
     @classmethod
     def _rebuilt(cls, *parts: Value) -> Self:
-        return made(cls, PersistentTable(_undominated(list(parts))))
+        return with_content(cls, PersistentTable(_undominated(list(parts))))
 
 
 def _undominated(pairs: list[tuple[Value, Value]]) -> dict[Key, Value]:

@@ -45,7 +45,7 @@ from typing import Final, Self, TypeVar
 from syndicate.errors import LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, keys_of, natural, naturals
 from syndicate.lattice.extremum import Bool, Max, is_number
-from syndicate.lattice.lattice import LATTICES, Kind, Lattice, holds_lattice, made, monotone, morph, no_lattice
+from syndicate.lattice.lattice import LATTICES, Kind, Lattice, holds_lattice, monotone, morph, no_lattice, with_content
 from syndicate.lattice.table import Counted, PersistentMap, PersistentSet, PersistentTable, Rows, Tabled
 from syndicate.values.value import Value
 
@@ -116,7 +116,7 @@ class Set(Tabled):
     @classmethod
     def of_keys(cls, keys: Iterable[Key]) -> Self:
         """The set of elements whose keys, as a circuit holds them, are these; they are trusted to be legal."""
-        return made(cls, PersistentTable(dict.fromkeys(keys)))
+        return with_content(cls, PersistentTable(dict.fromkeys(keys)))
 
     def merge(self, other: Self) -> Self:
         """The union, at the cost of the smaller set if the larger is the newest version of itself."""
@@ -125,7 +125,7 @@ class Set(Tabled):
             return self
         big, small = self._larger_first(other)
         fresh = big._missing(small)
-        return made(type(self), big.content.grown(fresh)) if fresh else big
+        return with_content(type(self), big.content.grown(fresh)) if fresh else big
 
     def _missing(self, other: Self) -> Rows:
         """The rows of *other* that are not here."""
@@ -136,7 +136,7 @@ class Set(Tabled):
     def beyond(self, base: Self) -> Self:
         """The elements that *known* has not."""
         fresh = base._missing(self)
-        return self if len(fresh) == len(self.content) else made(type(self), PersistentTable(fresh))
+        return self if len(fresh) == len(self.content) else with_content(type(self), PersistentTable(fresh))
 
     def reveal(self) -> PersistentSet:
         """The elements, as an immutable set."""
@@ -156,7 +156,7 @@ class Set(Tabled):
     def intersect(self, other: Self) -> Self:
         """The elements that both have, at the cost of the smaller."""
         mine, theirs = self._meet(other)
-        return made(type(self), PersistentTable({key: None for key in mine if key in theirs}))
+        return with_content(type(self), PersistentTable({key: None for key in mine if key in theirs}))
 
     @morph(argument=Kind.MORPHISM, tries=_sets)
     def product(self, other: Set) -> Set:
@@ -202,7 +202,7 @@ class Set(Tabled):
     def filter(self, test: Callable[[Value], object]) -> Self:
         """The elements that pass *test*."""
         rows = self.content.rows()
-        return made(type(self), PersistentTable({key: None for key in list(rows) if test(natural(key))}))
+        return with_content(type(self), PersistentTable({key: None for key in list(rows) if test(natural(key))}))
 
     @morph(tries=_members)
     def contains(self, element: Element) -> Bool:
@@ -212,7 +212,7 @@ class Set(Tabled):
     @monotone
     def size(self) -> Max:
         """How many elements there are.  No morphism: two sets of two may make a set of three."""
-        return made(Max, len(self.content))
+        return with_content(Max, len(self.content))
 
     @monotone(tries=lambda values: [([],)])
     def group_count(self, columns: Sequence[Value]) -> Lattice:
@@ -226,7 +226,8 @@ class Set(Tabled):
             group = column(element)
             counts[group] = counts.get(group, 0) + 1
         # By its name, since lmap is made of lset.
-        return made(LATTICES["lmap"], PersistentTable({group: made(Max, count) for group, count in counts.items()}))
+        rows = {group: with_content(Max, count) for group, count in counts.items()}
+        return with_content(LATTICES["lmap"], PersistentTable(rows))
 
     def _written(self) -> tuple[Value, ...]:
         return tuple(naturals(self.content.rows()))
@@ -268,7 +269,7 @@ class PosSet(Set):
 def _collected(cls: type[S], elements: Iterable[Element]) -> S:
     column = [element for element in elements if element is not None]
     cls._check(column)
-    return made(cls, PersistentTable(_rows_of(column)))
+    return with_content(cls, PersistentTable(_rows_of(column)))
 
 
 _TEXTS: Final = frozenset({str, bytes})
@@ -340,7 +341,7 @@ class Bag(Counted):
     def intersect(self, other: Self) -> Self:
         """The lesser multiplicity of each element that both have."""
         mine, theirs = self._meet(other)
-        return made(
+        return with_content(
             type(self), PersistentTable({key: min(count, theirs[key]) for key, count in mine.items() if key in theirs})
         )
 
@@ -350,7 +351,7 @@ class Bag(Counted):
         mine, theirs = self.content.rows(), other.content.rows()
         if len(mine) < len(theirs):
             mine, theirs = theirs, mine
-        return made(
+        return with_content(
             type(self), PersistentTable({**mine, **{key: count + mine.get(key, 0) for key, count in theirs.items()}})
         )
 
@@ -364,12 +365,12 @@ class Bag(Counted):
                 no_lattice(image, "an element of a bag")
                 image = key_of(image)
                 rows[image] = max(count, rows.get(image, 0))
-        return made(type(self), PersistentTable(rows))
+        return with_content(type(self), PersistentTable(rows))
 
     @morph(tries=_members)
     def mult(self, element: Element) -> Max:
         """How often *element* occurs: 0 if it does not."""
-        return made(Max, self.content.rows().get(key_of(element), 0))
+        return with_content(Max, self.content.rows().get(key_of(element), 0))
 
     multiplicity = mult
 
@@ -381,4 +382,4 @@ class Bag(Counted):
     @monotone
     def size(self) -> Max:
         """The sum of the multiplicities."""
-        return made(Max, sum(self.content.rows().values()))
+        return with_content(Max, sum(self.content.rows().values()))

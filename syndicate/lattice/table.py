@@ -43,7 +43,7 @@ from typing import Final, Self, TypeAlias
 
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import Key, key_of, natural, naturals
-from syndicate.lattice.lattice import Lattice, made
+from syndicate.lattice.lattice import Lattice, with_content
 from syndicate.values.value import Value
 
 # ---------------------------------------------------------------------------------------------- a persistent dictionary
@@ -308,7 +308,7 @@ class Counted(Keyed, family=True):
         self.same_lattice(other)
         big, small = self._larger_first(other)
         changes = big._missing(small)
-        return made(type(self), big.content.grown(changes)) if changes else big
+        return with_content(type(self), big.content.grown(changes)) if changes else big
 
     def _missing(self, other: Self) -> dict[Key, int]:
         if self.content is other.content:
@@ -318,7 +318,7 @@ class Counted(Keyed, family=True):
 
     def beyond(self, base: Self) -> Self:
         """The elements of which *known* has less."""
-        return made(type(self), PersistentTable(base._missing(self)))
+        return with_content(type(self), PersistentTable(base._missing(self)))
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")

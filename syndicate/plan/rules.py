@@ -119,7 +119,7 @@ class Growth:
             return any(agg.aggregate.form == "lattice" for _, agg in this.aggregates)
         return isinstance(this, Relation) and bool(self.lattices.get(this.name))
 
-    def kept(self, body: Expression, heading: Iterable[str]) -> str:
+    def why_stored(self, body: Expression, heading: Iterable[str]) -> str:
         """Why who keeps these attributes of *body* as they are must wait for its last rows; empty if nothing."""
         growing = [name for name in heading if name in self.of(body)]
         return f"{', '.join(growing)} may grow" if growing else ""
@@ -336,7 +336,7 @@ def occurrences(expression: Expression, growth: Growth | None = None, kept: Iter
         seen.add(at)
         this, why, bound = at
         if growth is not None and not grows and growth.begins(this):  # most expressions hold nothing that grows
-            grows, pending = True, [(expression, growth.kept(expression, kept), frozenset())]
+            grows, pending = True, [(expression, growth.why_stored(expression, kept), frozenset())]
             result.clear()
             seen.clear()
             continue

@@ -387,7 +387,7 @@ def thaw(form: Frozen) -> Value:
     return instance
 
 
-def known_fields(label: Frozen) -> list[tuple[str, ...]]:
+def record_fields(label: Frozen) -> list[tuple[str, ...]]:
     """The names of the fields of each record class that this process has for a label, in its frozen form."""
     return [tuple([a.name for a in attrs.fields(cls)]) for (head, _), cls in [*_classes.items()] if head == label]
 

@@ -175,7 +175,7 @@ class _Dispatching:
         on_asserted(ds, Schedule(queue, capture(str), capture(str), capture()))(self._schedule)
         on_retracted(ds, Schedule(queue, capture(str), ANY, ANY))(lambda name: self.schedules.pop(name, None))
         self._later: list[Callable[[], None]] = []
-        sync(ds, self._known, lambda: None)
+        sync(ds, self._on_synced, lambda: None)
 
     def _put(self, table: dict[str, Value], kind: Callable[..., Value], fields: tuple[Value, ...]) -> None:
         table[fields[0]] = kind(self.queue, *fields)
@@ -202,7 +202,7 @@ class _Dispatching:
         if self.issued is None or token > self.issued.token:
             self.issued = Issued(self.queue, token)
 
-    def _known(self) -> None:
+    def _on_synced(self) -> None:
         """All that was kept has been read."""
         if self.issued is None:
             self.issued = Issued(self.queue, 0)

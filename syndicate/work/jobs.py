@@ -237,7 +237,7 @@ def repeat(jobs: Queue, name: str, cron: str, body: Value) -> None:
             lambda cron, body: before.append(Schedule(jobs.name, name, cron, body))
         )
 
-        def known() -> None:
+        def replace() -> None:
             schedule = Schedule(jobs.name, name, cron, body)
             keep(jobs.ds, schedule)
             for old in before:
@@ -245,6 +245,6 @@ def repeat(jobs: Queue, name: str, cron: str, body: Value) -> None:
                     forget(jobs.ds, old)
             stop()
 
-        sync(jobs.ds, known, stop)
+        sync(jobs.ds, replace, stop)
 
     react(replace)

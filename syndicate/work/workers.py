@@ -242,7 +242,7 @@ def worker(*, slots: int = 1, name: str = "") -> Callable[[Callable[..., object]
     if slots < 1:
         raise ArgumentError(f"worker() needs slots of at least 1, not {slots}")
 
-    def made(fn: Callable[..., object]) -> Worker:
+    def decorate(fn: Callable[..., object]) -> Worker:
         return Worker(fn, slots, name or str(getattr(fn, "__name__", "worker")))
 
-    return made
+    return decorate

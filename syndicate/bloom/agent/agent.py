@@ -350,15 +350,15 @@ class Agent(Receiver):
         elif self.ended:
             raise self.stopped()
         else:
-            self._given(act)
+            self._act(act)
 
     def enter_later(self, act: Callable[[], object]) -> None:
         """The same in a turn of its own, first asked, first called."""
         if self.ended:
             raise self.stopped()
-        self.facet.enter(partial(self._given, act))
+        self.facet.enter(partial(self._act, act))
 
-    def _given(self, act: Callable[[], object]) -> None:
+    def _act(self, act: Callable[[], object]) -> None:
         act()
         self.wake()
 

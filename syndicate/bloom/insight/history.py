@@ -100,7 +100,7 @@ class History:
         self.runtime = runtime_of(program)
         self.moments: deque[TickRecord] = deque(maxlen=last)
         self._standing = [name for name, one in self.runtime.collections.items() if kind_of(one) in _STANDING]
-        self._before: Mapping[str, Mapping[Key, Value]] = self._kept(Reasons(self.runtime).witnesses.contents)
+        self._before: Mapping[str, Mapping[Key, Value]] = self._remembered(Reasons(self.runtime).witnesses.contents)
         self.runtime.watchers.append(self._look)
 
     def end(self) -> None:
@@ -118,7 +118,7 @@ class History:
     def __str__(self) -> str:
         return self.draw()
 
-    def _kept(self, contents: Mapping[str, Mapping[Key, Value]]) -> dict[str, Mapping[Key, Value]]:
+    def _remembered(self, contents: Mapping[str, Mapping[Key, Value]]) -> dict[str, Mapping[Key, Value]]:
         return {name: dict(contents[name]) for name in self._standing}
 
     def _look(self) -> None:
@@ -137,7 +137,7 @@ class History:
         ]
         counts = {name: len(rows) for name, rows in here.items() if rows}
         self.moments.append(TickRecord(reasons.tick, counts, tuple(came), tuple(gone), tuple(self._sent(reasons))))
-        self._before = self._kept(contents)
+        self._before = self._remembered(contents)
 
     def _sent(self, reasons: Reasons) -> Iterator[NewRow]:
         for name, state in self.runtime.states.items():

@@ -70,7 +70,7 @@ class Delivery:
     row: Row
 
     def __str__(self) -> str:
-        return f"{self.into} {_told(self.row)}" if self.row else f"{self.into} fires"
+        return f"{self.into} {_row_text(self.row)}" if self.row else f"{self.into} fires"
 
 
 Schedule: TypeAlias = tuple[tuple[Delivery, ...], ...]
@@ -206,7 +206,7 @@ class _Searching:
                 other = next((one for one in ends if _differ(one[1], end, name)), None)
                 if other is not None:
                     again = sum(map(len, schedule)) > len(some)
-                    texts = (_told_all(other[1][name]), _told_all(end[name]))
+                    texts = (_ending_texts(other[1][name]), _ending_texts(end[name]))
                     self.found[name] = Divergence(name, other[0], schedule, texts, again)
             ends.append((schedule, end))
             if len(self.found) == len(self.names):
@@ -395,14 +395,14 @@ def _differ(one: Mapping[str, Ending], other: Mapping[str, Ending], name: str) -
     return name in one and name in other and one[name] != other[name]
 
 
-def _told(row: Sequence[Value]) -> str:
+def _row_text(row: Sequence[Value]) -> str:
     return f"({', '.join(map(str, row))})"
 
 
-def _told_all(end: Ending) -> tuple[str, ...]:
+def _ending_texts(end: Ending) -> tuple[str, ...]:
     if isinstance(end, Lattice):
         return (str(end),)
-    return tuple(sorted(_told(natural(row)) for row in end))
+    return tuple(sorted(_row_text(natural(row)) for row in end))
 
 
 def _shown(schedule: Schedule) -> str:

@@ -23,7 +23,7 @@ Merging: of which rows with lattice values a row is made.
 
 >>> from syndicate.lattice import Set
 >>> votes = KeyMerge(("round", "who"), 1, {"who": Set})
->>> votes.bound((1, Set(["ann", "bob"])), ("round", "who")), votes.made((1, "ann"))
+>>> votes.bound((1, Set(["ann", "bob"])), ("round", "who")), votes.coerced((1, "ann"))
 ({'round': 1}, (1, Set(['ann'])))
 >>> votes.cover((1, Set(["ann", "bob"])), [(1, Set(["ann"])), (1, Set()), (1, Set(["ann", "bob"]))])
 ([(1, Set(['ann', 'bob']))], True)
@@ -60,7 +60,7 @@ from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Kind, Names, Rule, fitted_all, here
 from syndicate.bloom.insight.memory import since_in
-from syndicate.bloom.rules.function import made_lattices
+from syndicate.bloom.rules.function import coerced_row
 from syndicate.bloom.rules.symbols import key_count, kind_of
 from syndicate.bloom.rules.term import TermExpression, place_of
 from syndicate.bloom.state.state import CellState, Merged, SentState, State, TableState
@@ -92,9 +92,9 @@ class KeyMerge:
         values = dict(zip(self.columns, row, strict=True))
         return {name: values[name] for name in heading if not isinstance(values[name], Lattice)}
 
-    def made(self, row: Row) -> Row:
+    def coerced(self, row: Row) -> Row:
         """A row as it is merged."""
-        return made_lattices(row, self.columns, self.lattices, "")
+        return coerced_row(row, self.columns, self.lattices, "")
 
     def cover(self, row: Row, parts: Iterable[Row]) -> tuple[list[Row], bool]:
         """Enough of *parts*, and whether they make all of the row."""
@@ -297,7 +297,7 @@ class Reasons(Proofs[Rule, Reason]):
         parts: dict[Key, None] = {}
         for rule in self.rules.get(fact.name, ()):
             for row, seen in self.witnesses.of(rule.body, self.bound(fact, rule)):
-                key = key_of(merging.made(row))
+                key = key_of(merging.coerced(row))
                 if key == fact.row:
                     yield Proof("rule", rule, seen)
                 parts[key] = None

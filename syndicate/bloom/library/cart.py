@@ -28,7 +28,7 @@ from typing import Self
 from syndicate.errors import LatticeValue
 from syndicate.flow.element import Key, key_of
 from syndicate.lattice import Bool, Lattice, Set, monotone, morph
-from syndicate.lattice.lattice import made
+from syndicate.lattice.lattice import with_content
 from syndicate.values.value import Value
 
 Action = tuple[int, Value, int]
@@ -94,7 +94,7 @@ class Cart(Lattice):
             raise LatticeValue(f"two actions under the number {twice}, {mine[twice]} and {theirs[twice]}")
         if theirs.keys() <= mine.keys() and (another is None or checkout is not None):
             return self
-        merged = made(type(self), ({**mine, **theirs}, another if checkout is None else checkout))
+        merged = with_content(type(self), ({**mine, **theirs}, another if checkout is None else checkout))
         merged._check()
         return merged
 

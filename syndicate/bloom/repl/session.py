@@ -211,12 +211,12 @@ class Session:
     # --------------------------------------------------------------------------------------------------- rows
 
     def _insert(self, rest: str) -> None:
-        self._given(rest, "insert")
+        self._edit(rest, "insert")
 
     def _delete(self, rest: str) -> None:
-        self._given(rest, "delete")
+        self._edit(rest, "delete")
 
-    def _given(self, rest: str, what: str) -> None:
+    def _edit(self, rest: str, what: str) -> None:
         one, rows = self._collection(rest, f"/{what} takes a collection and rows: /{what} link (1, 2) (2, 3)")
         if not rows:
             raise IllegalRule(f"which rows? As in /{what} {one.tabname} (1, 2) (2, 3)")

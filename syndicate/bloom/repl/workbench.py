@@ -64,7 +64,7 @@ class Workbench:
         self.names: dict[str, Value] = {name: getattr(surface, name) for name in surface.__all__}
         self._next: surface.Bloom | None = None
         try:
-            self.view = self._made({}, {})
+            self.view = self._instantiate({}, {})
         except BaseException:
             self._close_store()
             raise
@@ -144,7 +144,7 @@ class Workbench:
                 self.view.tick()
             except BaseException:
                 if runtime_of(self.view).engine.broken:  # Ctrl-C: another program begins where this one was
-                    self._next = self._made(self.declared, self.rules)
+                    self._next = self._instantiate(self.declared, self.rules)
                 raise
             return
         new = self._next
@@ -153,7 +153,7 @@ class Workbench:
         try:
             new.tick()
         except BaseException:  # it did not happen: there is what was there
-            self._next = self._made(self.declared, self.rules)
+            self._next = self._instantiate(self.declared, self.rules)
             self._give(fresh)
             new.close()
             raise
@@ -181,7 +181,7 @@ class Workbench:
             self.store.close()
 
     def _change(self, declared: Mapping[str, Value], rules: Mapping[int, str]) -> None:
-        new = self._made(declared, rules)
+        new = self._instantiate(declared, rules)
         fresh = {} if self._next is None else self._fresh(self._next)
         if self._next is not None:
             self._next.close()
@@ -200,7 +200,7 @@ class Workbench:
             if name in states:
                 _insert_again(states[name], state)
 
-    def _made(self, declared: Mapping[str, Value], rules: Mapping[int, str]) -> surface.Bloom:
+    def _instantiate(self, declared: Mapping[str, Value], rules: Mapping[int, str]) -> surface.Bloom:
         blocks = {f"rule_{number}": bloom(self._block(number, text)) for number, text in rules.items()}
         kind = type(self.base.__name__, (self.base,), {**declared, **blocks, "__module__": self.base.__module__})
         program: surface.Bloom = kind(**self.options)

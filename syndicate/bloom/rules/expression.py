@@ -31,11 +31,11 @@ from syndicate.bloom.rules.function import (
     Testing,
     called,
     composed,
-    made_columns,
     noted,
     numbered,
     origin_of,
     picks,
+    result_columns,
     takes,
 )
 from syndicate.bloom.rules.reading import followed
@@ -97,7 +97,7 @@ class Expression(RowsTerm, NoOperand):
         return self._column(name)
 
     def _column(self, name: str) -> Column:
-        factor = self._known()
+        factor = self._resolved()
         if len(factor.sides) != 1:
             raise UnknownColumn(f"{here()}: a join's columns are those of what is joined: write collection.{name}")
         (side,) = factor.sides
@@ -113,7 +113,7 @@ class Expression(RowsTerm, NoOperand):
             raise AttributeError(name)
         return self._column(name.removesuffix("_"))
 
-    def _known(self) -> Factor:
+    def _resolved(self) -> Factor:
         """The rows with their columns; raises :class:`IllegalRule` where nobody knows how many there are."""
         if self._computed is None:
             return self._factor
@@ -163,16 +163,16 @@ class Expression(RowsTerm, NoOperand):
             before = origin_of(self._computed.call)
             noted(call, None if before is None else followed(before, self._computed.many, function))
             return computed_rows(factor, ComputedRows(call, True, None), site, columns)
-        factor = self._known()
+        factor = self._resolved()
         moved = None if many else picks(function, factor.sides, site)
         if moved is not None:
             names = distinct_names([name for name, _ in moved]) if columns is None else tuple(columns)
             if len(names) == len(moved):
                 return self._moved(factor, names, [value for _, value in moved])
-        columns_made = None if many else made_columns(function, factor.sides)
+        named = None if many else result_columns(function, factor.sides)
         factor, cells = mentioning(factor, function)
         call = called(function, factor.sides, factor.rows.heading, site, cells)
-        return computed_rows(factor, ComputedRows(call, many, columns_made), site, columns)
+        return computed_rows(factor, ComputedRows(call, many, named), site, columns)
 
     def _moved(self, factor: Factor, names: Names, values: Sequence[Value]) -> Expression:
         """Columns of these *names*: attributes and constants; those of one whole side are still that side's."""
@@ -187,7 +187,7 @@ class Expression(RowsTerm, NoOperand):
     def filter(self, test: Function) -> Expression:
         """The rows for which *test* gives something true."""
         site = here()
-        factor, cells = mentioning(self._known(), test)
+        factor, cells = mentioning(self._resolved(), test)
         asked = Testing(called(test, factor.sides, factor.rows.heading, site, cells), site)
         return Expression(Factor(plan.Selection(factor.rows, plan.Holds(asked, *factor.rows.heading)), factor.sides))
 
@@ -196,7 +196,7 @@ class Expression(RowsTerm, NoOperand):
 
     def _flat(self) -> Expression:
         """The rows of a join as one row each, with the columns of all sides."""
-        factor = self._known()
+        factor = self._resolved()
         names = distinct_names([name for side in factor.sides for name in side.columns])
         attributes = tuple(a for side in factor.sides for a in side.attributes)
         return Expression(factor_of(factor.rows, "flatten", names, attributes))
@@ -239,7 +239,7 @@ class Expression(RowsTerm, NoOperand):
         return Expression(factor_of(plan.Projection(self._factor.rows, payload_columns)))
 
     def _one_side(self, what: str) -> tuple[Side]:
-        factor = self._known()
+        factor = self._resolved()
         if len(factor.sides) != 1:
             raise IllegalRule(f"{here()}: {what}() is for one collection, not for a join: flatten() it before")
         return (factor.sides[0],)
@@ -257,7 +257,7 @@ class Expression(RowsTerm, NoOperand):
         return self._flat()
 
     def _rows_of(self, at: int, function: Function | None, what: str) -> Expression:
-        factor = self._known()
+        factor = self._resolved()
         if len(factor.sides) < 2:
             raise IllegalRule(f"{here()}: {what}() is for a join, and this is of one collection")
         side = factor.sides[at]
@@ -268,13 +268,13 @@ class Expression(RowsTerm, NoOperand):
 
     def group(self, keys: Refs, *aggregates: object, then: Function | None = None) -> Expression:
         """A row for each group: the *keys* and the aggregates (``agg.sum(column)``); no keys: one group."""
-        return self._then(grouped(self._known(), keys, aggregates, here()), then)
+        return self._then(grouped(self._resolved(), keys, aggregates, here()), then)
 
     def argagg(
         self, aggregate: Function, keys: Refs, column: Column | str, *, then: Function | None = None
     ) -> Expression:
         """The rows whose *column* is what *aggregate* (``agg.min``) chose in their group; ties are kept."""
-        return self._then(chosen(self._known(), aggregate, keys, column, here()), then)
+        return self._then(chosen(self._resolved(), aggregate, keys, column, here()), then)
 
     def argmin(self, keys: Refs, column: Column | str, *, then: Function | None = None) -> Expression:
         """The rows with the least *column* of their group."""
@@ -289,7 +289,7 @@ class Expression(RowsTerm, NoOperand):
     ) -> Expression:
         """The rows of what *function*, of a memo and a row, makes of all rows in their order; of none, *initial*."""
         site = here()
-        rows = reduced(self._known(), initial, function, site)
+        rows = reduced(self._resolved(), initial, function, site)
         factor = factor_of(rows, "reduce")
         return computed_rows(factor, ComputedRows(lambda row: row[0], True, None), site, columns)
 
@@ -301,7 +301,7 @@ class Expression(RowsTerm, NoOperand):
         It costs all of them whenever one changes.  ``flat_map(lambda row: row.rows)`` makes rows of them again.
         """
         self._one_side("nested")
-        return Expression(nested(self._known()))
+        return Expression(nested(self._resolved()))
 
     def sort(self, key: Function | None = None) -> Expression:
         """The same rows: a collection has no order of its own.  each_with_index() takes a *key*."""
@@ -311,7 +311,7 @@ class Expression(RowsTerm, NoOperand):
         """Pairs of a row and its index in the order of rows, or by *key*; *function* takes both."""
         self._one_side("each_with_index")
         site = here()
-        indexed = with_index(self._known(), key, site)
+        indexed = with_index(self._resolved(), key, site)
         if function is None:
             return Expression(indexed).map(lambda row, index: (row, index[0]), columns=["row", "index"])
         takes(function, 2, "a row and its index", site)
@@ -324,7 +324,7 @@ class Expression(RowsTerm, NoOperand):
     ) -> tuple[Factor, Factor, list[joining.Pair], Function | None]:
         """Both sides, the attributes in which rows are to agree, all if nothing is said, and a function of both."""
         site = here()
-        left, right = self._known(), to_expression(other, site)._known()
+        left, right = self._resolved(), to_expression(other, site)._resolved()
         predicates, function = _apart(on)
         pairs = joining.predicates(predicates, [left, right], site)
         if function is None and not pairs:
@@ -370,7 +370,7 @@ class Expression(RowsTerm, NoOperand):
     # --------------------------------------------------------------------------------------------------- asking
 
     def _attributes_of(self, test: Test | None = None) -> plan.Expression:
-        factor = self._known() if test is None else self.filter(test)._known()
+        factor = self._resolved() if test is None else self.filter(test)._resolved()
         return plan.Projection(factor.rows, tuple(dict.fromkeys(a for side in factor.sides for a in side.attributes)))
 
     def length(self) -> Expression:
@@ -456,7 +456,7 @@ class JoinedSides(RightSide, NoOperand):
         return getattr(self.pairs(), name)
 
     def _all(self) -> list[Factor]:
-        return [one._known() for one in self._factors]
+        return [one._resolved() for one in self._factors]
 
     def pairs(self, *on: object) -> Expression:
         """The combinations for which the predicates hold; a function, if it comes last, makes rows of them."""
@@ -534,7 +534,7 @@ def values(*rows: Value) -> Expression:
     Where a row holds a lattice, or a term, it follows what that is; where it holds a collection, or an expression, the
     frozen set of the rows of that (:meth:`Expression.nested`).
 
-    >>> values((1, 2), (3,))._known().rows
+    >>> values((1, 2), (3,))._resolved().rows
     Literal((1, 2), (3, None))
     """
     site = here()
@@ -564,7 +564,7 @@ def _following(row: Sequence[Value], names: Names, site: str) -> plan.Expression
     for name, part in zip(names, row, strict=True):
         if isinstance(part, _FOLLOWED):
             one = to_expression(part, site)
-            rows = (one if isinstance(part, Term) else one.nested())._known().rows
+            rows = (one if isinstance(part, Term) else one.nested())._resolved().rows
             parts.append(plan.Rename(rows, {rows.heading[0]: name}))
     return plan.Projection(plan.NaturalJoin(*parts), names)
 
@@ -626,7 +626,7 @@ def body_of(expression: Expression, columns: Names, name: str, site: str, head: 
     if computed is not None:
         call = Fitting(computed.call, columns, site, many=computed.many, head=head)
         return plan.FlatMap(expression._factor.rows, columns, call)
-    factor = expression._known()
+    factor = expression._resolved()
     if len(factor.sides) > 1:  # Bud's: a tuple of rows
         if len(factor.sides) > len(columns):
             raise IllegalRule(

@@ -9,7 +9,7 @@ function and the row.
 >>> edge = Side(None, "edge", ("a", "b"), ("a", "b"))
 >>> picks(lambda e: (e.b, 7), [edge], "rules.py:1")
 [('b', 'b'), ('c1', 7)]
->>> picks(lambda e: (e.a + 1,), [edge], "rules.py:1"), made_columns(lambda e: (e.a + 1,), [edge])
+>>> picks(lambda e: (e.a + 1,), [edge], "rules.py:1"), result_columns(lambda e: (e.a + 1,), [edge])
 (None, ('c0',))
 
 Contract: functions are pure.  What is read off the byte code is what calling would give, since nothing but loads of
@@ -153,7 +153,7 @@ def _remedy(columns: Names, keys: int) -> str:
     return "put it into a column of the second list, or reveal() it if it is complete"
 
 
-def made_lattices(
+def coerced_row(
     row: tuple[Value, ...], columns: Names, lattices: Mapping[str, type[Lattice]], where: str
 ) -> tuple[Value, ...]:
     """The row with plain values made lattice values where the declaration names the lattice."""
@@ -373,7 +373,7 @@ class Attribute(str):
     __slots__ = ()
 
 
-def made_columns(function: Function, sides: Sequence[Side]) -> Names | None:
+def result_columns(function: Function, sides: Sequence[Side]) -> Names | None:
     """The columns of a function's rows, if all its results are tuples written out, or the rows that it is given."""
     code = getattr(function, "__code__", None)
     if code is None:

@@ -212,7 +212,7 @@ class Meaning:
         if value is functools.partial and arguments:
             return [(way, Partial(arguments[0], tuple(arguments[1:]), named))]
         if isinstance(value, type):
-            return [(way, self._made(value, arguments, named))]
+            return [(way, self._constructed(value, arguments, named))]
         if (
             value is getattr
             and len(arguments) in (2, 3)
@@ -237,7 +237,7 @@ class Meaning:
             return [(way, Plain())]
         return [(way, LatticeElement(of_all(parts), annotated_lattice(value, None, [])))]
 
-    def _made(self, cls: type, arguments: Sequence[Abstract], named: Mapping[str, Abstract]) -> Abstract:
+    def _constructed(self, cls: type, arguments: Sequence[Abstract], named: Mapping[str, Abstract]) -> Abstract:
         parts = [*map(settled, arguments), *map(settled, named.values())]
         if issubclass(cls, Lattice):
             self._shown(parts)
@@ -294,12 +294,12 @@ class Meaning:
                 if is_growing(one):
                     self.reader.offend(of(one), f"{name}()")
         for function in functions:
-            came |= self._given(receiver, function, name, way, depth)
+            came |= self._callback_origin(receiver, function, name, way, depth)
         arguments = [one.value if isinstance(one, KnownObject) else None for one in arguments_given]
         result = result_lattice(receiver.lattice, name, arguments)
         return [(way, LatticeElement(came, result, sure=receiver.sure))]
 
-    def _given(self, receiver: LatticeElement, function: Abstract, name: str, way: Way, depth: int) -> Of:
+    def _callback_origin(self, receiver: LatticeElement, function: Abstract, name: str, way: Way, depth: int) -> Of:
         """What a function is of that a method calls with elements; lattices among them come from the receiver."""
         cls = receiver.lattice
         element: Abstract = (

@@ -156,7 +156,7 @@ class Term(Signed):
             raise AttributeError(name)
         if name in ROWS and (self._lattice is None or name not in self._lattice.methods()):
             return getattr(self.to_collection(), name)
-        known(self, name, here())
+        method_kinds(self, name, here())
         return _BoundMethod(self, name)
 
     def __add__(self, other: Value) -> CallTerm:
@@ -247,7 +247,7 @@ class CallTerm(Term):
     def __init__(self, receiver: Term, name: str, arguments: tuple[Value, ...], site: str) -> None:
         """Of a method that is known; see :func:`called`."""
         self._site = site
-        kind, argument = known(receiver, name, site)
+        kind, argument = method_kinds(receiver, name, site)
         self._lattice = result_lattice(receiver._lattice, name, arguments)
         variables: dict[Mentioned, str] = {}
         offence = ""
@@ -267,7 +267,7 @@ class CallTerm(Term):
     __repr__ = __str__
 
 
-def known(receiver: Term, name: str, site: str) -> tuple[MethodKind, MethodKind]:
+def method_kinds(receiver: Term, name: str, site: str) -> tuple[MethodKind, MethodKind]:
     """How a method treats its receiver and its arguments; raises :class:`IllegalRule` if there is none."""
     cls = receiver._lattice
     pair = kinds(cls, name)
@@ -285,7 +285,7 @@ def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mappi
     """The term of a method call; raises :class:`IllegalRule`."""
     site = here()
     if named:
-        known(receiver, name, site)
+        method_kinds(receiver, name, site)
         function = next(getattr(c, name) for c in [receiver._lattice, *LATTICES.values()] if hasattr(c, name))
         try:
             bound = inspect.signature(function).bind(None, *arguments, **named)

@@ -47,7 +47,7 @@ from typing import ClassVar, TypeAlias, cast
 from attrs import define, field
 
 from syndicate.bloom.declaration import Names, placed
-from syndicate.bloom.rules.function import lattice_columns, made_lattices
+from syndicate.bloom.rules.function import coerced_row, lattice_columns
 from syndicate.bloom.state.keyed_rows import KeyedRows, Row, Rows
 from syndicate.errors import KeyConflict, SyndicateError
 from syndicate.flow.element import ATOMS, Key, Typed, in_order, key_of, keys_of, natural
@@ -202,7 +202,7 @@ class Merged(Contents):
         if old is None:
             return False
         if self.lattices:
-            values = made_lattices(values, self.columns, self.lattices, self.name)
+            values = coerced_row(values, self.columns, self.lattices, self.name)
         return self._merge(old, values, "") is old
 
     def together(self, rows: Iterable[Key]) -> list[Key]:
@@ -213,7 +213,7 @@ class Merged(Contents):
             row = natural(one)
             try:
                 if self.lattices:
-                    row = made_lattices(row, self.columns, self.lattices, self.name)
+                    row = coerced_row(row, self.columns, self.lattices, self.name)
                 so_far = row if so_far is None else self._merge(so_far, row, "")
             except Exception:  # whatever an untrusted peer's value makes a lattice raise: it comes alone, later
                 if not rows_together:
@@ -226,7 +226,7 @@ class Merged(Contents):
         """Merge rows; raises :class:`LatticeAsKey`, :class:`KeyConflict`, :class:`LatticeMismatch` with the place."""
         for at, cls in self._classes:
             if any(type(row[at]) is not cls for row in rows):
-                rows = [made_lattices(row, self.columns, self.lattices, f"{where}: {self.name}") for row in rows]
+                rows = [coerced_row(row, self.columns, self.lattices, f"{where}: {self.name}") for row in rows]
                 break
         if len(rows) == 1 and ATOMS.issuperset(map(type, key := rows[0][: self.keys])):
             row, old = rows[0], self.held.rows.get(key)
@@ -286,14 +286,14 @@ class MergedSending(Contents):
     def rows(self) -> dict[Key, None]:
         """The rows, one for each key."""
         if self._merged is None:
-            self._merged = dict.fromkeys(map(key_of, self._made(self._derived)))
+            self._merged = dict.fromkeys(map(key_of, self._merged_rows(self._derived)))
         return self._merged
 
     @rows.setter
     def rows(self, rows: dict[Key, None]) -> None:
         self._derived, self._merged = rows, None
 
-    def _made(self, rows: Iterable[Key]) -> list[Row]:
+    def _merged_rows(self, rows: Iterable[Key]) -> list[Row]:
         merged = Merged(self.name, self.columns, self.keys, self.lattices)
         merged.absorb([natural(row) for row in rows], "a row to be sent")
         return list(merged.held.rows.values())
@@ -302,7 +302,7 @@ class MergedSending(Contents):
         """*delta*, if its rows can be merged; raises :class:`KeyConflict`."""
         if delta:
             rows = [row for row in self._derived if delta.get(row, 0) >= 0]
-            self._made([*rows, *(row for row, weight in delta.items() if weight > 0)])
+            self._merged_rows([*rows, *(row for row, weight in delta.items() if weight > 0)])
         return delta
 
     def commit(self, delta: Mapping[Key, int]) -> None:

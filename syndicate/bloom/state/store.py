@@ -59,7 +59,7 @@ class Store:
         self.closed = False
         self.over = ""
         """Why nothing can be written any more."""
-        with _told():
+        with _as_state_error():
             self.disk.open()
             try:
                 stored = self.disk.load(_element)
@@ -109,7 +109,7 @@ class Store:
         added = [StoredRow(number, turn, encoded(element)) for number, element in enumerate(new.values(), first)]
         changes = Commit(turn, self.number + len(added), added, [self.numbers[key] for key in gone])
         self.over = "an earlier tick could not be written"  # as long as it is not known to be on the disk
-        with _told("the tick cannot be written, and did not happen: "):
+        with _as_state_error("the tick cannot be written, and did not happen: "):
             self.disk.commit(changes)
         self.over, self.turn, self.number = "", turn, changes.number
         for key in gone:
@@ -120,7 +120,7 @@ class Store:
         """Give the disk up: no effect the second time."""
         if not self.closed:
             clean, self.over, self.closed = not self.over, "it is closed", True
-            with _told():
+            with _as_state_error():
                 self.disk.close(clean=clean)
 
 
@@ -138,7 +138,7 @@ def _element(data: bytes) -> Key:
 
 
 @contextmanager
-def _told(what: str = "") -> Iterator[None]:
+def _as_state_error(what: str = "") -> Iterator[None]:
     try:
         yield
     except JournalError as error:

@@ -259,7 +259,7 @@ class LatticeFixpoint:
         upstream = self.partition.upstream[name]
         return name in self.partition.shaky or self.once or not shrunk.isdisjoint(upstream)
 
-    def told(self, deltas: Deltas) -> None:
+    def take_changes(self, deltas: Deltas) -> None:
         """What changed elsewhere."""
         for name, delta in deltas.items():
             held = self.plain.get(name)

@@ -322,21 +322,21 @@ class TermEvaluation:
         self.leaves: dict[str, list[TermLeaf]] = {}
         self.captured: dict[str, TermLeaf] = {}
         self._cells = cells
-        self.top = self._made(term)
+        self.top = self._evaluated(term)
         self.nonmonotone = is_nonmonotone(term)
         self.fresh = True
 
-    def _made(self, term: Value) -> Value:
+    def _evaluated(self, term: Value) -> Value:
         if isinstance(term, LatticeTerm):
             return self._leaf(term)
         if isinstance(term, CompletedTerm):
-            return self._made(completed_term(term))
+            return self._evaluated(completed_term(term))
         if not isinstance(term, CallTerm):
             return term
         method = method_of(term)
         for cell in method.captured:
             self.captured[cell.tabname] = self._leaf(cell)
-        return TermCall(method, [self._made(part) for part in (method.receiver, *method.arguments)])
+        return TermCall(method, [self._evaluated(part) for part in (method.receiver, *method.arguments)])
 
     def _leaf(self, cell: Mentioned) -> TermLeaf:
         state = self._cells[cell.tabname]

@@ -249,7 +249,7 @@ class Runtime:
             rewiring=self._rewired,
             naive=not self.semi_naive,
             engine=self.make_engine,
-            seals=[Sealed.made(one, self.collections) for one in self.seals],
+            seals=[Sealed.resolve(one, self.collections) for one in self.seals],
         )
 
     def _rewired(self, name: str, columns: frozenset[str]) -> Wiring | None:

@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 from attrs import define, field
 
 from syndicate.bloom.declaration import Seal
-from syndicate.bloom.rules.function import LatticeFound, made_lattices
+from syndicate.bloom.rules.function import LatticeFound, coerced_row
 from syndicate.bloom.rules.symbols import Head
 from syndicate.bloom.state.keyed_rows import TickChanges
 from syndicate.bloom.state.state import NOTHING, CellState, Delta, Merged, RowState, SentState, State, TableState
@@ -75,7 +75,7 @@ class Sealed:
     closed: set[Key] = field(factory=set)
 
     @classmethod
-    def made(cls, seal: Seal, collections: Mapping[str, Head]) -> Sealed:
+    def resolve(cls, seal: Seal, collections: Mapping[str, Head]) -> Sealed:
         """Of a seal that is of some of the *collections*."""
 
         def places(name: str, at: int) -> tuple[int, ...]:
@@ -204,10 +204,10 @@ class Ticking:
             steps: list[Mapping[str, Delta]] = []
             fixpoint = self.fixpoint
             assert fixpoint is not None
-            fixpoint.told(
+            fixpoint.take_changes(
                 self._step({name: rows for name, rows in inputs.items() if name in self.sources and rows}, steps)
             )
-            fixpoint.replay(lambda deltas: fixpoint.told(self._step(deltas, steps)))
+            fixpoint.replay(lambda deltas: fixpoint.take_changes(self._step(deltas, steps)))
 
     def tick(self) -> None:
         """One tick; raises :class:`RuleFailed`, :class:`RowMisfit`, :class:`KeyConflict`, and is then as before."""
@@ -241,8 +241,8 @@ class Ticking:
                 grown = fixpoint.begin(fed)
                 for name in fixpoint.merged:
                     fed.pop(name, None)
-                fixpoint.told({name: delta for name, delta in fed.items() if name not in self.sunk})
-                fixpoint.told(self.facts)
+                fixpoint.take_changes({name: delta for name, delta in fed.items() if name not in self.sunk})
+                fixpoint.take_changes(self.facts)
             first = {name: fed[name] for name in fed if name in self.sources} | dict(grown)
             out = self._settle(first, dict(self.facts), fed, steps)
             if fixpoint is not None:
@@ -264,7 +264,7 @@ class Ticking:
                 told_of = TickChanges({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
             if self.inspect is not None:
                 self.inspect(told_of, out)
-            if self.store is not None and (entries := self._kept(changes)):
+            if self.store is not None and (entries := self._to_store(changes)):
                 self.store.write(entries)
         except Exception:
             self._undo(steps)
@@ -312,7 +312,7 @@ class Ticking:
         sites = self._sites(name)
         return KeyConflict(f"{text}. The rules: {', '.join(sites)}" if sites else text)
 
-    def _kept(self, changes: Mapping[str, Mapping[Value, int]]) -> dict[str, Mapping[Value, int]]:
+    def _to_store(self, changes: Mapping[str, Mapping[Value, int]]) -> dict[str, Mapping[Value, int]]:
         """What is to be stored: the changes of durable tables, and the rows of an earlier run that never came back."""
         entries = {name: changes[name] for name in self.durable if changes.get(name)}
         for name in self.durable:
@@ -330,7 +330,7 @@ class Ticking:
             for row, weight in out.get(sink, NOTHING).items():
                 if weight > 0:
                     where = f"{', '.join(self._sites(name))}: {name}"
-                    made_lattices(natural(row), state.contents.columns, self.wiring.lattices[name], where)
+                    coerced_row(natural(row), state.contents.columns, self.wiring.lattices[name], where)
 
     def _is_followed(self, name: str) -> bool:
         """Whether anybody asks what has changed of a merged collection."""
@@ -349,7 +349,7 @@ class Ticking:
         while deltas:
             results = self._step(deltas, steps)
             if self.fixpoint is not None:
-                self.fixpoint.told(results)
+                self.fixpoint.take_changes(results)
             for name, delta in results.items():
                 out[name] = plus(out[name], delta) if name in out else delta
             lost: dict[str, Delta] = {}

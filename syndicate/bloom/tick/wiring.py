@@ -260,7 +260,7 @@ def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression
             yield expression
 
 
-def known_columns(collections: Iterable[Head], held: Mapping[str, Iterable[str]]) -> LatticeColumns:
+def declared_columns(collections: Iterable[Head], held: Mapping[str, Iterable[str]]) -> LatticeColumns:
     """What is known of columns before functions are read; *held* hold lattice values, but nobody says which."""
     result: LatticeColumns = {}
     for one in collections:
@@ -408,7 +408,7 @@ def wired(
     held: Mapping[str, frozenset[str]] = {}
     if merged or cells or any(named.values()) or not all(moves_only(rule.body) for rule in rules):
         ordering = Ordering(
-            known_columns(every, merged or {}), {one.tabname: one for one in every if isinstance(one, Term)}
+            declared_columns(every, merged or {}), {one.tabname: one for one in every if isinstance(one, Term)}
         )
         ordering.infer(rules)
         rules = [ordering.ordered(rule) for rule in rules]

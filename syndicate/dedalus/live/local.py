@@ -256,7 +256,7 @@ class Local:
         """
         part = self.part
         since = {(name, one): spans[-1][0] for name, rows in part.intervals.items() for one, spans in rows.items()}
-        return _Timely(part.lowered.plan, part.given(), since).why(relation, row)
+        return _Timely(part.lowered.plan, part.inputs(), since).why(relation, row)
 
     def changed(self, relation: str) -> Iterable[tuple[Row, int]]:
         """What the last timestep changed: rows that are there now (1), or no longer (-1)."""

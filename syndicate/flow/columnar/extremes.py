@@ -73,7 +73,7 @@ class ExtremeRuns:
         if self.groups and not headed:
             self.patience.attempt(len(self.groups), lambda: self._push(table))
         runs = gathered(self.groups, run, table, MANY_GATHERED * (len(run) + 1)) if headed else self.sorted_runs.runs
-        matches = self._found(changed, [*runs, run])
+        matches = self._matches(changed, [*runs, run])
         group = np.concatenate([numbers for _, (numbers, _) in matches])
         together = joined([each.table.taken(rows) for each, (_, rows) in matches])
         before = np.arange(len(group)) < len(group) - len(run)
@@ -92,7 +92,7 @@ class ExtremeRuns:
             self.sorted_runs.append(parted(run, self.sorted_runs.runs))
         return delta if len(delta) else None
 
-    def _found(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
+    def _matches(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
         matches = [(run, run.matches(changed.codes, changed.keys.columns)) for run in runs]
         if sum([len(each[0]) for _, each in matches]) > MANY_GATHERED * len(runs[-1]) + MANY_GATHERED:
             raise ByRows

@@ -167,7 +167,7 @@ def change(node: Node, left: ArrangedRuns, right: ArrangedRuns) -> Table | None:
     if b:
         pairs += [(run, b, 1) for run in lefts]
     products = [product for pair in pairs if len((product := _Product.of(*pair)).left)]
-    return _made(node.params["function"], products) if products else None
+    return _joined(node.params["function"], products) if products else None
 
 
 @frozen
@@ -200,7 +200,7 @@ class _Product:
                 into *= run.table.weights[rows]
 
 
-def _made(function: Callable[..., Element], products: Sequence[_Product]) -> Table:
+def _joined(function: Callable[..., Element], products: Sequence[_Product]) -> Table:
     """What a function makes of all pairs: each column at once, since to copy it would cost as much as to make it."""
     left, right = (run.table for run in products[0].runs)
     ends = np.cumsum([0, *(len(product.left) for product in products)]).tolist()

@@ -41,7 +41,7 @@ class Readied:
         for at, node in enumerate(scope.nodes):
             if node.id not in seen:  # the other places of a loop are its outputs
                 seen.add(node.id)
-                scope.steps[at] = self._made(scope, node, at)
+                scope.steps[at] = self._step_of(scope, node, at)
 
     def settle(self) -> None:
         """Let the heads hold everything."""
@@ -76,7 +76,7 @@ class Readied:
             else:
                 self.by_rows.add(slot)
 
-    def _made(self, scope: Scope, node: Node, at: int) -> Step:
+    def _step_of(self, scope: Scope, node: Node, at: int) -> Step:
         old = scope.steps[at]
         if node.kind in (Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK):
             return old

@@ -57,7 +57,7 @@ class Entries:
         """Some of them."""
         return Entries(self.codes[which], self.exact, self.keys.taken(which), [each[which] for each in self.numbers])
 
-    def found(self, codes: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
+    def positions(self, codes: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
         """Where the given keys are, and whether they are there."""
         at = np.searchsorted(self.codes, codes)
         np.minimum(at, len(self.codes) - 1, out=at)
@@ -149,7 +149,7 @@ class SummedRuns:
         _bounded([entries.most, *(run.most for run in self.runs)])
         old = [np.zeros(len(entries), np.int64) for _ in entries.numbers]
         for run in self.runs:
-            at, there = run.found(entries.codes, entries.keys.columns)
+            at, there = run.positions(entries.codes, entries.keys.columns)
             for total, numbers in zip(old, run.numbers, strict=True):
                 np.add(total, numbers[at], out=total, where=there)
         new = [total + numbers for total, numbers in zip(old, entries.numbers, strict=True)]
@@ -200,7 +200,7 @@ class SummedRuns:
         codes, _ = coded(columns, len(elements))
         totals = [[0] * len(elements) for _ in self.runs[0].numbers]
         for run in self.runs:
-            at, there = run.found(codes, columns)
+            at, there = run.positions(codes, columns)
             where = np.flatnonzero(there)
             places = at[where]
             for total, numbers in zip(totals, run.numbers, strict=True):

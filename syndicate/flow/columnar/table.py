@@ -53,7 +53,7 @@ class Table:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def kept(self, batch: dict[Element, int], change: dict[Element, int]) -> Table | None:
+    def restricted(self, batch: dict[Element, int], change: dict[Element, int]) -> Table | None:
         """The rows whose elements are in *change*, with weights of 1; *batch* are all.  None if elements recur."""
         if len(batch) < len(self):
             return None
@@ -90,18 +90,18 @@ class Table:
         """As other operators take it: a canonical batch, or rows if the stream is *indexed*; made once."""
         rows = self._rows.get(indexed)
         if rows is None:
-            rows = self._rows[indexed] = self._made_rows() if indexed else self._made_batch()
+            rows = self._rows[indexed] = self._collect_rows() if indexed else self._collect_batch()
         return rows
 
     def remember(self, batch: dict[Key, int]) -> None:
         """The rows that this was made of."""
         self._rows[False] = batch
 
-    def _made_batch(self) -> dict[Key, int]:
+    def _collect_batch(self) -> dict[Key, int]:
         collected = collect_keys if self.is_plain else collect
         return collected(self.elements(self.shape), self.weights.tolist())
 
-    def _made_rows(self) -> Rows:
+    def _collect_rows(self) -> Rows:
         return (Rows if self.is_plain else MixedRows)(self.each_row())
 
     def each_row(self) -> Iterator[tuple[Key, Key, int]]:

@@ -12,7 +12,7 @@ from relay import connect
 from relay.simulation import World, scenario
 from relay.simulation.campaign import find_scenario
 from relay.simulation.faults import Fault, KillCommit, Strike
-from relay.simulation.lineage import Places, Run, found, play, search
+from relay.simulation.lineage import Places, Run, play, search, tape_of
 from relay.simulation.scenario import Scenario
 from relay.simulation.tape_file import Taped, shrunk
 from syndicate import Record, Ref, after, assert_, capture, on_message, record, send
@@ -156,7 +156,7 @@ def test_what_it_finds_is_a_tape_like_any_other(name: str, tmp_path: Path) -> No
     where = f"examples/simulated/{name}.py:{SYSTEMS[name]}"
     system = find_scenario(where)
     verdict = search(system, runs=20, tapes=5)
-    taped = found(system, where, verdict)
+    taped = tape_of(system, where, verdict)
     assert taped is not None
     taped.write(tmp_path / "found.tape")
     read = Taped.read(tmp_path / "found.tape")

@@ -14,7 +14,7 @@ from rich.console import Console
 from syndicate.errors import CircuitError
 from syndicate.flow import Circuit, IndexedZSet, Stream, Trace, ZSet
 from syndicate.flow import aggregates as agg
-from syndicate.flow.contents import STATE_FORMATS, kept, size_of
+from syndicate.flow.contents import STATE_FORMATS, settled_state, size_of
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import AGGREGATES, ends, first, second, two_sources
 from tests.syndicate.flow.oracle import Oracle, bag_of
@@ -108,7 +108,7 @@ def test_watching_changes_nothing(build: Callable[[random.Random], Circuit]) -> 
         assert dict(out) == dict(again)
         str(seen.profile())
     assert plain.snapshot() == seen.snapshot()
-    held = kept(seen.engine).values()
+    held = settled_state(seen.engine).values()
     assert {type(state) for state in held} <= STATE_FORMATS.keys()
     assert sum(map(size_of, held)) == seen.profile().total.entries
 
