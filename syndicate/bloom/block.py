@@ -336,7 +336,7 @@ def origin_of(imported: Imported) -> tuple[type[Namespace], str]:
     return imported._program, imported._site
 
 
-class Unmade:
+class MissingInstance:
     """A placeholder for what a program's constructor has not made."""
 
     def __get__(self, instance: object, owner: type) -> NoReturn:

@@ -35,7 +35,7 @@ from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.profile import Profile, profile
 from syndicate.flow.snapshot import restored, snapshot
-from syndicate.flow.stream import Stream, Wiring
+from syndicate.flow.stream import Stream, StreamNetlist
 from syndicate.flow.trace import Trace
 from syndicate.flow.zset import Given, IndexedZSet, ZSet
 from syndicate.values.value import Ref
@@ -44,7 +44,7 @@ MAX_ITERATIONS: Final = 10_000
 """How many iterations a loop may take in one step before it is called endless."""
 
 
-class Circuit(Wiring):
+class Circuit(StreamNetlist):
     """A directed graph of nodes: the root, or the inside of a child node.
 
     >>> from syndicate.flow import ZSet

@@ -24,8 +24,8 @@ from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result
-from syndicate.flow.operators.nested import History
-from syndicate.flow.operators.traces import View
+from syndicate.flow.operators.nested import SeenTimes
+from syndicate.flow.operators.traces import TraceView
 from syndicate.flow.scope import Scope
 from syndicate.flow.trace import Trace
 from syndicate.flow.zset import IndexedZSet, ZSet
@@ -111,7 +111,7 @@ def _levels_of(entries: Mapping[Element, Element]) -> str:
     return "kkw" if kinds & {dict, Mixed} else "kw" if kinds <= {int} else "ke"
 
 
-def _history_levels(history: History[Element]) -> str:
+def _history_levels(history: SeenTimes[Element]) -> str:
     content = next(chain.from_iterable(map(dict.values, history.past.values())), 0)
     return "ktkw" if isinstance(content, dict) else "ktw"
 
@@ -121,7 +121,7 @@ def _put_arrangement(state: Arrangement | TimedArrangement, content: Content, no
     state.mixed = bool(note) or content.typed
 
 
-def _put_history(state: History[Element], content: Content, _: Element) -> None:
+def _put_history(state: SeenTimes[Element], content: Content, _: Element) -> None:
     state.past = content.entries
 
 
@@ -167,7 +167,7 @@ STATE_FORMATS: Final[dict[type, StateFormat]] = {
     TimedArrangement: StateFormat(
         "timed index", lambda _: "ktkw", lambda s: s.index, _put_arrangement, lambda s: s.mixed
     ),
-    History: StateFormat("history", _history_levels, lambda s: s.past, _put_history),
+    SeenTimes: StateFormat("history", _history_levels, lambda s: s.past, _put_history),
     Trace: StateFormat("trace", lambda _: "kvtw", lambda s: s.groups, _put_trace),
     Unique: StateFormat("set", lambda _: "kw", lambda s: s.held, _put_unique),
     Upserts: StateFormat("table", lambda _: "kk", lambda s: s.current, _put_upserts),
@@ -181,7 +181,7 @@ STATE_FORMATS: Final[dict[type, StateFormat]] = {
     ),
 }
 
-PAIRED: Final = frozenset({dict, Cell, History, Integral})
+PAIRED: Final = frozenset({dict, Cell, SeenTimes, Integral})
 """Of an indexed stream, these are keyed by pairs."""
 
 
@@ -252,7 +252,7 @@ def _integral(engine: LocalEngine, circuit: Netlist, port: Port) -> ZSet | Index
     if taker is not None:
         return IndexedZSet.adopt(MixedRows(_rows(taker)))
     if node.carries[0] is Carries.TRACE:
-        view: View = scope.cells[scope.slots[port]]
+        view: TraceView = scope.cells[scope.slots[port]]
         return view.base.copy()
     states = engine.states.get(node.global_id, [])
     read = _READ.get(node.op)
@@ -297,7 +297,7 @@ def _integral_behind(engine: LocalEngine, scope: Scope, port: Port) -> Mixed | N
 
 
 def _read_distinct(_: Node, states: list[Element]) -> Mixed:
-    if isinstance(states[0], History):
+    if isinstance(states[0], SeenTimes):
         past = states[0].past.items()
         return Mixed((key, 1) for key, times in past if sum(times.values()) > 0)
     held = [state for state in states if isinstance(state, dict)]
@@ -310,7 +310,7 @@ def _read_aggregate(node: Node, states: list[Element]) -> Mixed:
     aggregate: Aggregate = node.params["aggregate"]
     held = [state for state in states if isinstance(state, dict)]
     results: Iterator[tuple[Element, Element]]
-    if isinstance(states[0], History):
+    if isinstance(states[0], SeenTimes):
         sums = ((key, _sum(times.values())) for key, times in states[0].past.items())
         results = ((key, aggregate.of(GroupView(group)) if group else None) for key, group in sums)
     elif aggregate.fold is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
-from syndicate.flow.operators.traces import View
+from syndicate.flow.operators.traces import TraceView
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context, Step
@@ -123,8 +123,8 @@ def ports_of(node: Node) -> list[Port]:
     return [port for imported in node.child.imports for port in imported.inputs]
 
 
-def size(batch: Sized | View | None) -> int:
+def size(batch: Sized | TraceView | None) -> int:
     """How many rows a cell holds; of a trace, those that this tick has added."""
-    if isinstance(batch, View):
+    if isinstance(batch, TraceView):
         return sum(len(values) for groups, _ in batch.added for values in groups.values())
     return 0 if batch is None else len(batch)

@@ -28,7 +28,7 @@ from syndicate.flow.operators import MAKERS, Maker
 from syndicate.flow.operators.arrangement import NO_ROWS, TimedArrangement
 from syndicate.flow.operators.context import Context, Ledger, Step
 from syndicate.flow.operators.groups import GroupView
-from syndicate.flow.operators.traces import Ageing, Delay, View
+from syndicate.flow.operators.traces import Ageing, Delay, TraceView
 
 # ---------------------------------------------------------------------------------------------------------------- blame
 
@@ -182,7 +182,7 @@ class Scope(Context):
                 slot = self.slots[node.inputs[0]]
                 if slot not in self.traces:  # what delays the same is the same
                     self.traces[slot] = Delay()
-                self.cells[at] = View(self.state(node, self.traces[slot].trace))
+                self.cells[at] = TraceView(self.state(node, self.traces[slot].trace))
             else:
                 self.absorbers.setdefault(self.slots[node.inputs[0]], []).append(at)
             return
@@ -195,7 +195,7 @@ class Scope(Context):
             self.steps[at] = self.engine.sink(node, self.cells, self.inputs(node))
             return
         if node.carries[0] is Carries.TRACE:
-            self.cells[at] = View(self.cells[self.inputs(node)[-1]].base)
+            self.cells[at] = TraceView(self.cells[self.inputs(node)[-1]].base)
         self.steps[at] = self.makers[node.op](self, node)
 
     # --------------------------------------------------------------------------------------------------- running
@@ -300,8 +300,8 @@ class Scope(Context):
         """Empty the cells."""
         cells, empties = self.cells, self.empties
         for slot in self.touched:
-            if type(cells[slot]) is View:
-                cells[slot] = View(cells[slot].base)
+            if type(cells[slot]) is TraceView:
+                cells[slot] = TraceView(cells[slot].base)
             else:
                 cells[slot] = empties[slot]
         self.touched.clear()
@@ -309,7 +309,7 @@ class Scope(Context):
     def reset(self) -> None:
         """Forget a tick that failed, wherever it did."""
         for slot, cell in enumerate(self.cells):
-            self.cells[slot] = View(cell.base) if type(cell) is View else self.empties[slot]
+            self.cells[slot] = TraceView(cell.base) if type(cell) is TraceView else self.empties[slot]
         self.touched.clear()
         self.queue.clear()
         self.dirty = bytearray(len(self.steps))

@@ -104,7 +104,7 @@ class Stream:
     True
     """
 
-    circuit: Wiring
+    circuit: StreamNetlist
     port: Port
 
     @property
@@ -389,10 +389,10 @@ class Stream:
 
 
 @define(eq=False, slots=False)
-class Wiring(Netlist):
+class StreamNetlist(Netlist):
     """A circuit whose streams are connected: what :class:`~syndicate.flow.circuit.Circuit` is built with."""
 
-    above: Wiring | None = None
+    above: StreamNetlist | None = None
     _shared: dict[Element, Node] = field(factory=dict, init=False)
     _imported: dict[Port, Node] = field(factory=dict, init=False)
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from attrs import define, field
 
 from syndicate import plan
-from syndicate.bloom.block import Unmade
+from syndicate.bloom.block import MissingInstance
 from syndicate.bloom.collection import Collection, taken_rows
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, Namespace, Row, Rule, Seal, fitted_all, here
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
@@ -507,7 +507,7 @@ class Instantiated(Namespace):
     if TYPE_CHECKING:
         _instance: Instance
     else:
-        _instance = Unmade()
+        _instance = MissingInstance()
 
 
 def instance_of(program: Instantiated) -> Instance:

@@ -39,7 +39,7 @@ from syndicate.dedalus.explore.influence import NOTHING, Influence, sliced
 from syndicate.dedalus.explore.outcome import Decisions, Exploration, Mode, Outcome, Projection, by_rows
 from syndicate.dedalus.explore.replay import facts_of, replayer
 from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
-from syndicate.dedalus.explore.stability import Early, Run, StabilityCheck, idling
+from syndicate.dedalus.explore.stability import DecidedRun, Early, StabilityCheck, idling
 from syndicate.dedalus.explore.state import Lane, Met, PathStep, Sent, State, decided, is_causal, steps_of
 from syndicate.dedalus.explore.symbolic import Outcomes, Span
 from syndicate.dedalus.net import Send
@@ -538,7 +538,7 @@ class Explorer:
             true = {time: result.true for time, result in results.items()}
             chosen = {key: frozenset(rows) for key, rows in choices.items()}
             arrivals = {**idling(results, arrive, self.persistent, self.space, self.past), **arrive}
-            run = Run(self.clock.start, self.clock.until, self.stated, true, chosen, arrivals, early, ahead)
+            run = DecidedRun(self.clock.start, self.clock.until, self.stated, true, chosen, arrivals, early, ahead)
             if not self.stability.carries(run):
                 self.doubtful.add(seen)
                 return

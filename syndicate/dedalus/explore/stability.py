@@ -37,7 +37,7 @@ Early: TypeAlias = tuple[int, str, Row]
 
 
 @define(eq=False)
-class Run:
+class DecidedRun:
     """A run with all its decisions.
 
     *stated* are facts from outside, *true* what is true, *chosen* the values that were chosen, all by time; *arrive*
@@ -94,7 +94,7 @@ class StabilityCheck:
         self.read = {(atom.relation, time) for atom, time in read if not atom.negated}
         self.unread = {(atom.relation, time) for atom, time in read if atom.negated}
 
-    def carries(self, run: Run) -> bool:
+    def carries(self, run: DecidedRun) -> bool:
         """Whether all of *early* and *ahead* is stable."""
         taken: dict[int, Facts] = {}
         early: set[Early] = set()
@@ -107,7 +107,7 @@ class StabilityCheck:
             early |= more
             ahead |= constants
 
-    def _taken(self, run: Run, time: int) -> Facts:
+    def _taken(self, run: DecidedRun, time: int) -> Facts:
         """What is taken as given: facts, what negations look at, what was chosen, the totals."""
         facts: set[Fact] = set(run.stated[time])
         for name in self.negated:
@@ -127,7 +127,7 @@ class StabilityCheck:
         return frozenset(facts)
 
     def _derived(
-        self, run: Run, taken: dict[int, Facts], early: set[Early], ahead: set[Fact]
+        self, run: DecidedRun, taken: dict[int, Facts], early: set[Early], ahead: set[Fact]
     ) -> tuple[set[Early], set[Fact]]:
         """One run through time: the arrivals in the past that are sent, and what is true at constant times."""
         due: dict[int, set[Fact]] = defaultdict(set)
@@ -187,7 +187,7 @@ def is_stable(rules: Sequence[Rule], clock: Clock, events: Events, model: Model,
     }
     sent = {time for one in model.messages for time in (one.sent, *one.arrive)}
     times = sorted({*spans, *sent, *facts, *(one.time for one in model.choices), *(one[0] for one in early | ahead)})
-    run = Run(
+    run = DecidedRun(
         model.start,
         model.until,
         facts,

@@ -31,7 +31,7 @@ Inner: TypeAlias = tuple[int, ...]
 W = TypeVar("W")
 
 
-class History(Generic[W]):
+class SeenTimes(Generic[W]):
     """What was seen of each key, by inner time: in past epochs, and in this one."""
 
     def __init__(self, add: Callable[[W | None, W, int], W | None]) -> None:
@@ -126,7 +126,7 @@ def _add_weights(total: int | None, weight: int, sign: int) -> int | None:
 def make_nested_distinct(scope: Context, node: Node) -> Step:
     """``distinct`` in a loop, exactly."""
     cells, i, depth = scope.cells, scope.inputs(node)[0], scope.depth
-    history: History[int] = scope.history(node, History(_add_weights))
+    history: SeenTimes[int] = scope.history(node, SeenTimes(_add_weights))
     wanted: dict[Time, dict[Key, None]] = scope.put_aside(node)
     cube = corners(depth)
     typed = scope.flag(node)
@@ -192,7 +192,7 @@ def _add_groups(total: dict[Key, int] | None, more: dict[Key, int], sign: int) -
 def make_nested_aggregate(scope: Context, node: Node) -> Step:
     """``aggregate`` in a loop: for each group that may change, the aggregate at each corner."""
     cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
-    history: History[dict[Key, int]] = scope.history(node, History(_add_groups))
+    history: SeenTimes[dict[Key, int]] = scope.history(node, SeenTimes(_add_groups))
     wanted: dict[Time, dict[Key, None]] = scope.put_aside(node)
     cube = corners(scope.depth)
 

@@ -1,9 +1,9 @@
 """PomoFlow's operators on traces, and integrals: what a circuit is wired of by hand.
 
-A stream of traces carries a :class:`View`: a trace and the batches added to it in this tick.  The trace itself belongs
-to the ``z1_trace`` that closes the circle, and takes the batches in when the tick is over, and any other ``z1_trace``
-takes in what it lacks of the trace that it is a delayed view of (:class:`Delay`); so nothing is copied, the
-previous and the current state can be read in one tick, and past epochs are merged as entries are touched.
+A stream of traces carries a :class:`TraceView`: a trace and the batches added to it in this tick.  The trace itself
+belongs to the ``z1_trace`` that closes the circle, and takes the batches in when the tick is over, and any other
+``z1_trace`` takes in what it lacks of the trace that it is a delayed view of (:class:`Delay`); so nothing is copied,
+the previous and the current state can be read in one tick, and past epochs are merged as entries are touched.
 
 ``integrate`` and ``consolidate`` give a whole collection each tick, so whatever follows them costs as much as it is
 large.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Groups = dict[Key, dict[Key, int]]
 
 
-class View:
+class TraceView:
     """A trace, and batches added to it that it does not hold yet."""
 
     __slots__ = ("added", "base")
@@ -90,7 +90,7 @@ class Delay:
         self.added: list[Entry] = []
         self.arrived: list[Entry] = []
 
-    def arrive(self, view: View) -> None:
+    def arrive(self, view: TraceView) -> None:
         """The tick is over, and the input is this.  What raises in a user's ``__eq__`` does so now."""
         for groups, _ in view.added:
             meet_rows(groups, self.trace.groups)
@@ -182,7 +182,7 @@ def make_trace_append(scope: Context, node: Node) -> Step:
         if not batch:
             return view
         groups = grouped(batch) if isinstance(batch, Rows) else {key: {NO_VALUE: w} for key, w in batch.items()}
-        return View(view.base, (*view.added, (groups, scope.time() if timed else 0)))
+        return TraceView(view.base, (*view.added, (groups, scope.time() if timed else 0)))
 
     return step
 

@@ -23,7 +23,7 @@ from syndicate.flow import aggregates as agg
 from syndicate.flow.loop import Integral
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.context import Cell
-from syndicate.flow.operators.nested import History
+from syndicate.flow.operators.nested import SeenTimes
 from syndicate.flow.trace import Trace
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second, two_sources
@@ -37,7 +37,7 @@ def contents(circuit: Circuit) -> Any:
         for state in states:
             if isinstance(state, (Arrangement, TimedArrangement)):
                 found.append((node, state.index))
-            elif isinstance(state, History):
+            elif isinstance(state, SeenTimes):
                 assert not state.now
                 found.append((node, state.past))
             elif isinstance(state, Trace):

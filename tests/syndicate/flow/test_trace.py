@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate.flow import Trace, ZSet
-from syndicate.flow.operators.traces import View
+from syndicate.flow.operators.traces import TraceView
 from syndicate.flow.trace import NO_VALUE
 
 entries = st.tuples(
@@ -34,7 +34,7 @@ def test_a_view_is_the_trace_with_what_is_added(kept: list[Any], batches: list[t
             group[value] = group.get(value, 0) + weight
             whole.add(key, value, time, weight)
         added.append((groups, time))
-    view = View(base, tuple(added))
+    view = TraceView(base, tuple(added))
     for key in "abc":
         totals = {}
         for value in (NO_VALUE, "x", "y"):
