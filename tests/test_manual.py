@@ -1,6 +1,6 @@
 """The manual: each program is as it is printed, and each command prints what its page says.
 
-After a change that is meant: ``python -m tests.test_manual`` writes the outputs anew; read them before you commit.
+After a change that is meant: ``python -m tests.test_manual`` writes the outputs again; read them before you commit.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def assert_main(
     """Assert values for as long as this command runs, or COMMAND does.
 
     Values are Preserves text: '<Present "alice">', 12, "text", [a b]; "-" reads them from standard input, one a line.
-    All are read before any is asserted.  They are asserted anew after the connection was lost.  The exit code is that
+    All are read before any is asserted.  They are asserted again after the connection was lost.  The exit code is that
     of COMMAND, if there is one.
     """
     configure()

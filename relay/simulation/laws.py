@@ -70,7 +70,7 @@ class Standing:
 
     forms: Bag = field(factory=Bag)
     values: list[Value] = field(factory=list)
-    """The forms as values, made anew at rest, where each is compared with each interest."""
+    """The forms as values, made again at rest, where each is compared with each interest."""
 
 
 @define(eq=False)

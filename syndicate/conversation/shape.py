@@ -114,7 +114,7 @@ def any_of(shapes: list[Shape]) -> Shape:
 
 
 def widened(shape: Shape) -> Shape:
-    """Without the value of a literal: what a field, or a name that is assigned anew, may hold later."""
+    """Without the value of a literal: what a field, or a name that is assigned again, may hold later."""
     return AtomShape(shape.kind) if isinstance(shape, AtomShape) else shape
 
 

@@ -34,7 +34,7 @@ else, until the question is retracted:
 ================================= ==================================================================================
 
 and what else its maker has tables of.  A time is in seconds since 1970.  Pages of a tail are events since the last one,
-not all anew; *total* is how many there were, *matched* how many of them were left out because more than *credit* came
+not all again; *total* is how many there were, *matched* how many of them were left out because more than *credit* came
 between two pages: there are ten a second at most, and the next only when the last was taken.
 
 *filter* is a part of the text, *from* and *count* are the window: at most 500 rows.  *total* is how many there are,

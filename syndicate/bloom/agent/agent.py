@@ -26,10 +26,10 @@ facet that says so: in ``@connect``, as long as the connection, while the progra
 
 What is sent while there is no connection is lost, as on any network.  Rows to ourselves take no way.
 
-**What strangers send** cannot end the program: a row of the wrong length, of a channel that there is not, or one that
-makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.hosting`).  A rule
-that raises without them crashes the actor, with its file and line; what the program had asserted is retracted, and a
-supervisor may start it anew.  A function of a port that has failed for every row is the program's mistake: the log has
+**What untrusted peers send** cannot end the program: a row of the wrong length, of a channel that there is not, or one
+that makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.hosting`).  A rule that
+raises without them crashes the actor, with its file and line; what the program had asserted is retracted, and a
+supervisor may start it again.  A function of a port that has failed for every row is the program's mistake: the log has
 it as an error, once, with its file and line.
 
 Contract: ticks never overlap; what was sent to a program in one turn is there in one tick, unless two rows have one
@@ -124,7 +124,7 @@ async def read_lines(take: Callable[[str], object], fd: int = 0) -> bool:
 
 
 def write_line(text: str) -> None:
-    """Print a line, whatever strangers put into it: what the output has no bytes for is escaped."""
+    """Print a line, whatever untrusted peers put into it: what the output has no bytes for is escaped."""
     try:
         print(text)
     except UnicodeEncodeError:
@@ -298,7 +298,7 @@ class Agent(Receiver):
         self.blame(item.one.tabname, text, error, "makes a rule raise")
 
     def _inspect(self, changes: Mapping[str, Mapping[Key, int]], sent: Mapping[str, Mapping[Key, int]]) -> None:
-        """Make the values that go out, before the tick has happened; raise for what strangers brought about: what
+        """Make the values that go out, before the tick has happened; raise for what untrusted peers brought about: what
         cannot be sent, or two rows of one key for the next tick, which could not happen.
         """
         self.changes = {output.name: ordered(changes.get(output.name, NOTHING)) for output in self.outputs}

@@ -1,6 +1,6 @@
 """Ports: where the collections of a program meet the assertions and messages of a dataspace.
 
-* **inputs**: a collection has a row for each assertion that matches a pattern, for as long as it stands: a table by
+* **inputs**: a collection has a row for each assertion that matches a pattern, until that is retracted: a table by
   insertion and deletion, a scratch or an input interface by a row in each tick.
 * **messages**: a row for each message that matches, in one tick; a table keeps the last of each key.
 * **outputs**: each row is asserted for as long as it is there.
@@ -9,11 +9,11 @@
 A row is what a pattern captures, in order.  A record class stands for the pattern that captures all its fields; going
 out, it, or any function, makes a value of the columns.
 
-What comes in is the data of strangers.  A row of another length, or one that makes a rule raise, is refused, and the
-log says so.  So is, as long as it lasts, a second assertion of one key: the row of the first stays.
+What comes in is the data of untrusted peers.  A row of another length, or one that makes a rule raise, is refused, and
+the log says so.  So is, as long as it lasts, a second assertion of one key: the row of the first stays.
 
-What goes out is made by the program's own functions.  One that fails for a stranger's row has that row refused, if it
-has made a value of any other; one that has never made any is the program's mistake, and told as such.
+What goes out is made by the program's own functions.  One that fails for an untrusted peer's row has that row refused,
+if it has made a value of any other; one that has never made any is the program's mistake, and told as such.
 
 Packets: a row of a channel on its way through a dataspace.
 
@@ -98,7 +98,7 @@ def arrived(value: Value, columns: Names, keys: int) -> Key:
     try:
         row = revived(value)
         key = key_of(row)
-    except Exception as error:  # a constructor of a user's lattice refuses what a stranger has made up, in its own way
+    except Exception as error:  # a constructor of a user's lattice refuses what a peer made up, in its own way
         raise RowMisfit(f"{short(value)} holds what no row can: {error}") from error
     for name, part in zip(columns[:keys], row, strict=False):
         if isinstance(part, Lattice):

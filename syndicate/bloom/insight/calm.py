@@ -262,9 +262,9 @@ def calm_of(runtime: Runtime) -> Calm:
     arrivals = _arrivals(kinds, rules, runtime.outer)
     merging = frozenset(name for name, one in runtime.collections.items() if declaration_of(one).lattices)
     taken = {rule.head for rule in rules if rule.op in TAKING}
-    standing = {name for name in kinds if arrivals[name] is not Arrival.PASSING and name not in taken}
+    lasting = {name for name in kinds if arrivals[name] is not Arrival.PASSING and name not in taken}
     seals = [one for one in runtime.seals if not taken.intersection((one.of, one.by))]
-    hazards = {rule: _hazards(rule, kinds, arrivals, merging, standing, seals) for rule in rules}
+    hazards = {rule: _hazards(rule, kinds, arrivals, merging, lasting, seals) for rule in rules}
     reach = reach_of(kinds, rules)
     sources = {name: [one for one in kinds if one in reach[name] and kinds[one] in ASYNCHRONOUS] for name in kinds}
     points = []
@@ -331,11 +331,11 @@ def _hazards(
     kinds: Mapping[str, Kind],
     arrivals: Mapping[str, Arrival],
     merging: frozenset[str],
-    standing: set[str],
+    lasting: set[str],
     seals: Sequence[Seal],
 ) -> list[Hazard]:
     coming = arrival_of(rule.body, arrivals, merging, seals)
-    hazards = [evolve(one, why=RESENDING) if _resends(rule, one, kinds, standing) else one for one in coming.hazards]
+    hazards = [evolve(one, why=RESENDING) if _resends(rule, one, kinds, lasting) else one for one in coming.hazards]
     if rule.op in TAKING:
         hazards.append(Hazard(TAKING[rule.op], coming.reads))
     if "now" in coming.reads:
@@ -343,14 +343,14 @@ def _hazards(
     return hazards
 
 
-def _resends(rule: Rule, hazard: Hazard, kinds: Mapping[str, Kind], standing: set[str]) -> bool:
-    """Whether what seems to be a race sends standing rows whenever a timer fires."""
+def _resends(rule: Rule, hazard: Hazard, kinds: Mapping[str, Kind], lasting: set[str]) -> bool:
+    """Whether what seems to be a race sends lasting rows whenever a timer fires."""
     timers = {name for name, kind in kinds.items() if kind is Kind.PERIODIC}
     return (
         hazard.why == RACE
         and kinds[rule.head] is Kind.CHANNEL
-        and standing.union(timers).issuperset(hazard.of)
-        and standing.issuperset(hazard.with_)
+        and lasting.union(timers).issuperset(hazard.of)
+        and lasting.issuperset(hazard.with_)
         and says_when(rule.body, timers)
     )
 

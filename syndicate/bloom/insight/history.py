@@ -52,7 +52,7 @@ from syndicate.values.value import Value
 
 FORMS: Final = ("text", "html", "json")
 _STANDING: Final = TABLES | {Kind.CONST, Kind.LATTICE}
-"""Whose rows stay for the next tick; all rows of others come anew."""
+"""Whose rows stay for the next tick; all rows of others come again."""
 
 Rows = tuple[tuple[str, Row], ...]
 
@@ -99,7 +99,7 @@ class History:
         """Of a program; users call :func:`record`."""
         self.runtime = runtime_of(program)
         self.moments: deque[TickRecord] = deque(maxlen=last)
-        self._standing = [name for name, one in self.runtime.collections.items() if kind_of(one) in _STANDING]
+        self._lasting = [name for name, one in self.runtime.collections.items() if kind_of(one) in _STANDING]
         self._before: Mapping[str, Mapping[Key, Value]] = self._remembered(Reasons(self.runtime).witnesses.contents)
         self.runtime.watchers.append(self._look)
 
@@ -119,7 +119,7 @@ class History:
         return self.draw()
 
     def _remembered(self, contents: Mapping[str, Mapping[Key, Value]]) -> dict[str, Mapping[Key, Value]]:
-        return {name: dict(contents[name]) for name in self._standing}
+        return {name: dict(contents[name]) for name in self._lasting}
 
     def _look(self) -> None:
         reasons = Reasons(self.runtime)

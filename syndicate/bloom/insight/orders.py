@@ -1,9 +1,9 @@
 """Two orders of the same few messages after which a program is not the same: what *diffluent* means, shown.
 
 Rows are made for what comes from outside (channels, input interfaces, what no rule writes, timers), of a few small
-values and of the constants in the program's code.  The program is made anew and ticked for each order: one message or
+values and of the constants in the program's code.  The program is made again and ticked for each order: one message or
 several in a tick, and a message a second time, as networks do.  When all has come, it runs until it rests, and timers
-fire until that changes nothing; then what stands, and all rows that ever passed, is compared.
+fire until that changes nothing; then what is there, and all rows that ever passed, is compared.
 
 >>> from syndicate.bloom import Bloom, bloom, channel, table
 >>> class FirstCome(Bloom):
@@ -144,7 +144,7 @@ def search_orders(
 ) -> OrderSearch:
     """Look for two orders after which the collections of these *names* differ.
 
-    *make* gives the program anew.  Fewer messages come first; *seconds* and the *inputs* of each number of messages
+    *make* gives the program again.  Fewer messages come first; *seconds* and the *inputs* of each number of messages
     bound it.  The same *seed* looks at the same inputs.  With messages that came in a run, *around*, these are tried
     and no others.
     """

@@ -548,7 +548,7 @@ def _alike(before: Mapping[str, Abstract], after: Mapping[str, Abstract]) -> boo
 
 
 def _like(one: Value, other: Value) -> bool:
-    if one is None:  # the loop's own, made anew in each round
+    if one is None:  # the loop's own, made again in each round
         return True
     if isinstance(one, Items) and isinstance(other, Items) and len(one.items) == len(other.items):
         return all(map(_like, one.items, other.items))

@@ -181,9 +181,9 @@ class FollowingState(ScratchState):
                 self.held.pop(row, None)
         self.wanted = {}
 
-    def standing(self) -> Delta:
+    def circuit_inputs(self) -> Delta:
         """All that the circuit has been given."""
-        weights = super().standing()
+        weights = super().circuit_inputs()
         weights.update({row: weights.get(row, 0) + 1 for row in self.held if row not in self.given})
         return weights
 

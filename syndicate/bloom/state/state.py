@@ -475,7 +475,7 @@ class TableState:
         contents = self.contents
         return contents.covers(row) if isinstance(contents, Merged) else row in contents.rows
 
-    def standing(self) -> Delta:
+    def circuit_inputs(self) -> Delta:
         """All that the circuit has been given."""
         return dict.fromkeys(self.given, 1)
 
@@ -524,7 +524,7 @@ class ScratchState:
         """Drop what was given from outside for the next tick."""
         self.inserted = {}
 
-    def standing(self) -> Delta:
+    def circuit_inputs(self) -> Delta:
         """All that the circuit has been given."""
         weights = dict.fromkeys(self.given, 1)
         for row in self.next.rows:

@@ -230,16 +230,16 @@ class LatticeFixpoint:
         shrunk.update(leaving)
         for name, table in self.tables.items():
             self._begin_table(table, self.contents[name], fed.get(name, {}))
-        anew = [name for name in self.scratches if self._is_anew(name, shrunk)]
-        for name in anew:
+        recomputed = [name for name in self.scratches if self._is_recomputed(name, shrunk)]
+        for name in recomputed:
             self.held[name].drop(list(self.held[name].rows))
         for name, state in self.scratches.items():
             delta = fed.get(name, {})
-            now = state.present() if name in anew else [row for row, weight in delta.items() if weight > 0]
+            now = state.present() if name in recomputed else [row for row, weight in delta.items() if weight > 0]
             if now:
                 self.contents[name].absorb([natural(row) for row in now], f"a row given to {name}")
         for run in self.runs:
-            if run.rule.head in leaving or run.rule.head in anew:
+            if run.rule.head in leaving or run.rule.head in recomputed:
                 run.restart()
         for cell in self.cells.values():
             for value in cell.taken():
@@ -250,12 +250,12 @@ class LatticeFixpoint:
         contents.held.drop(gone)
         arriving = [natural(row) for row, weight in delta.items() if weight > 0]
         if gone:  # what is inserted in each tick is so after deletions
-            standing = (*state.next.rows, *state.replacing.rows)
-            arriving += [natural(row) for row in standing if contents.key(row) in gone]
+            deferred = (*state.next.rows, *state.replacing.rows)
+            arriving += [natural(row) for row in deferred if contents.key(row) in gone]
         if arriving:
             contents.absorb(arriving, f"a row given to {contents.name}")
 
-    def _is_anew(self, name: str, shrunk: set[str]) -> bool:
+    def _is_recomputed(self, name: str, shrunk: set[str]) -> bool:
         upstream = self.partition.upstream[name]
         return name in self.partition.shaky or self.once or not shrunk.isdisjoint(upstream)
 

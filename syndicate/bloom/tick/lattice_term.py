@@ -260,7 +260,7 @@ class TermLeaf:
         return grown
 
     def whole(self) -> Value:
-        """All of it, anew."""
+        """All of it, again."""
         return self.now()
 
 

@@ -173,7 +173,7 @@ class Ticking:
         self.noticed[name] = frozenset(columns)
 
     def learn(self, name: str, columns: frozenset[str]) -> bool:
-        """Wire the program anew, now that a collection is known to hold lattice values; whether that changed it."""
+        """Wire the program again, now that a collection is known to hold lattice values; whether that changed it."""
         wiring = self.rewiring(name, columns)
         if wiring is None:
             return False
@@ -193,7 +193,7 @@ class Ticking:
 
     def _rewire(self, wiring: Wiring) -> None:
         inputs = {
-            name: state.standing()
+            name: state.circuit_inputs()
             for name, state in self.states.items()
             if not isinstance(state, CellState) and name not in wiring.merged
         }
@@ -213,7 +213,7 @@ class Ticking:
         """One tick; raises :class:`RuleFailed`, :class:`RowMisfit`, :class:`KeyConflict`, and is then as before."""
         if self.broken:
             raise ProgramStopped(
-                "an earlier tick was interrupted half-way, and could not be taken back: make the program anew"
+                "an earlier tick was interrupted half-way, and could not be taken back: make the program again"
             )
         for name, columns in list(self.noticed.items()):  # another thread may notice more meanwhile
             self.learn(name, columns)

@@ -330,7 +330,7 @@ class Instance(Host):
         expect_ref("join", ds)
         self.expect_inside("join")
         if not self.facet.alive:
-            raise ProgramStopped(f"the agent at {self.agent.location!r} has stopped: a new one begins anew")
+            raise ProgramStopped(f"the agent at {self.agent.location!r} has stopped: a new one begins from nothing")
         self.routes.add(ds, map(normal, locations))
         on_message(ds, Packet(self.agent.location, capture(), capture(), capture()))(self._packet)
         for name, (pattern, before) in self.agent.messages.items():

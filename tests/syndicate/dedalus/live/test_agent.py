@@ -424,5 +424,5 @@ def test_a_life_that_is_over() -> None:
 
     actor.root.enter(late)
     system.drain()
-    assert errors == ["the agent at 'a' has stopped: a new one begins anew"]
+    assert errors == ["the agent at 'a' has stopped: a new one begins from nothing"]
     assert actor.error is None
