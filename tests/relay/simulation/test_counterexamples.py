@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
 
 from relay import connect
 from relay.simulation import World, scenario
@@ -23,7 +25,7 @@ from syndicate.dedalus.live.agent import Instance
 from syndicate.dedalus.live.event_log import EventLog, together
 from syndicate.dedalus.net import Outage
 from syndicate.dedalus.placement import Placement
-from tests.syndicate.dedalus.live.test_faults import FOUND, differing, specification_of
+from tests.syndicate.dedalus.live.test_faults import FOUND, differing, located, repeated, specification_of, waited_for
 
 BEGIN = 30.0
 """Seconds until all are connected, and the agents begin together."""
@@ -112,6 +114,26 @@ def test_what_is_found_happens_in_a_simulated_world(name: str) -> None:
     program = Program.parse(text)
     verdict = program.verify(**bounds)
     assert verdict.violation_exists
+    repeats(program, verdict, bounds)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(located())
+def test_what_is_found_of_random_programs_happens_in_a_simulated_world(asked: tuple[str, dict[str, Any]]) -> None:
+    """The same for random programs."""
+    pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    text, bounds = asked
+    there = repeated(text, bounds)
+    assume(there is not None)
+    assert there is not None
+    program, verdict = there
+    assume(verdict.min_faults)
+    assume(not waited_for(program, verdict) and all(one.since > 1 for one in verdict.net.down))
+    repeats(program, verdict, bounds)
+
+
+def repeats(program: Program, verdict: Verdict, bounds: dict[str, Any]) -> None:
+    """Hold the runs of a counterexample against each other: that of ``run``, and that of live agents."""
     places = bounds["nodes"]
     again = program.run(1, bounds["eot"], schedule=json.loads(json.dumps(verdict.schedule())))
     assert again.to_json() == verdict.model.to_json()

@@ -6,13 +6,17 @@ state; between them messages are lost and late, a second time or not at all.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from syndicate.dedalus import Model, Program, Verdict
+from syndicate.dedalus.ast import Constant
 from syndicate.dedalus.live.event_log import EventLog
 from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.placement import Placement
@@ -68,6 +72,66 @@ FOUND: dict[str, tuple[str, dict[str, Any]]] = {
     "relay, loss to the end": (RELAY, {"eot": 4, "eff": 5, "nodes": PLACES}),
     "twice": (COUNTED, {"eot": 5, "eff": 0, "again": 2, "nodes": PLACES, "invariant": "bad"}),
 }
+
+
+STEPS = [
+    "q(L, X) :- p(L, X);",
+    "q(L, X) :- p(L, X), notin r(L, X);",
+    "q(L, X) :- r(L, X), notin p(L, X);",
+    "q(L, count<X>) :- p(L, X);",
+    "q(L, N) :- p(L, X)@N, X > 1;",
+    "p(L, X)@next :- p(L, X);",
+    "p(L, X)@next :- p(L, X), notin q(L, X);",
+    "p(L, X)@next :- r(L, X);",
+    "r(L, X)@next :- r(L, X);",
+    "p(L, X + 1)@next :- r(L, X), X < 4;",
+]
+SENDS = [
+    "r(M, X)@async :- p(L, X), member(L, M);",
+    "r(M, X)@async :- q(L, X), member(L, M);",
+    "r(M, X)@async :- p(L, X), member(L, M), notin r(L, X);",
+    "p(M, X)@async :- r(L, X), member(L, M);",
+    "p(M, N)@async :- q(L, X)@N, member(L, M);",
+    "r(M, X)@async :- q(L, X), member(L, M), X > 1;",
+]
+PROMISES = [
+    'pre(X) :- p("a", X)@1; post(X) :- p("b", X);',
+    'pre(X) :- p(_, X); post(X) :- r("c", X);',
+    'pre(X) :- p("a", X); post(X) :- r(_, X), p(_, X);',
+    'pre(X) :- p("a", X)@1; post(X) :- p("a", X), notin q("b", X);',
+]
+NEVER = [
+    "bad(L) :- q(L, X), r(L, X);",
+    'bad("a") :- p("a", X), p("b", X), notin p("c", X);',
+    'bad("b") :- r("b", X), notin r("c", X);',
+    'bad("c") :- q("c", X), q("a", Y), X != Y;',
+]
+WRONG = [
+    {"eff": 3},
+    {"eff": 2, "late": 1},
+    {"eff": 0, "late": 2},
+    {"eff": 0, "again": 2},
+    {"eff": 0, "crashes": 1},
+    {"eff": 0, "stops": 1},
+    {"eff": 0, "restarts": 1},
+    {"eff": 0, "pauses": 1},
+    {"eff": 0, "partitions": 1},
+    {"eff": 0, "late": 1, "restarts": 1, "costs": {"late": 2}},
+]
+
+
+@st.composite
+def located(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """A random program of three locations, and a question about it."""
+    facts = draw(
+        st.lists(st.sampled_from(['p("a", 1)@1;', 'p("b", 2)@1;', 'q("a", 2)@2;', 'p("c", 1)@2;']), min_size=1)
+    )
+    pieces = [draw(st.lists(st.sampled_from(some), min_size=1, max_size=4, unique=True)) for some in (STEPS, SENDS)]
+    never = draw(st.booleans())
+    lines = [f"{MEMBERS} persist[member, 2];", *sorted(set(facts)), *pieces[0], *pieces[1]]
+    lines.append(draw(st.sampled_from(NEVER if never else PROMISES)))
+    bounds: dict[str, Any] = {"eot": 4, "nodes": PLACES, **draw(st.sampled_from(WRONG))}
+    return "\n".join(lines), {**bounds, "invariant": "bad"} if never else bounds
 
 
 def lives_of(model: Model, place: str) -> list[range]:
@@ -138,3 +202,39 @@ def test_what_is_found_happens_live(name: str) -> None:
     verdict = program.verify(**bounds)
     assert verdict.violation_exists
     assert happened(program, verdict, bounds["nodes"], specification_of(program, bounds)) == []
+
+
+def waited_for(program: Program, verdict: Verdict) -> bool:
+    """Whether a fact with a time comes while its location stands still: there a live clock waits for it."""
+    facts = {(rule.head.terms[0], rule.head.time) for rule in program.core() if rule.fact and rule.head.terms}
+    standing = [one for one in verdict.net.down if one.keeps]
+    return any(term == Constant(one.node) and one.covers(int(at)) for term, at in facts if at for one in standing)
+
+
+def repeated(text: str, bounds: dict[str, Any]) -> tuple[Program, Verdict] | None:
+    """A program and a verdict with a counterexample, which `run` repeats, and which is drawn; None if there is none."""
+    program = Program.parse(text)
+    if program.check():
+        return None
+    verdict = program.verify(**bounds)
+    if not verdict.violation_exists:
+        return None
+    again = program.run(1, bounds["eot"], schedule=json.loads(json.dumps(verdict.schedule())))
+    assert again.to_json() == verdict.model.to_json()
+    for one in verdict.broken:
+        assert again.at(one.time).holds(one.relation, one.row) is one.never
+    for picture in (verdict.model.diagram(), verdict.model.diagram("svg")):
+        assert all(place in picture for place in bounds["nodes"])
+    return program, verdict
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(located())
+def test_what_is_found_of_random_programs_happens_live(asked: tuple[str, dict[str, Any]]) -> None:
+    """Each counterexample is repeated by `run` and by locations that step by themselves, and is drawn."""
+    pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    text, bounds = asked
+    if (there := repeated(text, bounds)) is not None:
+        event(f"broken by {sorted({word.partition('(')[0] for word in there[1].min_counterexamples[0]})}")
+        if not waited_for(*there):
+            assert happened(*there, bounds["nodes"], specification_of(there[0], bounds)) == []
