@@ -206,9 +206,13 @@ def test_what_is_found_happens_live(name: str) -> None:
 
 def waited_for(program: Program, verdict: Verdict) -> bool:
     """Whether a fact with a time comes while its location stands still: there a live clock waits for it."""
-    facts = {(rule.head.terms[0], rule.head.time) for rule in program.core() if rule.fact and rule.head.terms}
-    standing = [one for one in verdict.net.down if one.keeps]
-    return any(term == Constant(one.node) and one.covers(int(at)) for term, at in facts if at for one in standing)
+    heads = [rule.head for rule in program.core() if rule.fact and rule.head.terms]
+    standing = [(Constant(one.node), one) for one in verdict.net.down if one.keeps]
+    return any(
+        head.terms[0] == node and isinstance(head.time, int) and one.covers(head.time)
+        for head in heads
+        for node, one in standing
+    )
 
 
 def repeated(text: str, bounds: dict[str, Any]) -> tuple[Program, Verdict] | None:
