@@ -88,7 +88,7 @@ INSIDE = {
         hazards placement plot live program
     """,
     "syndicate.dedalus.explore": """
-        influence space outcome replay extreme stability bounds state arrivals symbolic explorer asking
+        influence space outcome replay stability bounds state arrivals symbolic explorer
     """,
     "syndicate.dedalus.verify": """
         faults choosing cone ground lineage counterexample search symbolic chance induction verdict
@@ -103,7 +103,7 @@ INSIDE = {
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
-        story spans why why_not survey owners memory rules_at_work reasons grounds tail contents
+        story spans why why_not survey memory rules_at_work reasons grounds tail contents
         questions
     """,
     "syndicate.lattice": """

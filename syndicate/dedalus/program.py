@@ -51,8 +51,7 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.checks import Diagnostic, Restless, check, observing, restless
 from syndicate.dedalus.desugar import core, explicit, lamport
-from syndicate.dedalus.explore.asking import Question, explorer
-from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress
+from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress, Question, explorer
 from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.explore.stability import is_stable
 from syndicate.dedalus.hazards import Hazard, hazards

@@ -18,37 +18,50 @@ itself is dropped by :mod:`syndicate.dedalus.explore.stability`.
 >>> [outcome.times() for outcome in late.explore(until=2, relations=["p", "q"]).outcomes]
 [{}, {'p': {'1': [[1]]}, 'q': {'1': [[1]]}}, {'q': {'2': [[1]]}}]
 
+Source: Alvaro et al. 2011b, "Later" (monotone programs and the past).
+
 Contract: the outcomes are those of trying all schedules and all choices, neither more nor less.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict
 
 from attrs import define, field
 
 from syndicate.dedalus.ast import Events, Rule
 from syndicate.dedalus.explore.arrivals import Arrivals, is_local
 from syndicate.dedalus.explore.bounds import hidden_in
-from syndicate.dedalus.explore.extreme import extreme
 from syndicate.dedalus.explore.influence import NOTHING, Influence, sliced
-from syndicate.dedalus.explore.outcome import Decisions, Exploration, Mode, Outcome, Projection, by_rows
+from syndicate.dedalus.explore.outcome import (
+    MODES,
+    Decisions,
+    Exploration,
+    MessageKey,
+    Mode,
+    Outcome,
+    Projection,
+    by_rows,
+)
 from syndicate.dedalus.explore.replay import facts_of, replayer
 from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.explore.stability import DecidedRun, Early, StabilityCheck, idling
 from syndicate.dedalus.explore.state import Lane, Met, PathStep, Sent, State, decided, is_causal, steps_of
 from syndicate.dedalus.explore.symbolic import Outcomes, Span
+from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Send
 from syndicate.dedalus.schedule import Clock
-from syndicate.dedalus.solving.solver import INSTALL, Engine, Unencodable, is_there
+from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, Unencodable, is_there
 from syndicate.dedalus.timeline import Timeline
-from syndicate.errors import ExplorationTooLarge, ScheduleError
+from syndicate.errors import ExplorationTooLarge, FactError, ScheduleError
 
 MOST_STEPS: Final = 200_000
+MOST_PASSES: Final = 100
 Progress: TypeAlias = "Callable[[Explorer], None]"
 """Called now and then."""
 Assumed: TypeAlias = tuple[frozenset[Early], Facts]
@@ -565,9 +578,90 @@ class Explorer:
             return True
         if heads - soft or self.space.choices or self.clock.delivery != "free":
             return False
-        high, _ = extreme(self, soon=True)
-        low, latest = extreme(self, soon=False)
+        high, _ = self._extreme(soon=True)
+        low, latest = self._extreme(soon=False)
         if low is None or low != high:
             return False
         self.outcomes[low] = partial(Decisions, latest)
         return True
+
+    def _extreme(self, *, soon: bool) -> tuple[Projection | None, dict[MessageKey, tuple[int, ...]]]:
+        """The run in which each message arrives as soon as it can, the past included, or as late as it can.
+
+        How it ends, None if ever more arrives in the past; and when the messages arrived.  Where only monotone rules
+        observe messages, and what has arrived stays, more is true in the first than in any run, and less in the second:
+        if both end alike, all runs do.
+        """
+        start, until = self.clock.start, self.clock.until
+        sent: set[tuple[int, Fact]] = set()
+        arrive: dict[MessageKey, tuple[int, ...]] = {}
+        for _ in range(MOST_PASSES):
+            before = len(sent)
+            lasting: Facts = frozenset()
+            seen: Projection = ()
+            for time in range(start, until + 1):
+                self.count(time)
+                step = self.space.at(time, lasting | self.stated[time] | {fact for at, fact in sent if at == time})
+                lasting = step.next
+                if time == self.final:
+                    facts = frozenset((name, row) for name in self.relations for row in step.true.get(name, ()))
+                    seen = ((time, facts),) if facts else ()
+                for number, row, senders in step.sends:
+                    name = self.space.heads[number].head.relation
+                    times = self.clock.said(Send(number, name, row, time, senders, not self.past(number)))
+                    if times is None:
+                        late = self.lossless and (time < until or self.past(number))
+                        first = start if self.past(number) else time + 1
+                        times = (first,) if soon else (until,) if late else ()
+                    arrive[number, row, time] = times
+                    sent |= {(at, (name, row)) for at in times}
+            if len(sent) == before:
+                return seen, arrive
+        return None, arrive
+
+
+class Question(TypedDict, total=False):
+    """What :meth:`syndicate.dedalus.Program.explore` takes besides what a run takes."""
+
+    relations: Iterable[str] | None
+    mode: Mode
+    final: int | None
+    lossless: bool | None
+    limit: int
+    progress: Progress | None
+    engine: Engine
+
+
+def explorer(
+    rules: Sequence[Rule],
+    clock: Clock,
+    events: Events,
+    *,
+    relations: Iterable[str] | None = None,
+    mode: Mode = "all-models",
+    final: int | None = None,
+    lossless: bool | None = None,
+    limit: int = MOST_STEPS,
+    progress: Progress | None = None,
+    engine: Engine = "auto",
+) -> Explorer:
+    """An exploration that was asked for, if that makes sense; raises :class:`ScheduleError`, :class:`FactError`."""
+    columns = arities(rules)
+    if mode not in MODES:
+        raise ScheduleError(f"there is no mode {mode!r}: there are {', '.join(MODES)}")
+    if engine not in ENGINES:
+        raise ScheduleError(f"there is no engine {engine!r}: there are {', '.join(ENGINES)}")
+    final = clock.until if final is None else final
+    if not clock.start <= final <= clock.until:
+        raise ScheduleError(f"the final time {final} is not within the run, from {clock.start} to {clock.until}")
+    asked = sorted(columns) if relations is None else sorted(set(relations))
+    for name in asked:
+        if name not in columns:
+            close = difflib.get_close_matches(name, columns, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(columns)) or 'none'}"
+            raise FactError(f"the program has no relation {name!r}: {hint}")
+    net = clock.schedule.net if clock.schedule is not None else None
+    if net is not None and net.crash and net.stop == "all":
+        raise ScheduleError("exploring knows crashes that stop sending alone: leave out 'stop', or run by seeds")
+    whole = mode == "confluence" if lossless is None else lossless
+    return Explorer(rules, clock, asked, mode, final, whole, events, limit, progress, engine)
