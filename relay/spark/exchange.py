@@ -212,13 +212,13 @@ class _Commit:
         observe("commit", ds, Group("rec", BATCH, ((0, name), (1, Capture(ANY)))), self.numbers)
         if self.batch.instead is not None:
             observe("commit", ds, self.batch.instead, self.there)
-        sync(ds, self.known)
+        sync(ds, self.on_synced)
 
     def last(self) -> int | None:
         """The number of the last batch that is kept."""
         return max([number for (number,) in self.numbers.rows.values() if isinstance(number, int)], default=None)
 
-    def known(self) -> None:
+    def on_synced(self) -> None:
         """What was kept is known."""
         last = self.last()
         if last is None:

@@ -52,9 +52,11 @@ class Following:
     def _boot(self) -> None:
         prevent_inert_check()
         broker = self._broker
-        connect(broker.address, broker.cap, attempts=broker.retries + 1, tls=broker.tls, told=self._told)(self._arrive)
+        connect(broker.address, broker.cap, attempts=broker.retries + 1, tls=broker.tls, told=self._on_state)(
+            self._arrive
+        )
 
-    def _told(self, state: ConnectionState) -> None:
+    def _on_state(self, state: ConnectionState) -> None:
         self._state = state
         self._whole = self._whole and state.connected
 

@@ -259,7 +259,7 @@ class Lookup:
     new: list[tuple[int, str]]
     asked: list[Comparison]
 
-    def found(self, table: RowIndex, binding: Binding) -> Sequence[Row]:
+    def candidates(self, table: RowIndex, binding: Binding) -> Sequence[Row]:
         """The rows that have the key."""
         if not table.rows:
             return ()
@@ -268,7 +268,7 @@ class Lookup:
     def fitting(self, table: RowIndex, binding: Binding) -> list[tuple[Row, Binding]]:
         """The rows that fit, each with the binding that it leads to."""
         result = []
-        for row in self.found(table, binding):
+        for row in self.candidates(table, binding):
             longer = dict(binding)
             for column, name in self.new:
                 if longer.setdefault(name, row[column]) != row[column]:

@@ -97,7 +97,7 @@ class Follower:
             f"{self.retracted:,} retracted",
         )
 
-    def made(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
+    def frame_of(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """The frame; raises :class:`SourceError` if there is none."""
         if is_stopped(session):
             raise SourceError(f"Spark could not deliver the rows of {self.name}: its session was stopped")

@@ -182,7 +182,7 @@ class Lake(Versioned):
         frame = reader.load(self.table) if "/" in self.table else reader.table(self.table)
         return frame.where(f"_commit_version > {after}")
 
-    def told(self, error: SourceError) -> SourceError:
+    def explained(self, error: SourceError) -> SourceError:
         """That the log does not go back so far, or that there is none."""
         reason = str(error)
         if "CHANGE_DATA" in reason:

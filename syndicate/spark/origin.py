@@ -67,6 +67,6 @@ class Versioned(Origin):
     def changes(self, session: SparkSession, after: str, to: str) -> DataFrame:
         """What changed *after* one version, up to another one, with the columns of the feed."""
 
-    def told(self, error: SourceError) -> SourceError:
+    def explained(self, error: SourceError) -> SourceError:
         """What it means that the changes could not be read, if this knows better."""
         return error

@@ -470,7 +470,7 @@ class _Source(Follower):
             frame = evolved(explained(self.name, origin.changes, session, after, to), self.options.later)
             table = arrow_table(self.rows.name, frame.drop(*self.rows.spare(frame.columns)))
         except SourceError as error:
-            raise origin.told(error) from None
+            raise origin.explained(error) from None
         steps = self.rows.steps(table)
         return steps if origin.feed is not None else [self.current.news(step) for step in steps]
 
@@ -535,7 +535,7 @@ class _Source(Follower):
 
     def _whole(self, whole: Callable[[SparkSession], DataFrame], session: SparkSession) -> Step:
         """The step that makes of what is asserted the whole table."""
-        table = self.made(whole, session)
+        table = self.frame_of(whole, session)
         rows = attrs.evolve(self.rows, weight=None, sequence=None, clock=None, commit=None)
         table = table.drop(*rows.spare(table.columns))
         shape = rows.shape(arrow_schema(table.schema))
@@ -583,13 +583,13 @@ class _Source(Follower):
             await self.caught_up()
             await trio.sleep_until(due)
 
-    def made(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
+    def frame_of(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """The frame, with a column for each field that may have none yet."""
-        return evolved(super().made(make, session), self.options.later)
+        return evolved(super().frame_of(make, session), self.options.later)
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """Make the frame, and see that its rows fit, and that they are as they were before."""
-        frame = self.made(make, session)
+        frame = self.frame_of(make, session)
         unknown = self.rows.unknown(frame.columns)
         if self.shape is None and not (self.options.journal is not None and self.options.journal.exists()):
             self.rows.check(frame.columns)

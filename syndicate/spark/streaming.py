@@ -233,7 +233,7 @@ class _Follower(Follower):
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """Make the frame, and see that it is a stream, and has the weights."""
-        frame, weight = self.made(make, session), self.options.weight
+        frame, weight = self.frame_of(make, session), self.options.weight
         if not frame.isStreaming:
             raise SourceError(
                 f"the frame of {self.name!r} is a table, not a stream: make it with readStream, or use spark_source, "

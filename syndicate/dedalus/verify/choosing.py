@@ -8,8 +8,8 @@ other in the run without faults and in one with faults, as that would call each 
 >>> from syndicate.dedalus.verify.faults import NumberedFaults
 >>> faults = NumberedFaults(("a",), 1, 3, 0, 0)
 >>> one = Choosing(0, 1, Dependencies([Choice((Variable("S"),), (Variable("P"),))]), [("jim", "ohm"), ("jim", "bell")])
->>> taken, others = one.kept([("jim", "bell"), ("jim", "ohm")], 0, faults)
->>> taken, one.kept([("jim", "bell"), ("jim", "ohm")], others, faults)[0]
+>>> taken, others = one.chosen_rows([("jim", "bell"), ("jim", "ohm")], 0, faults)
+>>> taken, one.chosen_rows([("jim", "bell"), ("jim", "ohm")], others, faults)[0]
 ({('jim', 'ohm')}, {('jim', 'bell')})
 """
 
@@ -41,7 +41,7 @@ class Choosing:
     def __attrs_post_init__(self) -> None:
         self.rank = {value: number for number, value in enumerate(self.ranked)}
 
-    def kept(self, held: Iterable[Row], chosen: int, faults: NumberedFaults) -> tuple[set[Row], int]:
+    def chosen_rows(self, held: Iterable[Row], chosen: int, faults: NumberedFaults) -> tuple[set[Row], int]:
         """What is taken of the candidates that hold, and the preferences with which more than that would be.
 
         As many preferences as are chosen come first.  Whoever prefers what is taken anyway changes nothing, so that the

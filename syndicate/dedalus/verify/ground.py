@@ -86,7 +86,7 @@ class Group:
         """The rows that there are if these members hold, and the preferences with which there might be others."""
         others = 0
         if self.choosing is not None:
-            taken, others = self.choosing.kept((self.values[at] for at in held), chosen, faults)
+            taken, others = self.choosing.chosen_rows((self.values[at] for at in held), chosen, faults)
             held = [at for at in held if self.values[at] in taken]
         return rows_of(self.rule, [self.bindings[at] for at in held]) if held else set(), others
 
@@ -375,7 +375,7 @@ class _Grounding:
         rule, name, new = self.rules[number], self.heads[number], False
         if rule.kind not in _SENDING:
             then = time + (rule.kind != "deductive")
-            rows = self.kept_rows(name, time) if number in self.keepers else self.heads_of(number, time)
+            rows = self.persisted_rows(name, time) if number in self.keepers else self.heads_of(number, time)
             for row, true, false in rows:
                 new |= self.add((name, row, then), Instance(true, false) if true or false else CERTAIN)
             return new
@@ -398,7 +398,7 @@ class _Grounding:
             for binding, true, false in self.satisfied(self.bodies[number], time)
         ]
 
-    def kept_rows(self, name: str, time: int) -> list[tuple[Row, Atoms, Atoms]]:
+    def persisted_rows(self, name: str, time: int) -> list[tuple[Row, Atoms, Atoms]]:
         """The same, of a rule that keeps what is there."""
         numbers, certain, rows = self.ground.numbers, self.ground.certain, self.table(name, time).rows
         if len(certain) == len(self.ground.facts):  # nothing is open
@@ -424,7 +424,7 @@ class _Grounding:
             return [
                 (binding, (), ())
                 for binding, _ in bindings
-                if not any(lookup.found(tables(lookup.atom), binding) for lookup in body.against)
+                if not any(lookup.candidates(tables(lookup.atom), binding) for lookup in body.against)
             ]
         result: list[tuple[Binding, Atoms, Atoms]] = []
         for binding, rows in bindings:
@@ -432,7 +432,7 @@ class _Grounding:
             false = [
                 numbers[one.atom.relation, row, at(one.atom)]
                 for one in body.against
-                for row in one.found(tables(one.atom), binding)
+                for row in one.candidates(tables(one.atom), binding)
             ]
             if certain.isdisjoint(false):
                 result.append((binding, tuple([n for n in dict.fromkeys(true) if n not in certain]), tuple(false)))
@@ -453,7 +453,7 @@ class _Grounding:
         if not (rule.choices or any(true or false for _, true, false in satisfied)):  # nothing is open
             distinct = {tuple([binding[name] for name in body.names]): binding for binding, _, _ in satisfied}
             rows = rows_of(rule, list(distinct.values()))
-            return self.made(rule, time, rows, None)
+            return self.add_outcomes(rule, time, rows, None)
         name, bindings = f"{rule.head.relation} by rule {number}", {}
         for binding, true, false in satisfied:
             row = tuple(binding[column] for column in body.names)
@@ -468,10 +468,10 @@ class _Grounding:
             if group.choosing is not None:
                 self.ground.choosing.append(group)
                 self.ground.open |= group.choosing.open and bool(group.choosing.contested(group.values))
-            new |= self.made(rule, time, self.outcomes(group, decided), None if decided else group)
+            new |= self.add_outcomes(rule, time, self.outcomes(group, decided), None if decided else group)
         return new
 
-    def made(self, rule: Rule, time: int, rows: Iterable[Sent], group: Group | None) -> bool:
+    def add_outcomes(self, rule: Rule, time: int, rows: Iterable[Sent], group: Group | None) -> bool:
         """Note what bindings make together, of a *group* that is not decided; whether anything is new."""
         new = False
         for row, sender in sorted(rows, key=repr):

@@ -318,14 +318,14 @@ class _Proving:
         if len(pairs) > MOST_LEMMAS:
             return [], f"; no lemmas were tried, of which there may be {len(pairs):,}, and not {MOST_LEMMAS:,}"
         start = [*self.runs(first + 1)]
-        pairs = self._kept(pairs, start, first + 1, None)
+        pairs = self._surviving(pairs, start, first + 1, None)
         step = [*self.possible(), *self.anything(1)]
         for time in (1, 2):
             step += self.timestep(time, first=time == 1, facts=False)
         step.append(":- bad(1).")
-        return self._kept(pairs, step, 2, 1), ""
+        return self._surviving(pairs, step, 2, 1), ""
 
-    def _kept(
+    def _surviving(
         self, pairs: list[tuple[str, str]], lines: Sequence[str], at: int, before: int | None
     ) -> list[tuple[str, str]]:
         """Those that no model breaks at a time, given that all that are kept held at another."""

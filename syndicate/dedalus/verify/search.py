@@ -156,7 +156,7 @@ class Search:
             if choosing is not None:
                 held = [group.values[at] for at in group.held(lineage.true.__getitem__)]
                 key = choosing.rule, choosing.time
-                rows = choosing.kept(held, chosen, self.ground.faults)[0]
+                rows = choosing.chosen_rows(held, chosen, self.ground.faults)[0]
                 taken[key] = taken.get(key, frozenset()) | rows
                 candidates[key] = candidates.get(key, frozenset()).union(held)
         faults = self.ground.faults

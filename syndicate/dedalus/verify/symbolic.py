@@ -241,7 +241,7 @@ class Symbolic:
         table = Timetable()
         table.at(self.times[:1], self._before())
         self._nodes(table)
-        self._given(table)
+        self._add_facts(table)
         for world in self.worlds:
             for number, rule in enumerate(self.rules):
                 if not rule.fact and rule.head.relation not in self.fixed:
@@ -326,7 +326,7 @@ class Symbolic:
             if name in self.columns:
                 table.at(self.cone.needed(name), [f"{self.bad.atom(name, ['N'], 't')} :- {cause}(N,t)."])
 
-    def _given(self, table: Timetable) -> None:
+    def _add_facts(self, table: Timetable) -> None:
         """What is there without a rule."""
         for rule in self.rules:
             name, needed = rule.head.relation, self.cone.needed(rule.head.relation)

@@ -31,7 +31,7 @@ from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
 from syndicate.spark.engine.context import Shared
 from syndicate.spark.engine.directory import Directory, copy
 from syndicate.spark.engine.errors import ended, explained, is_inexact, is_stopped, unshippable
-from syndicate.spark.engine.groups import chosen, made_unique
+from syndicate.spark.engine.groups import chosen, unique_elements
 from syndicate.spark.engine.inputs import Change, LatestByKey, batch_of, checked, is_frame, shape_of_given
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.output import Delta, SinkChanges
@@ -216,7 +216,7 @@ class SparkEngine(Shared):
         self.frames.bulk = any(batch is not None and batch.table is None for batch in batches.values())
         for port, batch in batches.items():
             if "unique" in self.circuit.nodes[port.node].params:
-                batches[port] = made_unique(self.root, self.circuit.nodes[port.node], batch)
+                batches[port] = unique_elements(self.root, self.circuit.nodes[port.node], batch)
         for name, pairs in wanted.items():
             node = self.circuit.sources[name]
             batches[Port(node.id)] = self._upserted(node, pairs)

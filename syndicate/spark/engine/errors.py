@@ -37,7 +37,7 @@ def explained(circuit: Circuit | None = None, session: SparkSession | None = Non
     except (SyndicateError, KeyboardInterrupt):
         raise
     except Exception as error:
-        explanation = ended() if is_stopped(session) else _told(error, circuit)
+        explanation = ended() if is_stopped(session) else _translated(error, circuit)
         if explanation is None:
             raise
         inner = error.__cause__ if isinstance(error, WorkerFailed) else None  # it failed in the driver
@@ -50,7 +50,7 @@ def is_inexact(error: Exception) -> bool:
     return FALLBACK in text or any(name in text for name in _OVERFLOW)
 
 
-def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
+def _translated(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
     text = str(error)
     failure = failure_in(text)
     if failure is not None:

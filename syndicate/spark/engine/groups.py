@@ -125,7 +125,7 @@ def appeared(both: DataFrame, layout: Layout) -> Batch:
 _SET_CHANGE: Final = "CASE WHEN o <= 0 AND n > o THEN 1L WHEN o > 0 AND n < o THEN -1L END AS w"
 
 
-def made_unique(scope: TickContext, node: Node, batch: Batch | None) -> Batch | None:
+def unique_elements(scope: TickContext, node: Node, batch: Batch | None) -> Batch | None:
     """What a source is given that is a set: only what was not there comes, only what was there goes; that is kept."""
     delta = scope.frames.settled(batch, (node.global_id, "given"))
     if delta is None:

@@ -68,7 +68,7 @@ def as_named(columns: list[str], wanted: list[str]) -> list[str]:
     return [f"{a} AS {b}" for a, b in zip(columns, wanted, strict=True)]
 
 
-def made(scope: TickContext, node: Node, rows: DataFrame, left: Layout, right: Layout) -> Batch:
+def joined_batch(scope: TickContext, node: Node, rows: DataFrame, left: Layout, right: Layout) -> Batch:
     """What the function of a join makes of the rows that met."""
     traced = scope.layouts.join(node, left, right)
     if traced is not None:
@@ -104,7 +104,7 @@ def run_join(scope: TickContext, node: Node) -> Batch | None:
             rows = matched if rows is None else rows.unionAll(matched)
     if rows is None:
         return result
-    computed = made(scope, node, rows, left, right)
+    computed = joined_batch(scope, node, rows, left, right)
     return computed if result is None else scope.frames.aligned(computed, result.layout).plus(result)
 
 
@@ -169,7 +169,9 @@ def run_join_stream(scope: TickContext, node: Node) -> Batch | None:
     if a is None or b is None:
         return None
     result = met_here(scope, node, a.layout, b.layout, a.table, b.table)
-    return made(scope, node, met(JoinSide.of(a), JoinSide.of(b)), a.layout, b.layout) if result is None else result
+    return (
+        joined_batch(scope, node, met(JoinSide.of(a), JoinSide.of(b)), a.layout, b.layout) if result is None else result
+    )
 
 
 def run_join_trace(scope: TickContext, node: Node) -> Batch | None:
@@ -182,4 +184,4 @@ def run_join_trace(scope: TickContext, node: Node) -> Batch | None:
     others = view.read(layout, few(a)) if result is None else None
     if others is None:
         return result
-    return made(scope, node, met(JoinSide.of(a), JoinSide(others, layout, small=False)), a.layout, layout)
+    return joined_batch(scope, node, met(JoinSide.of(a), JoinSide(others, layout, small=False)), a.layout, layout)

@@ -25,7 +25,7 @@ from syndicate.spark.engine.context import Shared, TickContext
 from syndicate.spark.engine.engine import modules
 from syndicate.spark.engine.errors import unshippable
 from syndicate.spark.engine.inputs import Frame, is_frame, planned, shape_of_given
-from syndicate.spark.engine.joins import made
+from syndicate.spark.engine.joins import joined_batch
 from syndicate.spark.engine.layouts import Layouts, MeasuredColumn
 from syndicate.spark.engine.shape import ANY, SQL, Layout, declared
 from syndicate.spark.engine.workers import Called, Groups
@@ -174,7 +174,7 @@ class StreamScope(TickContext):
         assert isinstance(self.circuit, Circuit)
         return self.circuit.sinks
 
-    def given(self, node: Node, number: int = 0) -> Batch:
+    def input_batch(self, node: Node, number: int = 0) -> Batch:
         """What a stateful node reads."""
         batch = self.cells[node.inputs[number]]
         assert batch is not None
@@ -229,7 +229,7 @@ def run_distinct(scope: StreamScope, node: Node) -> Batch:
     """``distinct``."""
     from syndicate.spark.engine.pages import PagedDistinct
 
-    batch = scope.given(node)
+    batch = scope.input_batch(node)
     rows = scope.paged(node, PagedDistinct(batch.layout), [(batch, ("w",))], batch.layout.schema)
     return Batch(batch.layout, scope.session, plan=rows)
 
@@ -238,7 +238,7 @@ def run_aggregate(scope: StreamScope, node: Node) -> Batch:
     """``aggregate``: by sums where they are enough, else by the groups."""
     from syndicate.spark.engine.pages import PagedGroups, PagedSums
 
-    batch, aggregate = scope.given(node), node.params["aggregate"]
+    batch, aggregate = scope.input_batch(node), node.params["aggregate"]
     layout = batch.layout
     assert layout.key is not None
     measure = scope.layouts.measure(node, layout)
@@ -264,12 +264,12 @@ def run_join(scope: StreamScope, node: Node) -> Batch:
     """``join``."""
     from syndicate.spark.engine.pages import PagedJoin
 
-    left, right = scope.given(node, 0), scope.given(node, 1)
+    left, right = scope.input_batch(node, 0), scope.input_batch(node, 1)
     assert left.layout.key is not None
     columns = [*declared("k", left.layout.key), *declared("a", left.layout.value), *declared("b", right.layout.value)]
     sides = [(left, ("w",)), (right, ("w",))]
     rows = scope.paged(node, PagedJoin(left.layout, right.layout), sides, ", ".join([*columns, "w BIGINT"]))
-    return made(scope, node, rows, left.layout, right.layout)
+    return joined_batch(scope, node, rows, left.layout, right.layout)
 
 
 OPERATORS: Final[dict[str, Callable[[StreamScope, Node], Batch | None]]] = {

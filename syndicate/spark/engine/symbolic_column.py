@@ -87,13 +87,13 @@ def cells(prefix: str, shape: Shape, *, exact: bool = True) -> Element:
     """An element of a shape, with cells in place of its leaves."""
     numbers = iter(range(1 << 30))
 
-    def made(part: Shape) -> Element:
+    def element_of(part: Shape) -> Element:
         if isinstance(part, str):
             name = f"{prefix}{next(numbers)}"
             return () if part == UNIT else SymbolicColumn(part, name, exact, bare=True)
-        return tuple([made(inner) for inner in part])
+        return tuple([element_of(inner) for inner in part])
 
-    return made(shape)
+    return element_of(shape)
 
 
 def cell_of(value: Element) -> SymbolicColumn:
@@ -124,7 +124,7 @@ def literal(kind: str, value: Element) -> str:
     return "true" if kind == UNIT else f"X'{to_bytes(value).hex()}'"
 
 
-def known(cell: SymbolicColumn) -> str:
+def sql_of(cell: SymbolicColumn) -> str:
     """The cell's expression, which raises where it is None: Python would."""
     if not cell.bare:
         return cell.sql
@@ -136,7 +136,7 @@ def arithmetic(op: str, left: object, right: object) -> SymbolicColumn:
     a, b = cell_of(left), cell_of(right)
     if a.kind != "long" or b.kind != "long" or not (a.exact and b.exact):
         raise Untraceable
-    return SymbolicColumn("long", f"({known(a)} {op} {known(b)})")
+    return SymbolicColumn("long", f"({sql_of(a)} {op} {sql_of(b)})")
 
 
 def compared(op: str, left: object, right: object) -> SymbolicColumn:
@@ -149,7 +149,7 @@ def compared(op: str, left: object, right: object) -> SymbolicColumn:
         if a.kind == "double":
             test = f"({test} AND NOT (coalesce(isnan({a.sql}), false)))"
         return SymbolicColumn("boolean", test if op == "=" else f"(NOT {test})")
-    test = f"({known(a)} {op} {known(b)})"
+    test = f"({sql_of(a)} {op} {sql_of(b)})"
     if a.kind == "double":
         test = f"({test} AND NOT isnan({a.sql}) AND NOT isnan({b.sql}))"
     return SymbolicColumn("boolean", test)
