@@ -148,7 +148,8 @@ class Drawings:
     possible: dict[Place, list[Row]] = field(init=False, factory=dict)
     names: dict[Pick, str] = field(init=False, factory=dict)
     cases: int = field(init=False, default=0)
-    best: tuple[Case, Answer] | None = field(init=False, default=None)
+    broken: list[tuple[Case, Answer]] = field(init=False, factory=list)
+    """The cases in which something breaks, and how."""
 
     def __attrs_post_init__(self) -> None:
         lines = []
@@ -178,7 +179,6 @@ class Drawings:
 
     def share(self) -> Fraction:
         """The share of drawings in which something breaks; raises :class:`TooMany`, :class:`OutOfTime`."""
-        broken = Fraction(0)
         waiting = [Case((), {}, Fraction(1))]
         while waiting:
             case = waiting.pop()
@@ -189,19 +189,24 @@ class Drawings:
             if pick is not None:
                 waiting += self._drawn(case, pick)
                 continue
-            broken += case.weight
-            if self.best is None or case.weight > self.best[0].weight:
-                self.best = case, answer
-        return broken
+            self.broken.append((case, answer))
+        return sum((case.weight for case, _ in self.broken), Fraction(0))
+
+    @property
+    def best(self) -> tuple[Case, Answer] | None:
+        """The likeliest of the broken cases."""
+        return max(self.broken, key=lambda one: one[0].weight, default=None)
 
     def seed(self, first: int) -> int | None:
-        """A seed from *first* on that draws what the likeliest of the broken cases needs; None if that is rare."""
-        asked, orders = self.asked.faults, {} if self.best is None else self.best[0].orders
-        for seed in range(first, first + SEEDS):
-            clock = Clock(asked.start, asked.eot, seed)
-            if all(tuple(clock.ranked(n, time, values)) in left for (n, time, values), left in orders.items()):
-                return seed
-        return None
+        """A seed from *first* on that draws the likeliest of the broken cases; None if that is rare."""
+        return next(
+            (seed for seed in range(first, first + SEEDS) if self.best and self.draws(seed, self.best[0])), None
+        )
+
+    def draws(self, seed: int, case: Case) -> bool:
+        """Whether a seed draws a case."""
+        clock = Clock(self.asked.faults.start, self.asked.faults.eot, seed)
+        return all(tuple(clock.ranked(n, time, values)) in left for (n, time, values), left in case.orders.items())
 
     def _some(self, case: Case, more: Sequence[Assumed]) -> Answer | None:
         self.cases += 1

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program
 from syndicate.dedalus.solving.solver import Engine
 from syndicate.dedalus.verify import chance as drawings
+from syndicate.dedalus.verify import verdict as verdicts
 from syndicate.dedalus.verify.faults import Choices, NumberedFaults
+from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute, chance
 from tests.syndicate.dedalus.verify.senders import NODES, programs
@@ -32,6 +34,7 @@ MINDING = [
     "bad(X)@async :- p(Y, X), q(Y, Y);",
     "post(X) :- q(X, X);",
     "pre(X) :- r(X);",
+    'r(Y)@async :- q("a", Y); owed(X)@next :- q("a", X)@N, N == 2; bad(X) :- owed(X), notin r(X);',
 ]
 
 
@@ -85,7 +88,7 @@ def test_an_adversary_with_costs_and_bounds(
     event(f"cost beyond faults: {(answers[0].cost or 0) - (least or 0)}, faults: {least}")
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=LIBERAL)
+@settings(max_examples=3, deadline=None, suppress_health_check=LIBERAL)
 @given(choosing(), bounds.filter(lambda one: not one["late"]), st.sampled_from([None, "bad"]))
 def test_the_share_of_all_drawings(program: Program, asked: dict[str, Any], invariant: str | None) -> None:
     """The solver's share is that of all orders in which what can be chosen may be taken, each run with each fault."""
@@ -104,6 +107,28 @@ def test_the_share_of_all_drawings(program: Program, asked: dict[str, Any], inva
     if verdict.violation_exists:
         again = program.run(1, asked["eot"], schedule=json.loads(json.dumps(verdict.schedule())), seed=verdict.seed)
         assert again.to_json() == verdict.model.to_json()
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=LIBERAL)
+@given(choosing(), bounds, st.sampled_from([None, "bad"]))
+def test_each_drawing(program: Program, asked: dict[str, Any], invariant: str | None) -> None:
+    """What a seed draws is among the broken drawings where the search finds that faults break it."""
+    if program.check():
+        return
+    looked_at: list[drawings.Drawings] = []
+
+    def kept(asked: Symbolic) -> drawings.Drawings:
+        looked_at.append(drawings.Drawings(asked))
+        return looked_at[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdicts, "Drawings", kept)
+        program.verify(**asked, nodes=NODES, invariant=invariant, choose="chance")
+    for one in looked_at:
+        cases = [case for case, _ in one.broken]
+        for seed in range(8 if 0 < sum(case.weight for case in cases) < 1 else 2):
+            alone = program.verify(**asked, nodes=NODES, invariant=invariant, seed=seed, engine="search")
+            assert alone.violation_exists is any(one.draws(seed, case) for case in cases)
 
 
 def test_the_random_programs_have_shares_of_all_kinds() -> None:
