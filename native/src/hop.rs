@@ -107,10 +107,10 @@ impl HopNames {
             && self.alive.holds(&slots.facet.get(session)?)?)
     }
 
-    /// Take a ping for heard, without a turn: the rest of `Session.hear`.
-    pub fn hear(&self, session: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.session.bytes_in.add(session, 1)?;
-        self.session.packets_in.add(session, 1)?;
+    /// Take so many pings for heard, without a turn: the rest of `Session.hear`.
+    pub fn hear(&self, session: &Bound<'_, PyAny>, count: usize) -> PyResult<()> {
+        self.session.bytes_in.add(session, count as i64)?;
+        self.session.packets_in.add(session, count as i64)?;
         self.session.pings.flag(session, true)
     }
 

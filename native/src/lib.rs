@@ -4,6 +4,7 @@
 //! the Python function or class of the same name.  `docs/design/native.md` says what is here, and why.
 
 mod arranged;
+mod crossing;
 mod delivery;
 mod fields;
 mod fixpoint;
@@ -52,6 +53,8 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "write_field" => fields::write_kernel(specification),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
+        "crossed" => crossing::crossed_kernel(specification),
+        "weight" => crossing::weight_kernel(specification),
         "words" => words::words_kernel(specification),
         "read_msgpack" => Ok(wrap_pyfunction!(msgpack::read_msgpack, py)?.into_any()),
         "write_msgpack" => Ok(wrap_pyfunction!(msgpack::write_msgpack, py)?.into_any()),
@@ -59,6 +62,8 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "write_preserves" => Ok(wrap_pyfunction!(preserves::write_preserves, py)?.into_any()),
         "whole_frames" => Ok(wrap_pyfunction!(frames::whole_frames, py)?.into_any()),
         "do_usual" => Ok(wrap_pyfunction!(session::do_usual, py)?.into_any()),
+        "understand_usual" => Ok(wrap_pyfunction!(session::understand_usual, py)?.into_any()),
+        "act_usual" => Ok(wrap_pyfunction!(session::act_usual, py)?.into_any()),
         "say_usual" => Ok(wrap_pyfunction!(session::say_usual, py)?.into_any()),
         "ask_idle" => Ok(wrap_pyfunction!(round::ask_idle, py)?.into_any()),
         "make_round" => Ok(wrap_pyfunction!(round::make_round, py)?.into_any()),

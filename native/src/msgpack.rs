@@ -11,6 +11,8 @@ static WIRE_REF: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 const SYMBOL: u8 = 1;
 const REFERENCE: u8 = 3;
+/// How an array of keys and values begins: an extension of no bytes.
+const DICTIONARY: [u8; 3] = [0xC7, 0, 5];
 /// What a reference without caveats counts, besides itself.
 const REFERENCE_NODES: usize = 3;
 
@@ -282,6 +284,10 @@ impl<'py> Reader<'_, 'py> {
             return Ok(None);
         }
         self.nodes -= size;
+        if self.data.get(self.at..).is_some_and(|data| data.starts_with(&DICTIONARY)) {
+            self.at += DICTIONARY.len();
+            return self.dictionary(py, size - 1, depth);
+        }
         let mut leaves = true;
         // SAFETY: a tuple of this length, of which each place is filled before anybody else sees it; where that fails
         // it is released, and its empty places with it.
@@ -303,5 +309,19 @@ impl<'py> Reader<'_, 'py> {
             }
             Ok(Some(form))
         }
+    }
+
+    /// A dictionary of so many keys and values together, if they are few.
+    fn dictionary(&mut self, py: Python<'py>, size: usize, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if size % 2 != 0 || size > packets::FEW {
+            return Ok(None);
+        }
+        let mut pairs = Vec::with_capacity(size / 2);
+        for _ in 0..size / 2 {
+            let Some(key) = self.value(py, depth + 1)? else { return Ok(None) };
+            let Some(value) = self.value(py, depth + 1)? else { return Ok(None) };
+            pairs.push((key, value));
+        }
+        packets::dictionary(self.names, py, pairs)
     }
 }

@@ -3,16 +3,19 @@
 //! Reading and writing give up, with `None`, on whatever is rare, wrong or beyond a limit: then the codec itself reads or
 //! writes that packet, and says what is wrong with it.  Nothing is built before it is counted.
 
-use crate::frozen::Names;
+use crate::frozen::{is_exactly, is_leaf, untrack, Names};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 use std::marker::PhantomData;
 
 /// Levels that are read and written here, whatever the limits allow: each takes a piece of the stack.
 const LEVELS: usize = 64;
 /// The first integer that has no hash of its own: 2**61 - 1.
 const SMALL: i64 = (1 << 61) - 1;
+
+/// The most keys and values of a dictionary that is read here.
+pub const FEW: usize = 16;
 
 /// What a packet may have at most: values, levels of them, and bytes.
 #[derive(Clone, Copy)]
@@ -220,6 +223,56 @@ impl<'a, 'py, E> Reader<'a, 'py, E> {
             _ => Ok(None),
         }
     }
+}
+
+/// The frozen form of a dictionary whose keys are all symbols, all strings or all integers; `None` for others, and where
+/// one is there twice.
+pub fn dictionary<'py>(
+    names: &Names,
+    py: Python<'py>,
+    pairs: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut sorted = Vec::with_capacity(pairs.len());
+    for (key, value) in pairs {
+        let place = if is_exactly(&key, &names.symbol) {
+            let name = key.getattr(intern!(py, "name"))?;
+            Place::Symbol(name.cast::<PyString>()?.to_str()?.to_owned())
+        } else if let Ok(text) = key.cast_exact::<PyString>() {
+            Place::Text(text.to_str()?.to_owned())
+        } else if key.is_exact_instance_of::<PyInt>() {
+            Place::Number(key.extract()?)
+        } else {
+            return Ok(None);
+        };
+        sorted.push((place, key, value));
+    }
+    sorted.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    for both in sorted.windows(2) {
+        if both[0].0 == both[1].0 || std::mem::discriminant(&both[0].0) != std::mem::discriminant(&both[1].0) {
+            return Ok(None);
+        }
+    }
+    let keys = PyTuple::new(py, sorted.iter().map(|(_, key, _)| key))?.into_any();
+    let leaves = sorted.iter().all(|(.., value)| is_leaf(names, value));
+    let values = PyTuple::new(py, sorted.iter().map(|(.., value)| value))?.into_any();
+    let form = PyTuple::new(py, [names.dict.bind(py), &keys, &values])?.into_any();
+    // SAFETY: keys are atoms; the others are taken from the list only if their parts are leaves.
+    unsafe {
+        untrack(&keys);
+        if leaves {
+            untrack(&values);
+            untrack(&form);
+        }
+    }
+    Ok(Some(form))
+}
+
+/// Where a key is in a dictionary.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Number(i64),
+    Text(String),
+    Symbol(String),
 }
 
 pub fn text<'py>(py: Python<'py>, bytes: Option<&[u8]>) -> Option<Bound<'py, PyAny>> {

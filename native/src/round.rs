@@ -55,6 +55,7 @@ struct RoundNames {
     slice: Py<PyAny>,
     grains: f64, // the parts of a step that times are kept to
     ping: u8,    // what says only that one is there
+    pings: usize, // so many bytes, if no more come, change nothing
     chunk: usize,  // the bytes that are read at once
     little: usize, // those above which what was read is long work
     direct: Slot,
@@ -85,6 +86,7 @@ impl RoundNames {
                 never: py.import("relay.session.deadlines")?.getattr("NEVER")?.unbind(),
                 grains: py.import("relay.session.deadlines")?.getattr("GRAINS")?.extract()?,
                 ping: py.import("relay.session.session")?.getattr("PING")?.extract::<[u8; 1]>()?[0],
+                pings: py.import("relay.session.session")?.getattr("PINGS")?.extract()?,
                 slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.unbind(),
                 chunk: py.import("relay.transport.stream")?.getattr("CHUNK")?.extract()?,
                 little: py.import("relay.session.link")?.getattr("LITTLE")?.extract()?,
@@ -94,6 +96,13 @@ impl RoundNames {
                 link: link.unbind(),
             })
         })
+    }
+}
+
+impl RoundNames {
+    /// Whether what was read is a few pings, and nothing else.
+    fn only_pings(&self, data: &[u8]) -> bool {
+        data.len() <= self.pings && data.iter().all(|byte| *byte == self.ping)
     }
 }
 
@@ -163,10 +172,10 @@ impl<'py> Plain<'py> {
     }
 
     /// Count what was read through the tap, as `Tap._count` does.
-    fn received(&self, size: usize) -> PyResult<()> {
+    fn received(&self, names: &RoundNames, size: usize) -> PyResult<()> {
         let Some((tap, slots)) = &self.tap else { return Ok(()) };
         slots.received.add(tap, size as i64)?;
-        if size == 1 { Ok(()) } else { self.heard() }
+        if size <= names.pings { Ok(()) } else { self.heard() }
     }
 
     /// What went through the tap may change what is held.
@@ -273,22 +282,24 @@ fn repaid<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, session: &Bound<'py
 fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py, PyAny>) -> PyResult<bool> {
     let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
     let session = slots.session.get(link)?;
-    if slots.owing.holds(link)? || slots.crowded.holds(link)? || hop.session.untrusted.holds(&session)? {
+    let stranger = hop.session.untrusted.holds(&session)?;
+    if slots.owing.holds(link)? || slots.crowded.holds(link)? != stranger {
         return Ok(false);
     }
     let Some(stream) = Plain::of(names, slots.stream.get(link)?, true)? else { return Ok(false) };
     let data = BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(names.chunk, 0);
-        let size = socket::read(stream.descriptor, buffer).unwrap_or(0);
+        let most = if stranger { names.little } else { names.chunk };
+        let size = socket::read(stream.descriptor, &mut buffer[..most]).unwrap_or(0);
         PyBytes::new(py, &buffer[..size])
     });
     let size = data.as_bytes().len();
     if size == 0 {
         return Ok(false); // the end, nothing, or an error
     }
-    stream.received(size)?;
-    if data.as_bytes() == [names.ping] && hop.pings(&session)? {
-        hop.hear(&session)?;
+    stream.received(names, size)?;
+    if names.only_pings(data.as_bytes()) && hop.pings(&session)? {
+        hop.hear(&session, size)?;
         slots.heard.set(link, time(slots.clock.get(link)?)?)?;
         slots.probed.set(link, py.None().into_bound(py))?;
         if slots.dozes.get(link)?.is_none() {
@@ -296,7 +307,7 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
         }
         return Ok(true);
     }
-    if size > names.little {
+    if stranger || size > names.little {
         link.call_method1(intern!(py, "_feed"), (data,))?;
         return Ok(true);
     }
@@ -445,20 +456,20 @@ fn look<'py>(
         buffer.resize(names.chunk, 0);
         match socket::read(stream.descriptor, buffer) {
             Ok(0) | Err(_) => None, // nothing; or the end, or an error, of which the poller is told
-            Ok(1) if buffer[0] == names.ping => Some(None),
-            Ok(size) => Some(Some(PyBytes::new(py, &buffer[..size]))),
+            Ok(size) if names.only_pings(&buffer[..size]) => Some((size, None)),
+            Ok(size) => Some((size, Some(PyBytes::new(py, &buffer[..size])))),
         }
     });
     let moment = || -> PyResult<Bound<'py, PyAny>> { Ok(now.into_pyobject(py)?.into_any()) };
     match taken {
         None => (),
-        Some(None) => {
-            stream.received(1)?;
-            hop.hear(&session)?;
+        Some((size, None)) => {
+            stream.received(names, size)?;
+            hop.hear(&session, size)?;
             slots.heard.set(link, moment()?)?;
         }
-        Some(Some(data)) => {
-            stream.received(data.as_bytes().len())?;
+        Some((size, Some(data))) => {
+            stream.received(names, size)?;
             link.call_method1(intern!(py, "_feed"), (data,))?;
             return Ok(None);
         }

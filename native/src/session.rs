@@ -3,6 +3,7 @@
 //! A packet is usual if it is a Turn of messages, assertions and retractions at dataspaces, of values without references.
 //! All others are left to the session, and nothing of them is done here.
 
+use crate::crossing::weigh;
 use crate::delivery::{event, noted, open, ActorNames, Kind, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{is_exactly, is_leaf, Names};
 use crate::msgpack::Msgpack;
@@ -16,9 +17,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 use std::collections::HashSet;
 
-/// What a note costs, and what a value does at least: `relay.session.backlog`.
+/// What a note costs: `relay.session.backlog`.
 const ENTRY: i64 = 256;
-const NODE: i64 = 16;
 
 static SESSION_NAMES: PyOnceLock<SessionNames> = PyOnceLock::new();
 
@@ -43,6 +43,7 @@ struct SessionNames {
     assertion_pins: Slot,
     assertion_size: Slot,
     index: Slot,
+    asserted: i64, // the most assertions of a packet that are done at once
 }
 
 impl SessionNames {
@@ -76,6 +77,7 @@ impl SessionNames {
                 assertion_pins: Slot::of(&assertion, "pins")?,
                 assertion_size: Slot::of(&assertion, "size")?,
                 index: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "index")?,
+                asserted: py.import("relay.session.state")?.getattr("ASSERTED")?.extract()?,
             })
         })
     }
@@ -134,25 +136,6 @@ fn head_of<'py>(form: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// `relay.session.backlog.weight` of a value without references.
-fn weight(names: &Names, form: &Bound<'_, PyAny>) -> PyResult<i64> {
-    if let Ok(items) = form.cast_exact::<PyTuple>() {
-        let mut total = NODE * (1 + items.len() as i64);
-        for item in items.iter_borrowed() {
-            total += weight(names, &item)? - NODE;
-        }
-        return Ok(total);
-    }
-    Ok(NODE
-        + if form.is_exact_instance_of::<PyString>() || form.is_exact_instance_of::<PyBytes>() {
-            form.len()? as i64
-        } else if is_exactly(form, &names.symbol) {
-            form.getattr(intern!(form.py(), "name"))?.len()? as i64
-        } else {
-            0
-        })
-}
-
 fn count(names: &SessionNames, crossing: &Bound<'_, PyAny>) -> PyResult<i64> {
     names.count.get(crossing)?.extract()
 }
@@ -175,6 +158,49 @@ fn release<'py>(names: &SessionNames, membrane: &Bound<'py, PyAny>, pins: &Bound
 }
 
 // ------------------------------------------------------------------------------------------------ in
+
+/// The dataspace of ours that a reference is of itself, and nothing before it.
+fn dataspace<'py>(
+    names: &Names,
+    actors: &ActorNames,
+    session: &SessionNames,
+    target: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !is_exactly(target, &names.reference) || !actors.raw.get(target)?.is_truthy()? {
+        return Ok(None);
+    }
+    let entity = actors.entity.get(target)?;
+    Ok(if session.index.fits(&entity) { Some(entity) } else { None })
+}
+
+/// `PeerAssertions.add`, where *numbers* are those that are in use.
+fn remember<'py>(
+    names: &SessionNames,
+    assertions: &Bound<'py, PyAny>,
+    numbers: &Bound<'py, PyDict>,
+    number: i64,
+    form: &Bound<'py, PyAny>,
+    pins: Bound<'py, PyList>,
+    size: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = form.py();
+    let alike = names.alike.get(assertions)?.cast_into::<PyDict>()?;
+    let key = form.hash()?.into_pyobject(py)?.into_any();
+    if alike.contains(&key)? {
+        return assertions.call_method1(intern!(py, "add"), (number, form, pins, size));
+    }
+    let assertion = names.assertion_form.allocate(py)?;
+    names.assertion_handle.set(&assertion, py.None().into_bound(py))?;
+    names.assertion_form.set(&assertion, form.clone())?;
+    names.assertion_pins.set(&assertion, pins.into_any())?;
+    names.assertion_key.set(&assertion, key.clone())?;
+    names.assertion_size.set(&assertion, size.into_pyobject(py)?.into_any())?;
+    alike.set_item(key, &assertion)?;
+    numbers.set_item(number, &assertion)?;
+    let all: i64 = names.size.get(assertions)?.extract()?;
+    names.size.set(assertions, (all + size).into_pyobject(py)?.into_any())?;
+    Ok(assertion)
+}
 
 /// An event that is understood.
 struct Act<'py> {
@@ -203,13 +229,8 @@ struct Doing<'a, 'py> {
 }
 
 impl<'py> Doing<'_, 'py> {
-    /// The dataspace of ours that a reference is of itself, and nothing before it.
     fn dataspace(&self, target: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if !is_exactly(target, &self.names.reference) || !self.actors.raw.get(target)?.is_truthy()? {
-            return Ok(None);
-        }
-        let entity = self.actors.entity.get(target)?;
-        Ok(if self.session.index.fits(&entity) { Some(entity) } else { None })
+        dataspace(self.names, self.actors, self.session, target)
     }
 
     fn is_usual(&self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
@@ -229,8 +250,8 @@ impl<'py> Doing<'_, 'py> {
             let Some(act) = self.event(&entry)? else { return Ok(None) };
             if act.kind.is(&ASSERT) {
                 more += 1;
-                bytes += ENTRY + weight(self.names, &act.value)?;
-                if retracted {
+                bytes += ENTRY + weigh(self.names, &act.value, 0)?;
+                if retracted || more > self.session.asserted {
                     return Ok(None);
                 }
             }
@@ -342,40 +363,14 @@ impl<'py> Doing<'_, 'py> {
             let names = self.session;
             set_count(names, &act.other, count(names, &act.other)? + 1)?;
             let pins = PyList::new(py, [&act.other])?;
-            let size = ENTRY + weight(self.names, &act.value)?;
-            let assertion = self.remember(act.number, &act.value, pins, size)?;
+            let size = ENTRY + weigh(self.names, &act.value, 0)?;
+            let assertion = remember(names, self.assertions, &self.numbers, act.number, &act.value, pins, size)?;
             let handle = note_assertion(self.turn.clone(), self.facet.clone(), act.target, act.value)?;
             return names.assertion_handle.set(&assertion, handle);
         }
         self.forget(act.number, &act.other)?;
         note_retraction(self.turn.clone(), self.session.assertion_handle.get(&act.other)?)?;
         release(self.session, self.membrane, &self.session.assertion_pins.get(&act.other)?)
-    }
-
-    /// `PeerAssertions.add`.
-    fn remember(
-        &self,
-        number: i64,
-        form: &Bound<'py, PyAny>,
-        pins: Bound<'py, PyList>,
-        size: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, names) = (form.py(), self.session);
-        let alike = names.alike.get(self.assertions)?.cast_into::<PyDict>()?;
-        let key = form.hash()?.into_pyobject(py)?.into_any();
-        if alike.contains(&key)? {
-            return self.assertions.call_method1(intern!(py, "add"), (number, form, pins, size));
-        }
-        let assertion = names.assertion_form.allocate(py)?;
-        names.assertion_form.set(&assertion, form.clone())?;
-        names.assertion_pins.set(&assertion, pins.into_any())?;
-        names.assertion_key.set(&assertion, key.clone())?;
-        names.assertion_size.set(&assertion, size.into_pyobject(py)?.into_any())?;
-        alike.set_item(key, &assertion)?;
-        self.numbers.set_item(number, &assertion)?;
-        let all: i64 = names.size.get(self.assertions)?.extract()?;
-        names.size.set(self.assertions, (all + size).into_pyobject(py)?.into_any())?;
-        Ok(assertion)
     }
 
     /// `PeerAssertions.remove`.
@@ -502,6 +497,71 @@ pub fn done_of<'py>(
     }
     let only = only.map(|act| event(act.kind.of(py), act.target, act.value, Some(act.other))).transpose()?;
     Ok((at, short, packets, done, reached, asserted, retracted, only))
+}
+
+/// Understand as many of *entries*, from the first, as assert usual values: `Session._understood`.
+#[pyfunction]
+#[pyo3(signature = (membrane, assertions, entries, /))]
+pub fn understand_usual<'py>(
+    membrane: Bound<'py, PyAny>,
+    assertions: Bound<'py, PyAny>,
+    entries: Bound<'py, PyList>,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = membrane.py();
+    let (names, session, actors) = (Names::of(py)?, SessionNames::of(py)?, ActorNames::of(py)?);
+    let exports = membrane.getattr(intern!(py, "exports"))?.cast_into::<PyDict>()?;
+    let numbers = session.numbers.get(&assertions)?.cast_into::<PyDict>()?;
+    let understood = PyList::empty(py);
+    let most: i64 = session.most.get(&assertions)?.extract()?;
+    let bytes: i64 = session.bytes.get(&assertions)?.extract()?;
+    for entry in entries.iter() {
+        let Ok(entry) = entry.cast_into_exact::<PyTuple>() else { break };
+        let (oid, event) = (entry.get_item(0)?, entry.get_item(1)?);
+        let Ok(event) = event.cast_into_exact::<PyTuple>() else { break };
+        if !event.get_borrowed_item(0)?.is(&session.assert) || event.len() != 3 {
+            break;
+        }
+        let (value, handle) = (event.get_item(1)?, event.get_item(2)?);
+        let (Some(crossing), Some(number)) = (exports.get_item(oid)?, number_of(&handle)) else { break };
+        let target = session.crossing.get(&crossing)?;
+        if !is_leaf(names, &value)
+            || head_of(&value)?.is(&session.observe)
+            || dataspace(names, actors, session, &target)?.is_none()
+            || numbers.contains(&handle)?
+        {
+            break;
+        }
+        let size = ENTRY + weigh(names, &value, 0)?;
+        if numbers.len() as i64 >= most || session.size.number(&assertions)? + size > bytes {
+            break;
+        }
+        set_count(session, &crossing, count(session, &crossing)? + 1)?;
+        let pins = PyList::new(py, [&crossing])?;
+        let assertion = remember(session, &assertions, &numbers, number, &value, pins, size)?;
+        understood.append(PyTuple::new(py, [ASSERT.of(py).bind(py), &target, &value, &assertion])?)?;
+    }
+    Ok(understood)
+}
+
+/// Do as many of *acts*, from the first, as assert something at a dataspace: `Session._act`.
+#[pyfunction]
+#[pyo3(signature = (turn, facet, acts, /))]
+pub fn act_usual<'py>(turn: Bound<'py, PyAny>, facet: Bound<'py, PyAny>, acts: Bound<'py, PyAny>) -> PyResult<usize> {
+    let py = turn.py();
+    let (names, session, actors) = (Names::of(py)?, SessionNames::of(py)?, ActorNames::of(py)?);
+    let Ok(acts) = acts.cast_into_exact::<PyList>() else { return Ok(0) };
+    let mut done = 0;
+    for act in acts.iter() {
+        let Ok(act) = act.cast_into_exact::<PyTuple>() else { break };
+        let (kind, target, assertion) = (act.get_item(0)?, act.get_item(1)?, act.get_item(3)?);
+        if !kind.is(ASSERT.of(py)) || target.is_none() || dataspace(names, actors, session, &target)?.is_none() {
+            break;
+        }
+        let handle = note_assertion(turn.clone(), facet.clone(), target, act.get_item(2)?)?;
+        session.assertion_handle.set(&assertion, handle)?;
+        done += 1;
+    }
+    Ok(done)
 }
 
 // ------------------------------------------------------------------------------------------------ out

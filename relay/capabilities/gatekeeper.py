@@ -38,12 +38,13 @@ from functools import partial
 from typing import ClassVar, Final, Literal, Protocol
 from weakref import WeakValueDictionary
 
-from attrs import define
+from attrs import define, field
 
 from relay.capabilities.caveats import attenuated
 from relay.capabilities.certificate import CERTIFICATE, Capability
 from relay.capabilities.passage import Passage
-from relay.capabilities.sturdy import OID, REF, Claim, claim, mint, revocation
+from relay.capabilities.sturdy import OID, REF, Claim, claim, mint, revocation, sign
+from relay.protocol.codec.canonical import canonical
 from relay.protocol.limits import DEFAULT, Limits
 from syndicate.actors.actor import Timer
 from syndicate.actors.facet import Facet
@@ -109,12 +110,20 @@ def bind(space: Ref, oid: Value, key: bytes, target: Ref, observer: Ref | None =
 
 @define(eq=False)
 class _Bound:
-    """A target with its name, and what is handed out for it."""
+    """A target with its name, and what is handed out for it.  *sig* is the signature of the reference without caveats,
+    and *name* what that is revoked by: they are not computed again for each who asks.
+    """
 
     oid: Frozen
     key: bytes
     ref: Ref
+    sig: bytes = field(init=False, repr=False)
+    name: str = field(init=False)
     refusal: Frozen | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self.sig = sign(self.key, canonical(self.oid))
+        self.name = revocation(self.sig)
 
 
 class _Revocable(Passage):
@@ -157,6 +166,7 @@ class BindSpace(Entity):
         self._waiting: dict[Frozen, dict[_Question, None]] = {}
         self._given: WeakValueDictionary[tuple[_Bound, bytes], Ref] = WeakValueDictionary()
         self._revoked: frozenset[str] = frozenset()
+        self._nobody = outside().token(16)  # a signature that nobody has
         for name, (key, ref) in (bindings or {}).items():
             oid = freeze(name)
             self._names.setdefault(oid, []).append(_Bound(oid, key, ref))
@@ -245,14 +255,14 @@ class BindSpace(Entity):
         self._answer(current("refuse"), name)
 
     def find(self, asked: Claim) -> _Bound | None:
-        """What *asked* stands for, if it holds.  Where nothing has its name, a key that nobody knows is tried, so that
-        it looks and lasts the same.
+        """What *asked* stands for, if it holds.  Where nothing has its name, a signature that nobody knows is tried, so
+        that it looks and lasts the same.
         """
         names = self._names.get(asked.oid)
         if names is None:
-            asked.holds(outside().token(16))
+            asked.follows(self._nobody)
             return None
-        return next((bound for bound in names if asked.holds(bound.key)), None)
+        return next((bound for bound in names if asked.follows(bound.sig)), None)
 
     def wait(self, question: _Question) -> None:
         """Have *question* answered again whenever something of its name is bound or withdrawn."""
@@ -358,10 +368,10 @@ class _Question:
         """Why what is asked for, which holds, is not given."""
         asked = self.asked
         lineage = asked.lineage(bound.key)
-        self._names = (*map(revocation, lineage),)
+        self._names = (*map(revocation, lineage),) if asked.caveats else (bound.name,)
         if space.revoked(self._names):
             return _REVOKED
-        left = asked.end - outside().time_of_day()
+        left = asked.end - outside().time_of_day() if asked.caveats else math.inf
         if left <= 0:
             space.end((bound, asked.sig))
             return _EXPIRED

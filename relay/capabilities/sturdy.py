@@ -104,12 +104,20 @@ class Claim:
     caveats: tuple[Frozen, ...] = field(repr=False)
 
     def holds(self, key: bytes) -> bool:
-        """Whether it was made with *key*.  Takes the same time wherever a forged signature goes wrong."""
+        """Whether it was made with *key*."""
         try:
-            sig = sign(key, canonical(self.oid))
+            return self.follows(sign(key, canonical(self.oid)))
+        except NotAValue:  # a live reference in the name
+            return False
+
+    def follows(self, sig: bytes) -> bool:
+        """Whether it was narrowed by its caveats from what has the signature *sig*, or is that.  Takes the same time
+        wherever a forged signature goes wrong.
+        """
+        try:
             for caveat in self.caveats:
                 sig = sign(sig, canonical(caveat))
-        except NotAValue:  # a live reference in the name, or in a caveat
+        except NotAValue:  # a live reference in a caveat
             return False
         return hmac.compare_digest(self.sig, sig)
 
@@ -149,9 +157,10 @@ def claim(form: Frozen, limits: Limits = DEFAULT_LIMITS) -> Claim:
         raise CaveatError("the caveats of a reference are a sequence, as in <ref {caveats: [..] oid: .. sig: ..}>")
     if len(caveats) > limits.caveats + 1:
         raise CaveatError(f"a reference with {len(caveats) - 1} caveats: at most {limits.caveats}")
-    measure(caveats[1:])
-    for caveat in caveats[1:]:
-        compile_caveat(caveat)
+    if len(caveats) > 1:
+        measure(caveats[1:])
+        for caveat in caveats[1:]:
+            compile_caveat(caveat)
     return Claim(oid, sig, caveats[1:])
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import trio
 
+from relay.session.session import PINGS
 from relay.transport.stream import CHUNK, Stream
 from syndicate.native import kernel
 
@@ -125,7 +126,7 @@ class Tap:
 
     def _count(self, data: bytes) -> bytes:
         self.received += len(data)
-        if len(data) != 1:  # a byte is a ping, or begins a packet: it changes nothing
+        if len(data) > PINGS:
             self._traffic.heard.add(self)
             self._traffic.wake()
         return data

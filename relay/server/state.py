@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import trio
@@ -129,6 +130,12 @@ class SpaceThere:
         return {} if index is None else dict(zip(("assert", "retract", "message"), index.gate.counts, strict=True))
 
 
+@lru_cache(1)
+def _moment(second: int) -> str:
+    """A second since 1970, as a date and a time: many come in the same one."""
+    return datetime.fromtimestamp(second, UTC).isoformat()
+
+
 @define(eq=False)
 class Peer:
     """One connection.  *session* is there once its actor has begun; *counted* is what the census has counted of what it
@@ -144,7 +151,12 @@ class Peer:
     guesses: int = 0
     shown: tuple[tuple[bytes, Frozen], ...] = ()
     certified: tuple[tuple[Frozen, SturdyRef], ...] = ()
-    since: datetime = field(factory=lambda: outside().wall())
+    began: float = field(factory=lambda: outside().time_of_day())
+
+    @property
+    def since(self) -> str:
+        """The date and the time at which it came (ISO 8601)."""
+        return _moment(int(self.began))
 
     @property
     def name(self) -> str:
@@ -214,7 +226,7 @@ class Census:
             [
                 peer.name,
                 peer.listener,
-                peer.since.isoformat(timespec="seconds"),
+                peer.since,
                 *(peer.counts().get(name, 0) for name in _SHOWN),
                 peer.waiting,
                 peer.held,
@@ -236,7 +248,7 @@ class Census:
         self.accepted += 1
         self.peers[peer.tap] = peer
         if self.admin is not None:
-            assert_(self.admin, PeerThere(peer.name, peer.listener, peer.since.isoformat(timespec="seconds")))
+            assert_(self.admin, PeerThere(peer.name, peer.listener, peer.since))
 
     def left(self, peer: Peer) -> None:
         """In the last turn of its session."""

@@ -39,6 +39,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from relay.protocol.packets import WireRef
 from relay.session.membrane import Crossing
 from syndicate.index.event import ASSERT, RETRACT
+from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, Symbol, Value
 
 
@@ -189,7 +190,8 @@ class Backlog:
         self._additions, self._removals, self._gone = {}, {}, {}
 
 
-def weight(form: Frozen) -> int:
+@kernel
+def weight(form: Frozen, /) -> int:
     """Bytes, about and rather too many, of a value on the wire.
 
     >>> weight(5), weight(("says", "x" * 1000))

@@ -27,7 +27,7 @@ from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import Nop
 from relay.session.deadlines import NEVER, deadlines, watch
-from relay.session.session import PING, Session
+from relay.session.session import PINGS, Session
 from relay.transport import CHUNK, Stream
 from relay.transport.poller import AVAILABLE, Poller, polling
 from syndicate.actors.actor import Task
@@ -447,11 +447,13 @@ class Link:
             self._feed(data)
 
     def _doze(self) -> None:
-        """From now on a ping alone, which is a byte, waits until the clock asks."""
+        """From now on a ping alone, which is a byte, waits until the clock asks; and so do two, where it asked just
+        before the first.
+        """
         codec, self._dozes = self.session.codec, False
         if codec is not None and codec.name == "msgpack":
             with suppress(*_LOST):
-                self._dozes = self._stream.await_more(len(PING) + 1)
+                self._dozes = self._stream.await_more(PINGS)
 
     def _rouse(self) -> None:
         """Whatever comes is to wake whoever waits for it."""

@@ -18,9 +18,10 @@ Source: Syndicate protocol, on membranes; ``docs/design/protocol.md``, "Referenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cache
-from typing import Final, Protocol, Self
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from operator import is_
+from typing import Final, Protocol, Self, TypeVar
 
 from attrs import define
 
@@ -31,12 +32,39 @@ from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.actors.turn import foreign
 from syndicate.errors import CaveatError, NotAValue, ProtocolError
 from syndicate.index.interest import INTEREST, expand
+from syndicate.native import kernel
 from syndicate.values.value import DICT, SET, Frozen, Ref, Symbol, Tag, order
 
 _FEW: Final = 16
 """The numbers of references that nearly each connection has."""
 
 _ATOMS: Final = frozenset({str, int, bytes, Symbol, Tag})
+
+Inner = TypeVar("Inner")
+
+
+@kernel
+def crossed(form: Frozen, kind: type[Inner], cross: Callable[[Inner], Frozen], /) -> Frozen:
+    """*form* with what *cross* says in place of each part that is a *kind*, a reference on one side; the same object if
+    there is none.
+    """
+    if type(form) is kind:
+        return cross(form)
+    if type(form) is not tuple or _ATOMS.issuperset(map(type, form)):
+        return form
+    parts = [crossed(part, kind, cross) if type(part) is tuple or type(part) is kind else part for part in form]
+    return form if all(map(is_, parts, form)) else compound(parts)
+
+
+def compound(parts: list[Frozen]) -> Frozen:
+    """The form of a compound of *parts*, references among them: members and keys are in their order."""
+    if parts[0] is SET:
+        return (SET, *sorted({*parts[1:]}, key=order))
+    if parts[0] is DICT:
+        pairs = dict(zip(parts[1], parts[2], strict=True))
+        keys = sorted(pairs, key=order)
+        return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
+    return tuple(parts)
 
 
 def _wire(whose: int, oid: int) -> WireRef:
@@ -137,7 +165,7 @@ class Membrane:
         """
         if type(form) is tuple and form[0] is INTEREST:
             form = self._published(form)
-        return self._out(form, pins)
+        return crossed(form, Ref, partial(self._leave, pins))
 
     def _published(self, form: Frozen) -> Frozen:
         # An observer of the peer's own goes back to it as it is, unless there are classes for us to filter by.
@@ -145,26 +173,20 @@ class Membrane:
         comes_home = type(observer.entity) is Observer or self._proxies.number(observer) is not None
         return expand(form) if comes_home and not any(name for _, name in skeleton.checks) else publish(form)[0]
 
-    def _out(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
-        if type(form) is tuple:
-            if _ATOMS.issuperset(map(type, form)):
-                return form
-            return tuple([self._out(item, pins) if type(item) is tuple or type(item) is Ref else item for item in form])
-        if type(form) is not Ref:
-            return form
-        crossing = self._crossings.get(form)
+    def _leave(self, pins: list[Crossing] | None, ref: Ref) -> WireRef:
+        crossing = self._crossings.get(ref)
         if pins is None:
             if crossing is not None:
                 return crossing.wire
-            oid = self._proxies.number(form)
+            oid = self._proxies.number(ref)
             if oid is not None:
                 return WireRef(YOURS, oid)
             raise NotAValue(
                 "a message cannot introduce a reference to a peer, for nothing would release it: assert something that "
-                f"holds {form!r} for as long as the peer is to use it"
+                f"holds {ref!r} for as long as the peer is to use it"
             )
         if crossing is None:
-            crossing = self._export(form)
+            crossing = self._export(ref)
         crossing.count += 1
         pins.append(crossing)
         return crossing.wire
@@ -183,25 +205,11 @@ class Membrane:
         Without *pins*, as in a message, nothing may be introduced: raises :class:`ProtocolError`.
         """
         try:
-            return compacted(self._in(form, pins))
+            return compacted(crossed(form, WireRef, partial(self._arrive, pins)))
         except NotAValue as e:
             raise ProtocolError(f"an Observe that is none: {e}") from e
 
-    def _in(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
-        if type(form) is WireRef:
-            return self._arrived(form, pins)
-        if type(form) is not tuple or _ATOMS.issuperset(map(type, form)):
-            return form
-        items = [self._in(item, pins) if type(item) is tuple or type(item) is WireRef else item for item in form]
-        if items[0] is SET:
-            return (SET, *sorted({*items[1:]}, key=order))
-        if items[0] is DICT:
-            pairs = dict(zip(items[1], items[2], strict=True))
-            keys = sorted(pairs, key=order)
-            return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
-        return tuple(items)
-
-    def _arrived(self, wire: WireRef, pins: list[Crossing] | None) -> Ref:
+    def _arrive(self, pins: list[Crossing] | None, wire: WireRef) -> Ref:
         if wire.whose == YOURS:
             crossing = self.exports.get(wire.oid)
             if crossing is None:

@@ -58,11 +58,11 @@ from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach, stretch
 from relay.session.repetition import said
-from relay.session.state import GULP, NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, State
+from relay.session.state import ASSERTED, GULP, NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, State
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import Trail
-from relay.session.usual import Done, do_usual, say_usual
+from relay.session.usual import Done, act_usual, do_usual, say_usual, understand_usual
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current
 from syndicate.errors import NotAValue, ProtocolError
@@ -87,6 +87,9 @@ _INERT: Final = Entity()
 
 PING: Final = Msgpack().encode(write(Nop()))
 """A byte, in our own encoding."""
+
+PINGS: Final = 3
+"""So many bytes, if no more come, are pings, or how a packet begins: they change nothing."""
 
 _SHARE: Final = 64
 """The events, or packets, after which a peer lets others have their turns, before its next packet: a millisecond."""
@@ -322,16 +325,18 @@ class Session(State):
             self._go_on(done)
 
     def hear(self, data: bytes) -> bool:
-        """Take *data* for a ping, if it is just that, as most of what an idle peer says is; no turn is needed for it.
-        False, and no effect, if it is to be fed.
+        """Take *data* for pings, if it is a few and nothing else, as most of what an idle peer says is; no turn is
+        needed for them.  False, and no effect, if it is to be fed.
         """
         codec, intake = self.codec, self._intake
-        if data != PING or codec is None or codec.name != "msgpack" or codec.partial or intake.pieces or intake.cut:
+        if not 0 < len(data) <= PINGS or data.strip(PING):
+            return False
+        if codec is None or codec.name != "msgpack" or codec.partial or intake.pieces or intake.cut:
             return False
         if self.busy or self.untrusted or self._silent or not (self.packets_in and self.facet.alive):
             return False
         self.bytes_in += len(data)
-        self.packets_in += 1
+        self.packets_in += len(data)
         self.pings = True
         return True
 
@@ -413,7 +418,8 @@ class Session(State):
                 first, self._acts = first or acts, ()
                 if acts and self._trail.agreed:
                     self._trail.arrive()
-                for kind, target, value, assertion in acts:
+                usual = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
+                for kind, target, value, assertion in acts[usual:]:
                     self._act(kind, target, value, assertion)
         except ProtocolError as e:
             self.fail(e)
@@ -496,7 +502,10 @@ class Session(State):
         entries, events = self._entries, self._events
         at = len(events)
         gulp = entries[at : at + _gulp(entries[at : at + GULP])]
-        events += [self._understood(oid, event) for oid, event in gulp]
+        usual = understand_usual(self.membrane, self.assertions, gulp)
+        self.asserts_in += len(usual)
+        events += usual
+        events += [self._understood(oid, event) for oid, event in gulp[len(usual) :]]
         if len(events) == len(entries):
             self._acts = patched(events, self.membrane.release)
             self._entries, self._events = (), NO_EVENTS
@@ -641,7 +650,10 @@ class Session(State):
 
 
 def _gulp(entries: Sequence[tuple[int, Event]]) -> int:
-    return min(GULP, stretch([event[1] for _, event in entries]))
+    """How many of *entries*, from the first, are understood at once."""
+    asserted = [place for place, (_, event) in enumerate(entries) if event[0] is A]
+    most = asserted[ASSERTED] if len(asserted) > ASSERTED else GULP
+    return min(most, GULP, stretch([event[1] for _, event in entries]))
 
 
 def session_of(proxy: Proxy) -> Session:

@@ -32,6 +32,9 @@ _CROSSING: Final = 512
 GULP: Final = 1024
 """The events of a packet that are understood at once, by a kernel or here."""
 
+ASSERTED: Final = 128
+"""Those among them that assert: a third of a millisecond, since each is remembered."""
+
 NO_NOTES: Final[list[Note]] = []
 NO_ENTRIES: Final[list[Entry]] = []
 NO_EVENTS: Final[list[Understood]] = []

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from relay.protocol.codec import Tables
+from relay.protocol.packets import Entry
 from relay.session.backlog import Note
 from relay.session.membrane import Membrane
 from relay.session.patch import Understood
@@ -48,6 +49,26 @@ def do_usual(
     Nothing, which is always right: the session does it.
     """
     return at, False, 0, 0, 0, 0, 0, None
+
+
+@kernel
+def understand_usual(
+    membrane: Membrane, assertions: PeerAssertions, entries: Sequence[Entry], /
+) -> Sequence[Understood]:
+    """Understand as many of *entries*, from the first, as assert usual values, and add them to *assertions*.
+
+    Nothing, which is always right: the session does it.
+    """
+    return ()
+
+
+@kernel
+def act_usual(turn: Turn, facet: Facet, acts: Sequence[Understood], /) -> int:
+    """Do as many of *acts*, from the first, as assert something at a dataspace; returns how many.
+
+    Nothing, which is always right: the session does it.
+    """
+    return 0
 
 
 @kernel

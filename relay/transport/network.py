@@ -40,8 +40,8 @@ class Entrance(Protocol):
     async def accept(self) -> tuple[trio.abc.HalfCloseableStream, str]:
         """The next who comes, and what to call it; raises :class:`OSError`."""
 
-    def accept_now(self) -> tuple[trio.abc.HalfCloseableStream, str] | None:
-        """The same, if somebody has come; raises :class:`OSError`."""
+    def accept_now(self) -> tuple[socket.socket, str] | None:
+        """A plain socket in place of the stream, if somebody has come; raises :class:`OSError`."""
 
     def close(self) -> None:
         """Listen no more."""
@@ -94,20 +94,26 @@ class SocketEntrance:
     def _tuned(self, stream: trio.SocketStream) -> tuple[trio.SocketStream, str]:
         if self._inode is None and not INHERITED:
             tune(stream.socket)
-        return stream, name_of(stream)
+        try:
+            return stream, name_of(stream.socket, stream.socket.getpeername())
+        except OSError:  # it has hung up already
+            return stream, "a peer that is gone"
 
     @property
     def descriptor(self) -> int:
         """That of the socket; -1 once it is closed."""
         return self._socket.fileno()
 
-    def accept_now(self) -> tuple[trio.abc.HalfCloseableStream, str] | None:
+    def accept_now(self) -> tuple[socket.socket, str] | None:
         """The next connection, tuned, if there is one."""
         try:
-            accepted, _ = self._socket.accept()
+            accepted, peer = self._socket.accept()
         except BlockingIOError:
             return None
-        return self._tuned(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
+        accepted.setblocking(False)
+        if self._inode is None and not INHERITED:
+            tune(accepted)
+        return accepted, name_of(accepted, peer)
 
     def close(self) -> None:
         """Listen no more; a Unix socket's file goes too, if it is still ours."""

@@ -77,7 +77,8 @@ class Poller(trio.abc.Instrument):
         self._quiet = True  # whether no task of trio's has anything to do
         self._epoll = select.epoll()
         self._crowd = select.epoll()  # what is in it is looked at by the few
-        self._epoll.register(self._crowd.fileno(), select.EPOLLIN)
+        self._gate = self._crowd.fileno()
+        self._epoll.register(self._gate, select.EPOLLIN)
         self._watched: dict[int, Watched] = {}
         self._scope = trio.CancelScope()
 
@@ -118,16 +119,13 @@ class Poller(trio.abc.Instrument):
         ready = self._epoll.poll(0)
         if not ready:
             return True
-        done = make_round(self, self._watched, ready)
-        if done is not None:
-            self.rounds += 1
-            self.woken += len(ready)
-            return done
-        crowd = self._crowd.fileno()
-        if (crowd, select.EPOLLIN) in ready:
-            ready = [each for each in ready if each[0] != crowd] + self._crowd.poll(0, _FEW)
+        if (self._gate, select.EPOLLIN) in ready:
+            ready = [each for each in ready if each[0] != self._gate] + self._crowd.poll(0, _FEW)
         self.rounds += 1
         self.woken += len(ready)
+        done = make_round(self, self._watched, ready)
+        if done is not None:
+            return done
         systems: dict[System, list[int]] = {}
         for descriptor, _ in ready:
             systems.setdefault(self._watched[descriptor][0], []).append(descriptor)

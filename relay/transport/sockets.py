@@ -31,9 +31,10 @@ _OPTIONS: Final = (
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
     (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
     (socket.IPPROTO_TCP, "TCP_KEEPCNT", 2),
+    (socket.IPPROTO_TCP, "TCP_NOTSENT_LOWAT", 1 << 14),  # as trio has it: what waits for a slow peer is to wait here
     (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 60_000),
 )
-"""In seconds, the last in milliseconds.  Systems that lack one do without.
+"""In seconds, bytes, and the last in milliseconds.  Systems that lack one do without.
 
 The last also ends a connection whose other side is there and takes nothing; that is for ``limits.stall`` to judge,
 which gives a reason, and so this is longer.
@@ -44,7 +45,7 @@ INHERITED: Final = sys.platform == "linux"
 """Whether connections have the options of the socket that listens."""
 
 
-def tune(connection: trio.socket.SocketType) -> None:
+def tune(connection: trio.socket.SocketType | socket.socket) -> None:
     """Set the options of a TCP connection, or of those that are to come to a socket that listens."""
     for level, name, value in _OPTIONS:
         option = getattr(socket, name, None)
@@ -103,13 +104,9 @@ def remove(path: Path, inode: int) -> None:
             path.unlink()
 
 
-def name_of(stream: trio.SocketStream) -> str:
-    """The other side, for logs."""
-    try:
-        peer = stream.socket.getpeername()
-    except OSError:  # it has hung up already
-        return "a peer that is gone"
-    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else f"unix:{stream.socket.fileno()}"
+def name_of(connection: trio.socket.SocketType | socket.socket, peer: object) -> str:
+    """The other side, whose address is *peer*, for logs."""
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else f"unix:{connection.fileno()}"
 
 
 def own_name_of(stream: trio.SocketStream) -> str:

@@ -111,13 +111,17 @@ class Indirect:
 
 
 class ByteStream:
-    """Packets one after the other, as bytes."""
+    """Packets one after the other, as bytes.
+
+    A plain socket, which never blocks, is all that a connection needs as long as nothing has to wait; what trio needs
+    to wait for it is made when something does.
+    """
 
     __slots__ = ("_number", "_stream", "connection", "direct", "ending", "identity", "name")
 
     def __init__(
         self,
-        stream: trio.abc.HalfCloseableStream,
+        stream: trio.abc.HalfCloseableStream | socket.socket,
         name: str,
         connection: str = "",
         identity: Identity | None = None,
@@ -127,8 +131,9 @@ class ByteStream:
         self.identity = identity
         self.ending = ""
         self._stream = stream
-        self.direct = isinstance(stream, trio.SocketStream) and os.name == "posix"
-        self._number = stream.socket.fileno() if isinstance(stream, trio.SocketStream) and self.direct else -1
+        carrier = _socket_of(stream)
+        self.direct = carrier is not None
+        self._number = -1 if carrier is None else carrier.fileno()
 
     @property
     def descriptor(self) -> int:
@@ -136,6 +141,15 @@ class ByteStream:
         if self.direct and self._number < 0:
             raise trio.ClosedResourceError("the connection is closed")
         return self._number
+
+    @property
+    def _waiting(self) -> trio.abc.HalfCloseableStream:
+        """The stream, on which trio can wait."""
+        if isinstance(self._stream, socket.socket):
+            if self.direct and self._number < 0:
+                raise trio.ClosedResourceError("the connection is closed")
+            self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(self._stream))
+        return self._stream
 
     async def arrival(self) -> None:
         """Wait until there may be something to receive, on a socket."""
@@ -157,7 +171,7 @@ class ByteStream:
         """The next bytes."""
         if not self.direct:
             try:
-                return bytes(await self._stream.receive_some(most))
+                return bytes(await self._waiting.receive_some(most))
             except trio.BrokenResourceError as e:
                 self.ending = self.ending or f"the connection was lost: {reason(e)}"
                 raise
@@ -169,10 +183,11 @@ class ByteStream:
 
     def await_more(self, least: int) -> bool:
         """On TCP; who waits for a Unix socket is woken by any byte, in spite of this."""
-        if not (isinstance(self._stream, trio.SocketStream) and self.direct and WAKES_LATE) or self.descriptor < 0:
+        carrier = _socket_of(self._stream)
+        if carrier is None or not WAKES_LATE or self.descriptor < 0:
             return False
         try:
-            self._stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
+            carrier.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
         except OSError:
             return False
         return True
@@ -199,18 +214,31 @@ class ByteStream:
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send them as one run of bytes."""
-        await self._stream.send_all(b"".join(packets))
+        await self._waiting.send_all(b"".join(packets))
 
     async def send_eof(self) -> None:
         """Say that no more is to come."""
-        await self._stream.send_eof()
+        await self._waiting.send_eof()
 
     async def close(self) -> None:
         """Close it at once."""
         if self._number >= 0:
             closing(self._number)
+            trio.lowlevel.notify_closing(self._number)
             self._number = -1
-        await trio.aclose_forcefully(self._stream)
+        if isinstance(self._stream, socket.socket):
+            self._stream.close()
+        else:
+            await trio.aclose_forcefully(self._stream)
+
+
+def _socket_of(
+    stream: trio.abc.HalfCloseableStream | socket.socket,
+) -> socket.socket | trio.socket.SocketType | None:
+    """The socket that a stream is, where one can be read and written by its number."""
+    if os.name != "posix":
+        return None
+    return stream.socket if isinstance(stream, trio.SocketStream) else stream if type(stream) is socket.socket else None
 
 
 def reason(error: BaseException) -> str:

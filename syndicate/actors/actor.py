@@ -134,8 +134,13 @@ class Actor:
 
     def boot(self, turn: Turn, fn: Callable[[], object]) -> None:
         """Note its first event in *turn*; it exists once that commits."""
-        turn.enqueue(self, (ENTER, self.root, lambda: self._start(fn), None))
+        turn.enqueue(self, (ENTER, self.root, partial(self._start, fn), None))
         turn.afterwards.append(self._begin)
+
+    def begin(self, fn: Callable[[], object]) -> list[Event]:
+        """Exist from now on, outside any turn; returns its first events."""
+        self._begin()
+        return [(ENTER, self.root, partial(self._start, fn), None)]
 
     def _start(self, fn: Callable[[], object]) -> None:
         Facet(self, self.root).boot(self.system.turn, fn)

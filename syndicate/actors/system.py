@@ -254,11 +254,10 @@ class System:
             raise SystemStopped("the actor system has ended: open another one")
         expect_function("spawn", boot, len(args))
         actor = Actor(self, name or str(getattr(boot, "__name__", "actor")), daemon)
-        turn = Turn(self.queue, self)
-        actor.boot(turn, functools.partial(boot, *args))
-        turn.commit()
+        events = actor.begin(functools.partial(boot, *args) if args else boot)
+        self.queue.append((actor, events))
         if self.chronicle is not None:
-            self.chronicle.comes(self.queue[-1][1])
+            self.chronicle.comes(events)
         self._awaken()
         return actor
 

@@ -37,7 +37,7 @@ from typing import Final
 import msgpack
 
 from relay.protocol.codec.collection import Collections, weight
-from relay.protocol.codec.encoding import KNOWN, SHORT, Tables, excess
+from relay.protocol.codec.encoding import KNOWN, SHORT, Tables, excess, levels
 from relay.protocol.codec.measure import Measure
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
@@ -165,9 +165,9 @@ class Msgpack:
 
     def _tables(self) -> Tables:
         if self._symbols is _SYMBOLS and self._refs is _REFS and self._written is None:
-            return _first_tables(self.limits)
+            return _first_tables(self.limits.nodes, levels(self.limits), self.limits.frame)
         limits, written = self.limits, _WRITTEN if self._written is None else self._written
-        return self.name, self._symbols, self._refs, written, limits.nodes, limits.depth, limits.frame
+        return self.name, self._symbols, self._refs, written, limits.nodes, levels(limits), limits.frame
 
     def _learn(self, data: bytes, symbol: Symbol) -> None:
         """Remember a symbol that was read."""
@@ -300,7 +300,7 @@ class Msgpack:
                 if form is not None:
                     yield form
             while at < len(data):
-                usual = read_msgpack(data, at, self._symbols, self._refs, limits.nodes, limits.depth, limits.frame)
+                usual = read_msgpack(data, at, self._symbols, self._refs, limits.nodes, levels(limits), limits.frame)
                 if usual is None:
                     yield from self._read(data[at:] if at else data)
                     return
@@ -531,9 +531,9 @@ _WRITTEN: Final[dict[Frozen, Value]] = {
 
 
 @lru_cache(8)
-def _first_tables(limits: Limits) -> Tables:
+def _first_tables(nodes: int, levels: int, frame: int) -> Tables:
     """What all codecs of the same limits begin with."""
-    return Msgpack.name, _SYMBOLS, _REFS, _WRITTEN, limits.nodes, limits.depth, limits.frame
+    return Msgpack.name, _SYMBOLS, _REFS, _WRITTEN, nodes, levels, frame
 
 
 class _Written(dict[Frozen, Value]):

@@ -84,6 +84,14 @@ async def idle_and_heard() -> None:
             assert watch.rounds == rounds, "nobody was woken"
             assert len(links(place)) == PEERS, "all were heard"
             assert all(15 <= count <= 21 for count in pings), pings
+            for _ in range(2):
+                for end in place.ends:
+                    end.send(PING)
+                await place.quiet()
+            assert watch.rounds == rounds, "nor by two, if the clock asks a little late"
+            await pass_(10.0, place)
+            assert watch.rounds == rounds
+            assert all(session.packets_in >= 24 for session in place.sessions), "each counts"
             place.ends[0].send(packet((A, "there", 1)))
             await place.quiet()
             assert len(place.sessions[0].assertions) == 1, "what is more than a ping is done at once"

@@ -20,6 +20,7 @@ from relay.protocol.observer import Observer
 from relay.protocol.packets import MINE, YOURS, A, Error, Event, Extension, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
 from relay.session.membrane import Crossing
+from relay.session.session import PINGS
 from syndicate import (
     ANY,
     Entity,
@@ -121,7 +122,9 @@ def test_a_ping_alone_is_heard_without_a_turn(wire: Wire) -> None:
     wire.system.drain()
     assert counts() == (True, packets + 2, events, size + 2)
     half = Msgpack().encode(write(TurnPacket([(0, (M, "x" * 5000))])))
-    for data in (b"", ping * 2, half[:-1]):
+    assert session.hear(ping * PINGS), "a few are as many packets"
+    assert counts() == (True, packets + 2 + PINGS, events, size + 2 + PINGS)
+    for data in (b"", ping * (PINGS + 1), ping + half[:1], half[:-1]):
         assert not session.hear(data)
     wire.right.hear(half[:-1])
     wire.system.drain()

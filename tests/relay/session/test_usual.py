@@ -17,6 +17,7 @@ import pytest
 from relay.protocol.codec import Msgpack, Preserves
 from relay.protocol.limits import Limits
 from relay.protocol.packets import MINE, YOURS, A, Event, M, Nop, Packet, R, S, TurnPacket, WireRef, write
+from relay.session import membrane as membrane_module
 from relay.session import session as session_module
 from relay.session.backlog import weight
 from relay.session.session import Session
@@ -29,7 +30,10 @@ from syndicate.values.text import parse_pattern
 from syndicate.values.value import Frozen, Symbol, freeze
 
 CODECS: Final[dict[str, type[Msgpack | Preserves]]] = {"msgpack": Msgpack, "preserves": Preserves}
-KERNELS: Final = ("do_usual", "say_usual")
+KERNELS: Final = (
+    *[(session_module, name) for name in ("do_usual", "say_usual", "understand_usual", "act_usual", "weight")],
+    (membrane_module, "crossed"),
+)
 LABELS: Final = tuple(map(Symbol, ("a", "b", "c")))
 LIMITS: Final = {
     "usual": Limits(),
@@ -113,8 +117,8 @@ class Place:
 def specified() -> Iterator[None]:
     """Sessions alone."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in KERNELS:
-            patch.setattr(session_module, name, native.specifications[name])
+        for module, name in KERNELS:
+            patch.setattr(module, name, native.specifications[name])
         yield
 
 
@@ -187,6 +191,40 @@ def test_kernels_do_what_a_session_does(codec: str, seed: int, limits: str) -> N
             theirs.feed(peer, data)
             assert theirs.state() == seen
     assert done > 50 or limits == "tight"
+
+
+@pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_asserts_much_is_understood_alike(codec: str, seed: int, limits: str) -> None:
+    """Packets of hundreds of assertions, and now and then something else among them, or a number that is in use."""
+    rng = random.Random(seed)
+    ours = Place(CODECS[codec], 2, LIMITS[limits])
+    with specified():
+        theirs = Place(CODECS[codec], 2, LIMITS[limits])
+    for place in (ours, theirs):
+        place.feed(1, place.say(1, TurnPacket([(0, (A, interest(random.Random(seed), 1), 1))])))
+    number, handles = 0, list[int]()
+    for _ in range(8):
+        events: list[tuple[int, Event]] = []
+        odd = rng.choice([0.0, 0.0, 0.01, 0.2])
+        for _ in range(rng.choice([100, 129, 300, 1000])):
+            number += 1
+            if rng.random() < odd:
+                events.append((rng.choice([0, 0, 7]), event(rng, [number, number - 1])))
+            else:
+                events.append((0, (A, (Symbol("a"), number % 5, number), 10 * number)))
+                handles.append(10 * number)
+        if rng.random() < 0.2:
+            events.append((0, (A, "again", rng.choice(handles))))
+        events += [(0, (R, handles.pop())) for _ in range(min(len(handles), rng.choice([0, 50])))]
+        data = ours.say(0, TurnPacket(events))
+        ours.feed(0, data)
+        seen = ours.state()
+        with specified():
+            theirs.feed(0, data)
+            assert theirs.state() == seen
 
 
 @pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)

@@ -18,6 +18,7 @@ import pytest
 import trio
 import trio.testing
 
+from relay.capabilities.gatekeeper import Gatekeeper
 from relay.protocol.limits import Limits
 from relay.server.flow_gate import Tap, Traffic
 from relay.session.link import Link, open_link
@@ -25,7 +26,7 @@ from relay.session.session import Session
 from relay.transport import poller as poller_module
 from relay.transport.poller import AVAILABLE, Poller, make_round, polling
 from relay.transport.stream import ByteStream
-from syndicate import Ref, dataspace, native, open_system, prevent_inert_check
+from syndicate import Ref, dataspace, native, open_system, prevent_inert_check, ref
 from syndicate.actors.system import System
 from tests.relay.session.test_usual import CODECS, LIMITS, script
 
@@ -50,6 +51,8 @@ class Place:
         limits: Limits,
         watch: Poller,
         pair: Callable[[], tuple[socket.socket, socket.socket]] = socket.socketpair,
+        *,
+        strangers: bool = False,
     ) -> None:
         self.system = system
         self.poller = watch
@@ -59,10 +62,13 @@ class Place:
         self.ends: list[socket.socket] = []
         self._limits = limits
         self._pair = pair
+        self._strangers = strangers
         system.spawn(self._boot, daemon=True)
 
     def _boot(self) -> None:
         ds = dataspace()
+        if self._strangers:
+            ds = ref(Gatekeeper({"ds": (b"a key that nobody has", ds)}))
         for number in range(PEERS):
             ours, theirs = self._pair()
             theirs.setblocking(False)
@@ -106,14 +112,14 @@ class Place:
         return seen
 
 
-async def run_script(seed: int, codec: str, limits: str) -> list[Any]:
+async def run_script(seed: int, codec: str, limits: str, strangers: bool) -> list[Any]:
     """What is seen after each round."""
     rng = random.Random(seed)
     steps = script(seed, codec, PEERS, 120)
     seen: list[Any] = []
     async with open_system() as system:
         with polling() as watch:
-            place = Place(system, LIMITS[limits], watch)
+            place = Place(system, LIMITS[limits], watch, strangers=strangers)
             await place.quiet()
             while pieces := list(islice(steps, rng.choice([1, 1, 2, 4]))):
                 for peer, data in pieces:
@@ -142,17 +148,18 @@ def counting(counts: list[int]) -> Callable[..., bool | None]:
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("strangers", [False, True], ids=["admitted", "strangers"])
 def test_a_round_of_the_kernel_does_what_links_do(
-    codec: str, seed: int, limits: str, monkeypatch: pytest.MonkeyPatch
+    strangers: bool, codec: str, seed: int, limits: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of random packets in random pieces, until the end or until a limit is exceeded."""
     counts = [0]
     monkeypatch.setattr(System, "stopwatch", staticmethod(lambda: 0.0))  # no slice ends because the machine is slow
     monkeypatch.setattr(poller_module, "make_round", counting(counts))
-    ours = trio.run(partial(run_script, seed, codec, limits), clock=trio.testing.MockClock())
-    assert counts[0] > (20 if limits == "usual" else 0)
+    ours = trio.run(partial(run_script, seed, codec, limits, strangers), clock=trio.testing.MockClock())
+    assert counts[0] > (20 if limits == "usual" and not strangers else 0)
     monkeypatch.setattr(poller_module, "make_round", native.specifications["make_round"])
-    theirs = trio.run(partial(run_script, seed, codec, limits), clock=trio.testing.MockClock())
+    theirs = trio.run(partial(run_script, seed, codec, limits, strangers), clock=trio.testing.MockClock())
     assert len(ours) == len(theirs)
     for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         assert one == other, number
