@@ -37,13 +37,13 @@ SHORT: Final = 64
 """Bytes of the longest name that is remembered: else a peer could have us hold a gigabyte of them."""
 
 
-FEW: Final = 16
+NARROW: Final = 16
 """The most keys and values of a dictionary that a kernel reads, which does not know ``limits.entries``."""
 
 
 def levels(limits: Limits) -> int:
     """The levels that a kernel reads: none where a dictionary of few keys may be too large."""
-    return limits.depth if limits.entries >= FEW else 0
+    return limits.depth if limits.entries >= NARROW else 0
 
 
 def counted(tag: int, data: bytes) -> bytes:
