@@ -418,8 +418,8 @@ class Session(State):
                 first, self._acts = first or acts, ()
                 if acts and self._trail.agreed:
                     self._trail.arrive()
-                usual = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
-                for kind, target, value, assertion in acts[usual:]:
+                ready = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
+                for kind, target, value, assertion in acts[ready:]:
                     self._act(kind, target, value, assertion)
         except ProtocolError as e:
             self.fail(e)
