@@ -18,7 +18,7 @@ of the drawings in which something breaks is exact.
 
 Contract: an exact share is that of all drawings; another is that of the seeds, with bounds for that of all.
 
-Source: Clopper and Pearson 1934 (the bounds); ``docs/design/dedalus.md``, "Choices that chance draws".
+Source: Clopper and Pearson 1934 (the bounds); ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 """
 
 from __future__ import annotations
