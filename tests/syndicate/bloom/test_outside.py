@@ -219,7 +219,7 @@ class Forms(Bloom):
                 ("lefts", (one * self.now).lefts()),
             ):
                 paid = rows.payloads()
-                names = paid._known().sides[0].columns
+                names = paid._resolved().sides[0].columns
                 self.got <= paid.map(lambda row, name=name, how=how, names=names: ((name, how), names, row[:]))
 
 
