@@ -13,6 +13,7 @@ from syndicate.spark.engine.batch import Batch, Frames, as_declared
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import items_of
 from syndicate.spark.engine.shape import Layout
+from syndicate.spark.engine.sums import GroupSums
 from syndicate.spark.engine.trace import StoredTrace, StoredTraceView
 from syndicate.values.value import Value
 
@@ -48,6 +49,7 @@ class TickContext:
         self.views: dict[int, StoredTraceView] = {}
         self.traces: dict[str, StoredTrace] = {}
         self.arrangements: dict[Port, StoredTrace] = {}
+        self.sums: dict[int, GroupSums] = {}
         self.readers: dict[Port, int] = {}
         self.delayed: dict[Port, Batch] = {}
 

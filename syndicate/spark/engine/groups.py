@@ -23,7 +23,8 @@ from syndicate.spark.engine.joins import few
 from syndicate.spark.engine.layouts import MeasuredColumn
 from syndicate.spark.engine.linear import as_pairs
 from syndicate.spark.engine.rows import places, summed
-from syndicate.spark.engine.shape import ANY, FALLBACK, SQL, Layout, names
+from syndicate.spark.engine.shape import ANY, FALLBACK, Layout, names
+from syndicate.spark.engine.sums import measured
 from syndicate.spark.engine.workers import Called, Groups
 
 if TYPE_CHECKING:
@@ -236,7 +237,15 @@ def run_aggregate(scope: TickContext, node: Node) -> Batch | None:
         trace = scope.trace(node, "counts")
     else:
         trace = scope.arrangement(node.inputs[0])
+    sums = scope.sums.get(node.id)
+    changes = None if sums is None else sums.changes(trace, delta, measure, make=False)
+    if changes is not None:
+        return changes
     here = beside_here(delta, trace.near(layout, few(delta), old=True), layout)
+    if here is None and sums is not None:
+        changes = sums.changes(trace, delta, measure, make=True)
+        if changes is not None:
+            return changes
     rows_before = trace.read(layout, few(delta), old=True) if here is None else None
     rows = trace.rows()
     if node.params["aggregate"].form == "count":
@@ -298,7 +307,7 @@ def grouped(
 
 def _result(form: str, measure: MeasuredColumn, side: str) -> tuple[dict[str, str], str]:
     """What is summed up of the weights of one side, and the result as an expression of the sums."""
-    of = f"IF(({measure.column}) IS NULL, CAST(raise_error('{FALLBACK}') AS {SQL[measure.kind]}), {measure.column})"
+    of = measured(measure)
     if form in ("min", "max"):
         return {f"m{side}": f"{form}(CASE WHEN {side} > 0 THEN {of} END)"}, f"m{side}"
     number = f"sum({side})"

@@ -27,6 +27,7 @@ from syndicate.spark.engine.key_lookup import of_keys
 from syndicate.spark.engine.lasting import worker
 from syndicate.spark.engine.rows import added_up, summed, table_of
 from syndicate.spark.engine.shape import Layout
+from syndicate.spark.engine.sums import result_of
 from syndicate.spark.engine.workers import Groups, PythonWorker
 
 if TYPE_CHECKING:
@@ -184,9 +185,7 @@ class PagedSums:
     def results(self, sums: pa.Table) -> list[Element]:
         """The result of each group, None for one without rows."""
         pairs = zip(sums.column("w").to_pylist(), sums.column("s").to_pylist(), strict=True)
-        if self.form == "avg":
-            return [(-total if count < 0 else total) / abs(count) if count else None for count, total in pairs]
-        return [(count if self.form == "count" else total) if count else None for count, total in pairs]
+        return [result_of(self.form, count, total) for count, total in pairs]
 
     def rows(self, groups: pa.Table, results: list[Element], weight: int) -> pa.Table:
         """Groups with their results, as rows that come or go."""

@@ -28,6 +28,7 @@ from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, StaticProper
 from syndicate.spark.engine import groups, joins, linear, traces
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.context import Shared, TickContext
+from syndicate.spark.engine.sums import FORMS, GroupSums
 from syndicate.spark.engine.trace import StoredTrace, StoredTraceView
 from syndicate.spark.engine.traces import base_of
 
@@ -92,6 +93,8 @@ class SparkScope(TickContext):
                 self.arrange(port)
         elif node.op == "aggregate" and node.params["aggregate"].form != "count":
             self.arrange(node.inputs[0])
+            if self.above is None and node.params["aggregate"].form in FORMS:
+                self.sums[node.id] = GroupSums(node.params["aggregate"])
         elif node.op == "z1_trace":
             if self.keeper(node) is node:
                 self.make_trace(node, "trace", keyed=self._is_keyed(node.inputs[0]))

@@ -57,6 +57,7 @@ class StoredTrace:
         self.current: Batch | None = None
         self.fresh = False
         self.hidden = False
+        self.version = 0
         self._staged: list[Batch] | None = None
         self._patience = 0
         self._together: tuple[list[Batch], Batch] | None = None
@@ -67,6 +68,7 @@ class StoredTrace:
         """The batch of this tick, settled."""
         if batch is not None:
             self.layout = joined(self.layout, batch.layout)
+            self.version += 1
         self.current = batch
 
     def tick(self) -> None:
@@ -84,6 +86,7 @@ class StoredTrace:
 
     def replace(self, batch: Batch | None) -> None:
         """Be exactly this batch from the end of the step on."""
+        self.version += 1
         self.fresh = True
         self.pending = [] if batch is None else [batch]
         self.current = None
@@ -266,6 +269,7 @@ class StoredTrace:
 
     def discard(self) -> None:
         """The step has failed."""
+        self.version += 1
         self._over()
         self.layout = None
         for run in self.runs:
