@@ -147,11 +147,8 @@ lakes: .peers/lakes/stamp ## sources and sinks beside real tables of Iceberg and
 	    tests/syndicate/spark/lakes
 
 .PHONY: matrix
-matrix: .peers/lakes/stamp ## 200 kills of Python, JVM and broker over source, sink, engine, lakes and Data Source, replayed by other readers (an hour)
-	@SYNDICATE_SPARK_CRASHES=40 $(PYTHON_BIN) -m pytest -n0 -q -W error tests/relay/spark/test_source_crash.py \
-	    tests/syndicate/spark/engine/test_streamed.py -k "kill"
-	@SYNDICATE_LAKES=.peers/lakes/jars SYNDICATE_SPARK_CRASHES=30 .peers/lakes/bin/python -m pytest -q -p no:cacheprovider \
-	    -W ignore:unclosed:ResourceWarning tests/syndicate/spark/lakes -k "kill" --timeout 3600
+matrix: .peers/lakes/stamp ## 200 kills of Python, JVM, executor, worker and broker over source, sink, view, engine and Data Source on Delta and Iceberg, replayed by other readers (two hours)
+	@SYNDICATE_LAKES=.peers/lakes/jars .peers/lakes/bin/python -W ignore -m tests.syndicate.spark.lakes.kills --kills 200
 
 .PHONY: web
 web: ## the client for browsers and Node, from relay/web/client to relay/web/dist (needs Node 20 and npm)

@@ -22,8 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs Iceberg, Delta and a Spark for them: `make lakes` runs it"))
 
 
-def opened(warehouse: str | Path) -> SparkSession:
-    """Iceberg's tables are in the catalog `warehouse`, Delta's in directories."""
+def opened(warehouse: str | Path, **more: Any) -> SparkSession:
+    """Iceberg's tables are in the catalog `warehouse`, Delta's in directories; *more* are further options."""
     from syndicate.spark import open_session
 
     config: dict[str, Any] = {
@@ -37,7 +37,7 @@ def opened(warehouse: str | Path) -> SparkSession:
         "spark.databricks.delta.snapshotPartitions": 1,  # 50 by default, for each version
         "spark.databricks.delta.retentionDurationCheck.enabled": False,
     }
-    return open_session("lakes", cores=1, memory="1g", **config)
+    return open_session("lakes", cores=1, memory="1g", **config | more)
 
 
 @pytest.fixture(scope="session")
