@@ -24,7 +24,7 @@ from syndicate.spark import SparkEngine, open_session, spark_stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SIZES: Final = (100_000, 1_000_000)
+SIZES: Final = (100_000, 1_000_000, 10_000_000)
 FEW: Final = 100
 DELTAS: Final = (10, 1_000, 100_000)
 ROUNDS: Final = 5
@@ -166,7 +166,11 @@ def recompute(session: SparkSession, size: int, keys: int, place: Path) -> list[
 
 def measure(quick: bool, largest: int) -> dict[str, Any]:
     """The figures by the size of the state and the number of keys."""
-    session = open_session("benchmark of aggregates", memory="4g")
+    return measured(open_session("benchmark of aggregates", memory="4g"), quick, largest)
+
+
+def measured(session: SparkSession, quick: bool, largest: int) -> dict[str, Any]:
+    """The same in a session, which is then stopped."""
     found: dict[str, Any] = {}
     try:
         for size in (10_000, *[size for size in (SIZES[:1] if quick else SIZES) if size <= largest]):
@@ -185,7 +189,7 @@ def measure(quick: bool, largest: int) -> dict[str, Any]:
     return {"states": found, "load": os.getloadavg()[0]}
 
 
-def table(figures: dict[str, Any]) -> str:
+def table(figures: dict[str, Any], title: str = "Engine 2: the step of an aggregate") -> str:
     """The figures in Markdown."""
 
     def cell(pair: list[float]) -> str:
@@ -198,7 +202,7 @@ def table(figures: dict[str, Any]) -> str:
         for delta in DELTAS
     ]
     return (
-        "### Engine 2: the step of an aggregate\n\n"
+        f"### {title}\n\n"
         "The sum of a column by key, milliseconds of the clock / of all processors, medians of 3.  The engine and "
         "`spark_stream` say what goes and what comes; Spark's stateful stream, in update mode, only what comes.  Load "
         f"of the machine after it: {figures['load']:.1f}.\n\n"
