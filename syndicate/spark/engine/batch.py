@@ -41,7 +41,7 @@ class Batch:
     """Rows of a layout; exactly one of *table*, *paths* and *plan* is set.
 
     *rows* is how many there are, None if that is not known yet; *buckets* into how many directories the files are
-    divided by key, 0 for none.
+    divided by key, 0 for none; *apart*: no two rows are of one element, though the rows are not computed yet.
     """
 
     layout: Layout
@@ -51,6 +51,7 @@ class Batch:
     plan: DataFrame | None = None
     rows: int | None = None
     buckets: int = 0
+    apart: bool = False
 
     @property
     def frame(self) -> DataFrame:
@@ -238,7 +239,7 @@ class Frames:
                 return self.local(tried.table, batch.layout)
             self.large.add(who)
             self.compiled(on=self.small > 0)
-        written = self.in_files(added(batch))
+        written = self.in_files(batch if batch.apart else added(batch))
         if written is None or (written.rows or 0) <= self.small:
             self.large.discard(who)
             return self.brought(written)

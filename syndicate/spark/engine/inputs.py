@@ -5,7 +5,7 @@ Source: ``docs/design/flow.md``, "What a step is given".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.errors import CircuitError, SourceError, UnwritableElement
@@ -17,21 +17,25 @@ from syndicate.flow.zset import delta_of
 from syndicate.plan.algebra import meant
 from syndicate.spark.engine.batch import Batch, Frames, mapped
 from syndicate.spark.engine.layouts import Layouts
-from syndicate.spark.engine.rows import table_of
-from syndicate.spark.engine.shape import ANY, Layout, Shape, shape_of
+from syndicate.spark.engine.rows import arrays_of, table_of
+from syndicate.spark.engine.shape import ANY, Layout, Shape, bounded, shape_of
 from syndicate.spark.engine.workers import Called, Read
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
     from typing_extensions import TypeIs
 
+    from syndicate.flow.columnar.table import Array
     from syndicate.flow.zset import ZSet
 
 COLUMNS: Final = {
     "tinyint": "long", "smallint": "long", "int": "long", "bigint": "long", "float": "double", "double": "double",
     "string": "string", "binary": "binary", "boolean": "boolean",
 }  # fmt: skip
+_KINDS: Final = {"i": "long", "b": "boolean"}
+"""Kinds of arrays whose items a column tells apart as they are; for floats that has to be looked at."""
 AS_OBJECTS: Final = ("decimal", "date", "timestamp")
 _NULL: Final = "raise_error('a weight in a table that was given is null')"
 
@@ -54,11 +58,38 @@ def shape_of_given(name: str, change: Change) -> Shape | None:
         frame, weight = change if isinstance(change, tuple) else (change, None)
         return tuple([_kind(name, field, frame) for field in frame.schema.fields if field.name != weight])
     if isinstance(change, Columns):
-        change = change.batch()
-        elements = [natural(key) for key in change]
+        arrays = _plain_arrays(change)
+        if arrays is not None:
+            return bounded(tuple(map(_kind_of, arrays))) if len(change) else None
+        elements = [natural(key) for key in change.batch()]
     else:
         elements = list(change)
     return shape_of(elements) if elements else None
+
+
+def _plain_arrays(change: Columns) -> list[Array] | None:
+    """The columns, if each item of them is an element's part as it is; None if they have to be looked at as rows."""
+    plain = all(array.dtype.kind in "ifb" or set(map(type, array.tolist())) == {str} for array in change.arrays)
+    return change.arrays if plain and not change.single and change.weights.dtype.kind == "i" else None
+
+
+def _kind_of(array: Array) -> Shape:
+    return _KINDS.get(array.dtype.kind) or shape_of(array.tolist())
+
+
+def table_of_arrays(arrays: Sequence[Array], weights: Array, layout: Layout) -> pa.Table | None:
+    """Columns as a table, without making rows of them; None if the layout does not have a column for each."""
+    import pyarrow as pa
+
+    parts = layout.value
+    if isinstance(parts, str) or len(parts) != len(arrays) or not all(isinstance(part, str) for part in parts):
+        return None
+    pairs = zip(arrays, parts, strict=True)
+    columns = [
+        pa.array(array) if _KINDS.get(array.dtype.kind) == part else arrays_of(array.tolist(), part)[0]
+        for array, part in pairs
+    ]
+    return pa.table([*columns, pa.array(weights)], names=[*layout.columns, "w"])
 
 
 def _kind(name: str, field: StructField, frame: DataFrame) -> str:
@@ -88,6 +119,11 @@ def batch_of(frames: Frames, layouts: Layouts, node: Node, change: ZSet | Column
         return None
     if is_frame(change):
         return frames.aligned(frames.tried(_of_table(frames, name, change)), layout)
+    arrays = _plain_arrays(change) if isinstance(change, Columns) else None
+    if arrays is not None and isinstance(change, Columns):
+        columns = table_of_arrays(arrays, change.weights, layout)
+        if columns is not None:
+            return frames.local(columns, layout)
     pairs = list(change.batch().items()) if isinstance(change, Columns) else list(change.batch.items())
     try:
         table = table_of([natural(key) for key, _ in pairs], [weight for _, weight in pairs], layout)

@@ -69,7 +69,9 @@ def run_index_with(scope: TickContext, node: Node) -> Batch | None:
     if both is not None and batch.table is None:
         key, value = both
         columns = [*columns_of(key, "k"), *columns_of(value), "w"]
-        return batch.select(Layout(value.shape, key.shape), columns)
+        indexed = batch.select(Layout(value.shape, key.shape), columns)
+        indexed.apart = batch.rows is not None and node.params["value"] is None  # the elements are whole
+        return indexed
     function, of_value = node.params["key"], node.params["value"]
     out = Layout(batch.layout.value if of_value is None else ANY, ANY)
     if both is not None:

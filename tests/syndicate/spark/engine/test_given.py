@@ -6,14 +6,20 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from syndicate.errors import CircuitError
-from syndicate.flow import Circuit, ZSet, where
+from syndicate.flow import Circuit, Columns, ZSet, where
 from syndicate.flow import aggregates as agg
 from syndicate.flow.comparison import COMPARING
+from syndicate.flow.element import key_of, natural
 from syndicate.plan import Program
 from syndicate.spark.engine import SparkEngine
 from syndicate.spark.engine.batch import SMALL_BATCH
+from syndicate.spark.engine.inputs import shape_of_given, table_of_arrays
+from syndicate.spark.engine.rows import added_up, items_of
+from syndicate.spark.engine.shape import ANY, Layout, shape_of
 from tests.syndicate.flow.circuits import LINEAR
 from tests.syndicate.flow.test_comparison import NUMBERS, OTHERS
 from tests.syndicate.flow.test_given import EDGES
@@ -54,6 +60,31 @@ def test_predicates(small: int, spark: SparkSession) -> None:
         {"mixed": [(value,) for value in NUMBERS + OTHERS]},
     ]
     alike(spark, build, steps if small else steps[:1], small=small)
+
+
+PARTS = (
+    st.integers(-(2**63), 2**63 - 1),
+    st.booleans(),
+    st.floats(),
+    st.text(st.characters(), max_size=2),
+    st.sampled_from([None, 1, 1.0, "1", (), 2**70]),
+)
+
+
+@given(st.data(), st.lists(st.sampled_from(PARTS), min_size=1, max_size=3), st.integers(1, 5))
+def test_columns_are_what_their_rows_are(data: st.DataObject, parts: list[Any], length: int) -> None:
+    """The same shape and the same elements, whether columns are taken as they are or as rows."""
+    columns = [data.draw(st.lists(part, min_size=length, max_size=length)) for part in parts]
+    change = Columns(columns, data.draw(st.lists(st.integers(1, 3), min_size=length, max_size=length)))
+    shape = shape_of_given("a", change)
+    rows = [natural(key) for key in change.batch()]
+    assert shape == shape_of(rows)
+    for layout in (Layout(shape), Layout(tuple([ANY] * len(columns)))):
+        table = table_of_arrays(change.arrays, change.weights, layout)
+        assert table is not None
+        found = {key_of(element): weight for element, weight in items_of(added_up(table, layout), layout)}
+        assert found == {key_of(natural(key)): weight for key, weight in change.batch().items()}
+    assert table_of_arrays(change.arrays, change.weights, Layout(ANY)) is None
 
 
 def test_linear_aggregates(spark: SparkSession) -> None:
