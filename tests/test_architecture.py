@@ -122,7 +122,7 @@ INSIDE = {
     """,
     "syndicate.spark.engine": """
         canonical directory shape lasting rows symbolic_column scalars workers batch compile errors key_lookup layouts
-        inputs sums trace context linear output joins traces groups pages scope engine streamed
+        inputs trace sums context linear output joins traces groups pages scope engine streamed
     """,
 }
 
