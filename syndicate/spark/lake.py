@@ -269,7 +269,7 @@ class LakeTable:
             f"CREATE TABLE IF NOT EXISTS {lake.sql} ({declared}) USING {lake.kind}"
             + (f" TBLPROPERTIES ({properties})" if properties else "")
         ).collect()
-        there = {each.name: each.dataType.simpleString() for each in self.session.table(lake.sql).schema}
+        there = {each.name: each.dataType.simpleString() for each in self._stored_columns(columns)}
         added = [each for each in columns if each.name not in there]
         other = [
             each.name
@@ -287,6 +287,22 @@ class LakeTable:
             news = ", ".join(f"{quoted(each.name)} {each.dataType.simpleString()}" for each in added)
             self.session.sql(f"ALTER TABLE {lake.sql} ADD COLUMNS ({news})").collect()
             logger(actor="sink").info("columns were added", to=str(lake), columns=[each.name for each in added])
+
+    def _stored_columns(self, columns: StructType) -> StructType:
+        """The table's.  A process that was killed while it made the table may have left a log without a commit, which
+        CREATE TABLE takes for a table and no reader does: it is begun by a commit without rows, which replaces nothing.
+        """
+        from pyspark.errors import AnalysisException
+
+        lake = self.lake
+        try:
+            return self.session.table(lake.sql).schema
+        except AnalysisException as error:
+            if error.getCondition() != "DELTA_TABLE_NOT_FOUND" or "/" not in lake.table:
+                raise
+        nothing = self.session.createDataFrame([], columns).write.format("delta").options(**lake.properties)
+        nothing.mode("append").save(lake.table)
+        return self.session.table(lake.sql).schema
 
     def contents(self) -> pa.Table:
         """What is in the table, each row once, with the weight 1."""

@@ -1,9 +1,9 @@
 """Sums by key, beside a trace: all that ``sum`` and ``avg`` of integers need of it.
 
 A trace keeps rows.  A group that a delta touches would have to be read as a whole, and added up twice, before and
-after; where groups have many rows, or the delta touches all of them, that is the whole state.  So where there are up to
-:data:`MOST` groups the driver holds two sums of each: of the weights, and of the weighted values.  A step then adds up
-its delta alone.
+after; where groups have many rows, or the delta touches all of them, that is the whole state.  So up to
+:data:`MOST_GROUPS` groups have two sums each in the driver: of the weights, and of the weighted values.  A step then
+adds up its delta alone.
 
 Contract: the sums follow from the trace, and are nowhere stored.  They hold for the version of the trace that they were
 made of; after a restart, a step that failed, or one that went another way they are made anew, by one job.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
     from syndicate.spark.engine.trace import StoredTrace
 
-MOST: Final = 100_000
+MOST_GROUPS: Final = 100_000
 """So many groups are held, in some 25 MB."""
 
 FORMS: Final = ("sum", "avg")
@@ -101,7 +101,7 @@ class GroupSums:
             return False
         if rows is not None:
             sums = self._of_frame(rows, measure)
-        if sums is None or len(sums) > MOST:
+        if sums is None or len(sums) > MOST_GROUPS:
             return False
         self.held = sums
         return True
@@ -113,8 +113,8 @@ class GroupSums:
         assert self.layout is not None
         keys = self.layout.keys
         sums = rows.groupBy(*keys).agg(expr("sum(w) AS w"), expr(f"sum({measured(measure)} * w) AS s"))
-        table = sums.limit(MOST + 1).toArrow()
-        self.many = table.num_rows > MOST
+        table = sums.limit(MOST_GROUPS + 1).toArrow()
+        self.many = table.num_rows > MOST_GROUPS
         if self.many:
             return None
         pairs = zip(table.column("w").to_pylist(), table.column("s").to_pylist(), strict=True)

@@ -48,11 +48,11 @@ def held(engine: SparkEngine) -> list[GroupSums]:
     return list(engine.root.sums.values())
 
 
-@pytest.mark.parametrize("most", [sums.MOST, 2])
+@pytest.mark.parametrize("most", [sums.MOST_GROUPS, 2])
 @pytest.mark.parametrize("small", [3, 0])
 def test_steps(small: int, most: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deltas in the driver and in files; groups that are too many to be held."""
-    monkeypatch.setattr(sums, "MOST", most)
+    monkeypatch.setattr(sums, "MOST_GROUPS", most)
     rng = random.Random(small)
     engine = alike(spark, build, [deltas(rng, rows) for rows in (40, 2, 30, 1, 1, 12)], small=small)
     for one in held(engine):

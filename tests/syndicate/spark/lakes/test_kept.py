@@ -178,3 +178,13 @@ def test_no_session() -> None:
     """Spark writes such a table."""
     with pytest.raises(SinkError, match="give session= one that knows delta tables"):
         settled(lambda: spark_sink(dataspace(), Jar, Lake("delta", "/t")))
+
+
+async def test_a_table_whose_making_was_killed(session: SparkSession, tmp_path: Path) -> None:
+    """A log without a commit is begun: the sink keeps what stands, and the table has the properties of the sink's."""
+    (tmp_path / "table/_delta_log").mkdir(parents=True)
+    lake = Lake("delta", f"{tmp_path}/table", properties={"delta.appendOnly": "false"})
+    async with kept(lake, session, Jar("salt", 1.5)) as made:
+        await same(lake, tmp_path, made, ("salt", 1.5))
+    shown = session.sql(f"SHOW TBLPROPERTIES {lake.sql}").collect()
+    assert ("delta.appendOnly", "false") in [tuple(row) for row in shown]
