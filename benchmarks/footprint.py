@@ -28,7 +28,7 @@ TITLES: Final = {
     "import": "`import syndicate`, milliseconds",
     "use": "import of what a first program names, milliseconds",
 }
-_COUNTS: Final = {"assertion": 100_000, "assertion-told": 100_000, "observer": 20_000}
+_COUNTS: Final = {"assertion": 200_000, "assertion-told": 200_000, "observer": 200_000}
 _IMPORTS: Final = {
     "import": "import syndicate",
     "use": "from syndicate import assert_, capture, dataspace, during, field, on_message, record, run, send, spawn",
@@ -94,8 +94,8 @@ def main(beside: Path, rounds: int, output: Path) -> None:
         )
         click.echo(lines[-1], err=True)
     said = (
-        "Bytes of the process, by the pages that the system has given it: of 100,000 assertions of two fields, one of"
-        " them a number, and of 20,000 observers with a number each, after a tenth as many.  Milliseconds of processor"
+        "Bytes of the process, by the pages that the system has given it: of 200,000 assertions of two fields, one of"
+        " them a number, and of 200,000 observers with a number each, after a tenth as many.  Milliseconds of processor"
         f" time, less those of a Python that imports nothing: the median of {_PASSES}.  In brackets the range of the"
         " rounds, each of which has fresh processes, the sides in turn."
     )

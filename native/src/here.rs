@@ -17,6 +17,12 @@ pub fn turn(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
     TURN.with_borrow(|turn| turn.as_ref().map(|turn| turn.bind(py).clone()))
 }
 
+/// Let another one be it, or none; returns the one before.
+#[inline]
+pub fn replace(turn: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+    TURN.with_borrow_mut(|place| std::mem::replace(place, turn))
+}
+
 #[pymethods]
 impl Here {
     #[new]
@@ -31,7 +37,6 @@ impl Here {
 
     #[setter(turn)]
     fn set_turn(&self, turn: Option<Py<PyAny>>) {
-        let old = TURN.with_borrow_mut(|place| std::mem::replace(place, turn));
-        drop(old); // when nothing is borrowed any more: this may run code
+        drop(replace(turn)); // when nothing is borrowed any more: this may run code
     }
 }

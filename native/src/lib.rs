@@ -29,7 +29,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 11;
+const INTERFACE: u32 = 13;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]
@@ -51,6 +51,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "settle_facets" => fields::settle_kernel(specification),
         "read_field" => fields::read_kernel(specification),
         "write_field" => fields::write_kernel(specification),
+        "take_all" => Ok(wrap_pyfunction!(turns::take_all, py)?.into_any()),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
         "crossed" => crossing::crossed_kernel(specification),
@@ -67,6 +68,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "say_usual" => Ok(wrap_pyfunction!(session::say_usual, py)?.into_any()),
         "ask_idle" => Ok(wrap_pyfunction!(round::ask_idle, py)?.into_any()),
         "make_round" => Ok(wrap_pyfunction!(round::make_round, py)?.into_any()),
+        "make_rounds" => Ok(wrap_pyfunction!(round::make_rounds, py)?.into_any()),
         "Tap" => round::tap_kernel(specification),
         "Proxy" => hop::proxy_kernel(specification),
         _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),

@@ -1,13 +1,14 @@
 //! A round of the poller: all sockets that are readable are read, their turns taken, and what those say is sent.
 //!
 //! `Poller.look` in `relay/transport/poller.py` specifies it, with `Link` in `relay/session/link.py` and
-//! `System.at_once`.  Each step that is not usual is Python's: a link that has to wait, a stream that is no plain socket,
+//! `System.at_once`; `Poller._serve` the rounds that follow each other.  Each step that is not usual is Python's: a link that has to wait, a stream that is no plain socket,
 //! a socket that takes less than all.
 
 use crate::delivery::{event, ENTER};
 use crate::here;
 use crate::hop::{taken_in, HopNames, Taken};
 use crate::slot::{bound_to, slots_of, Slot};
+use crate::turns::SystemNames;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -50,7 +51,6 @@ struct RoundNames {
     wake: Py<PyAny>,
     slots: LinkSlots,
     plain: Py<PyAny>,
-    system: Py<PyAny>,
     never: Py<PyAny>,
     slice: Py<PyAny>,
     grains: f64, // the parts of a step that times are kept to
@@ -82,7 +82,6 @@ impl RoundNames {
                 direct: Slot::of(&plain, "direct")?,
                 number: Slot::of(&plain, "_number")?,
                 plain: plain.into_any().unbind(),
-                system: py.import("syndicate.actors.system")?.getattr("System")?.unbind(),
                 never: py.import("relay.session.deadlines")?.getattr("NEVER")?.unbind(),
                 grains: py.import("relay.session.deadlines")?.getattr("GRAINS")?.extract()?,
                 ping: py.import("relay.session.session")?.getattr("PING")?.extract::<[u8; 1]>()?[0],
@@ -115,7 +114,7 @@ pub fn tap_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>>
 
 // ------------------------------------------------------------------------------------------------ time
 
-/// What the clocks of links have said in the round that is made in this thread, if one is.
+/// What the clocks of links have said in the rounds that are made in this thread, if some are.
 struct Moment {
     times: Vec<(Py<PyAny>, Py<PyAny>)>,
     began: Instant,
@@ -125,7 +124,13 @@ thread_local! {
     static MOMENT: RefCell<Option<Moment>> = const { RefCell::new(None) };
 }
 
-/// The time by a link's clock.  Within a round that is what it said first, for a moment.
+impl Moment {
+    fn now() -> Moment {
+        Moment { times: Vec::new(), began: Instant::now() }
+    }
+}
+
+/// The time by a link's clock.  Within rounds that follow each other that is what it said first, for a moment.
 fn time<'py>(clock: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = clock.py();
     let owner = clock.getattr(intern!(py, "__self__"))?;
@@ -320,9 +325,9 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     let facet = hop.session.facet.get(&session)?;
     let actor = names.actor.get(&facet)?;
     let events = PyList::new(py, [event(ENTER.of(py), facet, arrival.into_any(), None)?])?;
-    let queue = system.getattr(intern!(py, "queue"))?;
+    let queue = SystemNames::of(py)?.slots.queue.get(system)?;
     queue.call_method1(intern!(py, "append"), ((actor, &events),))?;
-    let chronicle = system.getattr(intern!(py, "chronicle"))?;
+    let chronicle = SystemNames::of(py)?.slots.chronicle.get(system)?;
     if !chronicle.is_none() {
         chronicle.call_method1(intern!(py, "comes"), (events,))?;
     }
@@ -353,9 +358,9 @@ pub fn wake_link(wake: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !slots.flushing.holds(&link)? {
         slots.flushing.flag(&link, true)?;
         let system = names.system_of.get(&names.actor.get(&hop.session.facet.get(&session)?)?)?;
-        let after = system.getattr(intern!(py, "_after"))?;
+        let after = SystemNames::of(py)?.slots.after.get(&system)?;
         after.cast::<PyList>()?.append(link.getattr(intern!(py, "_flush"))?)?;
-        if system.getattr(intern!(py, "_parked"))?.is_truthy()? {
+        if SystemNames::of(py)?.slots.parked.holds(&system)? {
             system.call_method0(intern!(py, "_awaken"))?;
         }
     }
@@ -551,12 +556,11 @@ fn read<'py>(
     poller: &Bound<'py, PyAny>,
     watched: &Bound<'py, PyDict>,
     system: &Bound<'py, PyAny>,
-    ready: &Bound<'py, PyList>,
+    ready: &[i32],
 ) -> PyResult<()> {
     let py = poller.py();
-    for descriptor in ready.iter() {
-        let descriptor = descriptor.get_item(0)?;
-        let Some(entry) = watched.get_item(&descriptor)? else { continue };
+    for &descriptor in ready {
+        let Some(entry) = watched.get_item(descriptor)? else { continue };
         let reader = entry.get_item(1)?;
         let usual = if reader.get_type().is(&names.link) { arrived(names, &reader, system) } else { Ok(false) };
         match usual {
@@ -571,12 +575,12 @@ fn read<'py>(
 
 /// Do the calls of `System.after_slice`.
 fn say<'py>(names: &RoundNames, system: &Bound<'py, PyAny>) -> PyResult<()> {
-    let py = system.py();
-    let after = system.getattr(intern!(py, "_after"))?.cast_into::<PyList>()?;
+    let (py, slots) = (system.py(), &SystemNames::of(system.py())?.slots);
+    let after = slots.after.get(system)?.cast_into::<PyList>()?;
     if after.is_empty() {
         return Ok(());
     }
-    system.setattr(intern!(py, "_after"), PyList::empty(py))?;
+    slots.after.set(system, PyList::empty(py).into_any())?;
     for call in after.iter() {
         match link_of(names, &call, &names.flush)? {
             Some(link) => flush(names, &link)?,
@@ -588,33 +592,71 @@ fn say<'py>(names: &RoundNames, system: &Bound<'py, PyAny>) -> PyResult<()> {
 
 /// Whether a system that is not at its end has nothing to do: the usual case of `System.parks`.
 fn rests<'py>(names: &RoundNames, system: &Bound<'py, PyAny>) -> PyResult<bool> {
-    let py = system.py();
-    let get = |name: &Bound<'py, PyString>| system.getattr(name);
-    if !get(intern!(py, "queue"))?.is_empty()?
-        || !get(intern!(py, "_after"))?.is_empty()?
-        || !get(intern!(py, "_quiet"))?.is_empty()?
-        || !get(intern!(py, "interrupt"))?.is_none()
-        || !get(intern!(py, "failure"))?.is_none()
-        || get(intern!(py, "signals"))?.getattr(intern!(py, "noted"))?.is_truthy()?
+    let (py, slots) = (system.py(), &SystemNames::of(system.py())?.slots);
+    if !slots.queue.get(system)?.is_empty()?
+        || slots.after.holds(system)?
+        || slots.quiet.holds(system)?
+        || !slots.interrupt.get(system)?.is_none()
+        || !slots.failure.get(system)?.is_none()
+        || slots.signals.get(system)?.getattr(intern!(py, "noted"))?.is_truthy()?
     {
         return Ok(false);
     }
-    let timers = get(intern!(py, "_timers"))?.cast_into::<PyList>()?;
-    if !timers.is_empty() && timers.get_item(0)?.get_item(0)?.lt(get(intern!(py, "_parked_until"))?)? {
+    let timers = slots.timers.get(system)?.cast_into::<PyList>()?;
+    if !timers.is_empty() && timers.get_item(0)?.get_item(0)?.lt(slots.parked_until.get(system)?)? {
         return Ok(false);
     }
-    if !get(intern!(py, "_until_idle"))?.is_truthy()? {
+    if !slots.until_idle.holds(system)? {
         return Ok(true);
     }
-    if get(intern!(py, "_tasks"))?.extract::<i64>()? <= 0 {
+    if slots.tasks.number(system)? <= 0 {
         return Ok(false);
     }
-    for (actor, _) in get(intern!(py, "actors"))?.cast_into::<PyDict>()?.iter() {
+    for (actor, _) in slots.actors.get(system)?.cast_into::<PyDict>()?.iter() {
         if !names.daemon.holds(&actor)? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// A round: whether the pump goes on to wait, or `None` if this is not usual, and nothing was done.  What is to *look*
+/// for more between pieces of long work is the poller's method.
+fn round<'py>(
+    poller: &Bound<'py, PyAny>,
+    look: &Bound<'py, PyAny>,
+    watched: &Bound<'py, PyDict>,
+    ready: &[i32],
+    moment: &mut Option<Moment>,
+) -> PyResult<Option<bool>> {
+    let py = poller.py();
+    let names = RoundNames::of(py)?;
+    let mut system: Option<Bound<'py, PyAny>> = None;
+    for &descriptor in ready {
+        let Some(entry) = watched.get_item(descriptor)? else { return Ok(None) };
+        let each = entry.get_item(0)?;
+        if !each.get_type().is(&SystemNames::of(py)?.class) || system.as_ref().is_some_and(|other| !other.is(&each)) {
+            return Ok(None);
+        }
+        system = Some(each);
+    }
+    let Some(system) = system else { return Ok(None) };
+    let slots = &SystemNames::of(py)?.slots;
+    if !slots.parked.holds(&system)? {
+        return Ok(None);
+    }
+    slots.parked.flag(&system, false)?;
+    slots.inlet.set(&system, look.clone())?;
+    MOMENT.set(Some(moment.take().unwrap_or_else(Moment::now)));
+    let done = read(names, poller, watched, &system, ready)
+        .and_then(|()| system.call_method1(intern!(py, "drain"), (&names.slice,)).map(|_| ()))
+        .and_then(|()| say(names, &system));
+    *moment = MOMENT.take();
+    if let Err(error) = done {
+        slots.interrupt.set(&system, error.into_value(py).into_bound(py).into_any())?;
+    }
+    slots.parked.flag(&system, true)?;
+    Ok(Some(rests(names, &system)? || system.call_method0(intern!(py, "parks"))?.is_truthy()?))
 }
 
 /// Let those be called of whom something is *ready*, all of one system whose pump waits, and take the turns of that:
@@ -624,37 +666,123 @@ fn rests<'py>(names: &RoundNames, system: &Bound<'py, PyAny>) -> PyResult<bool> 
 pub fn make_round<'py>(
     poller: Bound<'py, PyAny>,
     watched: Bound<'py, PyDict>,
-    ready: Bound<'py, PyList>,
+    ready: Vec<(i32, u32)>,
 ) -> PyResult<Option<bool>> {
     let py = poller.py();
     if !cfg!(unix) || here::turn(py).is_some() {
         return Ok(None);
     }
-    let names = RoundNames::of(py)?;
-    let mut system: Option<Bound<'py, PyAny>> = None;
-    for descriptor in ready.iter() {
-        let Some(entry) = watched.get_item(descriptor.get_item(0)?)? else { return Ok(None) };
-        let each = entry.get_item(0)?;
-        if !each.get_type().is(&names.system) || system.as_ref().is_some_and(|other| !other.is(&each)) {
-            return Ok(None);
+    let descriptors = ready.iter().map(|&(descriptor, _)| descriptor).collect::<Vec<_>>();
+    round(&poller, &poller.getattr(intern!(py, "look"))?, &watched, &descriptors, &mut None)
+}
+
+/// One round after the other, for *seconds* at most, as long as something comes within *linger* seconds and nobody else
+/// has anything to do: whether that was done, and not left to Python.
+#[pyfunction]
+#[pyo3(signature = (poller, watched, number, linger, seconds, /))]
+pub fn make_rounds<'py>(
+    poller: Bound<'py, PyAny>,
+    watched: Bound<'py, PyDict>,
+    number: i32,
+    linger: f64,
+    seconds: f64,
+) -> PyResult<bool> {
+    let py = poller.py();
+    if here::turn(py).is_some() {
+        return Ok(false);
+    }
+    let (began, look) = (Instant::now(), poller.getattr(intern!(py, "look"))?);
+    let (mut wait, mut rounds, mut woken) = (Duration::ZERO, 0, 0);
+    let (mut ready, mut moment) = (Vec::new(), None);
+    let done = loop {
+        if !epoll::wait(py, number, wait, &mut ready) {
+            break Ok(false);
         }
-        system = Some(each);
+        if ready.is_empty() {
+            break Ok(true);
+        }
+        let done = match round(&poller, &look, &watched, &ready, &mut moment) {
+            Ok(Some(done)) => {
+                (rounds, woken) = (rounds + 1, woken + ready.len());
+                Ok(done)
+            }
+            Ok(None) => look.call0().and_then(|done| done.is_truthy()),
+            Err(error) => Err(error),
+        };
+        match done.and_then(|done| Ok(done && poller.getattr(intern!(py, "_quiet"))?.is_truthy()?)) {
+            Ok(true) if began.elapsed().as_secs_f64() < seconds => wait = Duration::from_secs_f64(linger),
+            Ok(_) => break Ok(true),
+            Err(error) => break Err(error),
+        }
+    };
+    for (name, more) in [(intern!(py, "rounds"), rounds), (intern!(py, "woken"), woken)] {
+        poller.setattr(name, poller.getattr(name)?.extract::<usize>()? + more)?;
     }
-    let Some(system) = system else { return Ok(None) };
-    let parked = intern!(py, "_parked");
-    if !system.getattr(parked)?.is_truthy()? {
-        return Ok(None);
+    done
+}
+
+#[cfg(target_os = "linux")]
+mod epoll {
+    use pyo3::prelude::*;
+    use std::ffi::{c_int, c_long, c_void};
+    use std::io::{Error, ErrorKind};
+    use std::ptr::null;
+    use std::time::Duration;
+
+    /// The most that are called in a round; the others are ready in the next.
+    const MOST: usize = 256;
+    /// `epoll_pwait2`, which counts in nanoseconds; its number is the same on all processors.  Since Linux 5.11.
+    const PWAIT2: c_long = 441;
+
+    /// The operating system's `epoll_event`: a descriptor is the first four bytes of its data.
+    #[repr(C)]
+    #[cfg_attr(target_arch = "x86_64", repr(packed))]
+    #[derive(Clone, Copy)]
+    struct Event {
+        events: u32,
+        data: [i32; 2],
     }
-    system.setattr(parked, false)?;
-    system.setattr(intern!(py, "inlet"), poller.getattr(intern!(py, "look"))?)?;
-    MOMENT.set(Some(Moment { times: Vec::new(), began: Instant::now() }));
-    let done = read(names, &poller, &watched, &system, &ready)
-        .and_then(|()| system.call_method1(intern!(py, "drain"), (&names.slice,)).map(|_| ()))
-        .and_then(|()| say(names, &system));
-    drop(MOMENT.take());
-    if let Err(error) = done {
-        system.setattr(intern!(py, "interrupt"), error.into_value(py))?;
+
+    #[repr(C)]
+    struct Time {
+        seconds: i64,
+        nanoseconds: i64,
     }
-    system.setattr(parked, true)?;
-    Ok(Some(rests(names, &system)? || system.call_method0(intern!(py, "parks"))?.is_truthy()?))
+
+    extern "C" {
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+
+    /// Wait for so long until one of an epoll object's is ready, and list those; false where that cannot be done.
+    pub fn wait(py: Python<'_>, number: i32, wait: Duration, ready: &mut Vec<i32>) -> bool {
+        let mut events = [Event { events: 0, data: [0; 2] }; MOST];
+        let time = Time { seconds: wait.as_secs() as i64, nanoseconds: i64::from(wait.subsec_nanos()) };
+        let (place, time) = (events.as_mut_ptr() as usize, &time);
+        let ask = || {
+            // SAFETY: the call writes so many events at most, and they and the time outlive it.
+            let count = unsafe {
+                let (time, none) = (time as *const Time, null::<c_void>());
+                syscall(PWAIT2, number as c_int, place as *mut Event, MOST as c_int, time, none, 0usize)
+            };
+            usize::try_from(count).map_err(|_| Error::last_os_error())
+        };
+        let count = if wait.is_zero() { ask() } else { py.detach(ask) };
+        ready.clear();
+        match count {
+            Ok(count) => ready.extend(events[..count].iter().map(|event| { event.data }[0])),
+            Err(error) if error.kind() == ErrorKind::Interrupted => (), // Python looks who has
+            Err(_) => return false,
+        }
+        true
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod epoll {
+    use pyo3::prelude::*;
+    use std::time::Duration;
+
+    pub fn wait(_: Python<'_>, _: i32, _: Duration, _: &mut Vec<i32>) -> bool {
+        false
+    }
 }

@@ -1,14 +1,14 @@
 //! Turns: what an actor notes as it asserts and retracts, and the loop that takes one turn after the other.
 //!
 //! Their specifications are in `syndicate/actors`: `note_assertion` and `note_retraction` in `turn.py`, `assert_` in
-//! `verbs.py`, `take_turns` in `actor.py`.
+//! `verbs.py`, `take_turns` in `actor.py`, `System.drain` in `system.py`.
 
 use crate::delivery::{deliver_all, event, noted, open, ActorNames, ASSERT, RETRACT};
 use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
 use crate::fields::settle;
 use crate::here;
 use crate::hop::flush_session;
-use crate::slot::Slot;
+use crate::slot::{slots_of, Slot};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,6 +17,38 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 static ASSERT_VERB: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static TURN_NAMES: PyOnceLock<TurnNames> = PyOnceLock::new();
+static SYSTEM_NAMES: PyOnceLock<SystemNames> = PyOnceLock::new();
+
+/// The events after which a slice looks at the time, and whether there is something else to look at.
+const EVENTS: isize = 16;
+
+slots_of! {
+    /// Those of an actor system.
+    SystemSlots {
+        queue: "queue", after: "_after", parked: "_parked", parked_until: "_parked_until", until_idle: "_until_idle",
+        quiet: "_quiet", interrupt: "interrupt", failure: "failure", signals: "signals", timers: "_timers",
+        tasks: "_tasks", actors: "actors", turn: "turn", piece: "_piece", postponed: "_postponed", lanes: "lanes",
+        outdated: "_outdated", meter: "meter", chronicle: "chronicle", taken: "taken", inlet: "inlet",
+    }
+}
+
+/// The class of actor systems.
+pub struct SystemNames {
+    pub class: Py<PyType>,
+    pub slots: SystemSlots,
+    large: isize, // the most events of a batch that need no lane
+}
+
+impl SystemNames {
+    pub fn of(py: Python<'_>) -> PyResult<&SystemNames> {
+        SYSTEM_NAMES.get_or_try_init(py, || {
+            let module = py.import("syndicate.actors.system")?;
+            let class = module.getattr("System")?.cast_into::<PyType>()?;
+            let large = module.getattr("LARGE")?.extract()?;
+            Ok(SystemNames { slots: SystemSlots::of(&class)?, class: class.unbind(), large })
+        })
+    }
+}
 
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct TurnNames {
@@ -296,4 +328,47 @@ pub fn take_turns<'py>(
         left -= size;
     }
     Ok(left)
+}
+
+/// Whether a system has nothing to look at between turns: what `System._most` asks.
+fn usual<'py>(slots: &SystemSlots, system: &Bound<'py, PyAny>) -> PyResult<bool> {
+    Ok(!slots.lanes.holds(system)?
+        && !slots.outdated.holds(system)?
+        && slots.meter.get(system)?.is_none()
+        && slots.chronicle.get(system)?.is_none())
+}
+
+/// Take turns until the clock says *end*, or there is something else to look at; true if no turn is left.
+#[pyfunction]
+#[pyo3(signature = (system, end, clock, /))]
+pub fn take_all<'py>(system: Bound<'py, PyAny>, end: f64, clock: Bound<'py, PyAny>) -> PyResult<bool> {
+    let py = system.py();
+    let names = SystemNames::of(py)?;
+    let slots = &names.slots;
+    if !system.get_type().is(&names.class) || !slots.piece.get(&system)?.is_none() {
+        return Ok(false);
+    }
+    let (queue, turn) = (slots.queue.get(&system)?, slots.turn.get(&system)?);
+    let outer = here::replace(Some(turn.clone().unbind()));
+    let some = || -> PyResult<Option<bool>> {
+        if queue.is_empty()? {
+            return Ok(Some(!slots.postponed.holds(&system)?));
+        }
+        let large = queue.get_item(0)?.get_item(1)?.len()? as isize > names.large; // it needs a lane
+        if large || !usual(slots, &system)? || clock.call0()?.extract::<f64>()? >= end {
+            return Ok(Some(false));
+        }
+        let left = take_turns(turn.clone(), names.large, EVENTS, None)?;
+        slots.taken.add(&system, (EVENTS - left) as i64)?;
+        Ok(None)
+    };
+    let done = loop {
+        match some() {
+            Ok(None) => (),
+            Ok(Some(done)) => break Ok(done),
+            Err(error) => break Err(error),
+        }
+    };
+    drop(here::replace(outer));
+    done
 }

@@ -68,6 +68,16 @@ def make_round(poller: Poller, watched: Mapping[int, Watched], ready: Sequence[t
     return None
 
 
+@kernel
+def make_rounds(poller: Poller, watched: Mapping[int, Watched], number: int, linger: float, seconds: float, /) -> bool:
+    """Look, and wait for more, as :meth:`Poller._serve` does, with one call of the operating system for both; whether
+    that was done.
+
+    False, which is always right: nothing was done.
+    """
+    return False
+
+
 class Poller(trio.abc.Instrument):
     """Of one trio program.  ``rounds`` counts how often something had come, ``woken`` for how many sockets in all."""
 
@@ -184,6 +194,8 @@ class Poller(trio.abc.Instrument):
         """Look, for a slice at most, as long as something comes soon and nobody else has anything to do."""
         number, ends = self._epoll.fileno(), perf_counter() + SLICE
         self._quiet = True
+        if make_rounds(self, self._watched, number, LINGER, SLICE):
+            return
         while self.look() and self._quiet and number < _SELECTABLE and perf_counter() < ends:
             if not select.select([number], [], [], LINGER)[0]:
                 return

@@ -36,6 +36,7 @@ from syndicate.actors.turn import Batch, Turn, here
 from syndicate.errors import SystemStopped
 from syndicate.index.event import ENTER, Event
 from syndicate.log import logger
+from syndicate.native import kernel
 from syndicate.values.value import HomeActor
 
 SLICE: Final = 0.002
@@ -49,10 +50,58 @@ following: Final[ContextVar[Callable[[System], object] | None]] = ContextVar("fo
 """What is called with each new system, before its first turn: it gives it a chronicle, say."""
 
 
+@kernel
+def take_all(system: System, end: float, clock: Callable[[], float], /) -> bool:
+    """Take turns as :meth:`System.drain` does until the clock says *end*, or there is something else to look at; true
+    if no turn is left.
+
+    False, which is always right: nothing was done.
+    """
+    return False
+
+
 class System:
     """A set of actors and what they have yet to do.  Made by :func:`~syndicate.actors.running.run` and
     :func:`~syndicate.actors.running.open_system`.
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_after",
+        "_causes",
+        "_many",
+        "_numbers",
+        "_nursery",
+        "_outdated",
+        "_parked",
+        "_parked_until",
+        "_piece",
+        "_postponed",
+        "_quiet",
+        "_tasks",
+        "_timers",
+        "_token",
+        "_tracers",
+        "_turns",
+        "_until_idle",
+        "_wake",
+        "actors",
+        "chronicle",
+        "console",
+        "embedded",
+        "ending_others",
+        "failure",
+        "first",
+        "inlet",
+        "interrupt",
+        "lanes",
+        "meter",
+        "queue",
+        "signals",
+        "stopped",
+        "taken",
+        "turn",
+    )
 
     task: type[Task] = Task
     """What :func:`~syndicate.actors.verbs.linked_task` makes."""
@@ -372,9 +421,11 @@ class System:
     @trio.lowlevel.disable_ki_protection  # asked twice, a turn that does not end is interrupted
     def drain(self, seconds: float = inf) -> None:
         """Run turns until none is left, or about *seconds* have passed."""
-        queue, turn, clock = self.queue, self.turn, self.stopwatch or perf_counter
-        start = clock()
+        clock = self.stopwatch or perf_counter
+        queue, turn, start = self.queue, self.turn, clock()
         end, enough = start + seconds, start + (seconds if seconds > SLICE else min(seconds, PIECES))
+        if take_all(self, end, clock):
+            return
         most, unless = self._most()
         rounds = 0
         outer, here.turn = here.turn, turn

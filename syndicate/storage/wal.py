@@ -70,10 +70,14 @@ def damage(log: bytes) -> str | None:
 def _one_bit_off(order: str, frame: bytes, salts: bytes, sums: _Sums) -> bool:
     """Whether one other bit in what comes before the sums of a frame makes it one that follows *sums*."""
     written = _FRAME.unpack_from(frame)[4:]
+    page = frame[_FRAME.size :]
+    own, one, two = _summed(order, page, (0, 0)), *(_summed(order, bytes(len(page)), unit) for unit in ((1, 0), (0, 1)))
     for bit in range(128):
         head = bytearray(frame[:16])
         head[bit // 8] ^= 1 << bit % 8
-        if head[8:] == salts and _summed(order, bytes(head[:8]) + frame[_FRAME.size :], sums) == written:
+        first, second = _summed(order, bytes(head[:8]), sums)  # the sums of the page are linear in these
+        after = tuple([(o + first * f + second * s) & 0xFFFFFFFF for o, f, s in zip(own, one, two, strict=True)])
+        if head[8:] == salts and after == written:
             return True
     return False
 

@@ -328,6 +328,7 @@ def test_turns_are_taken_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     """With crashes, ends of the program, and blocks that settle: each handler sees the same, in the same order."""
     native_side = life(seed)
     monkeypatch.setattr("syndicate.actors.system.take_turns", python("take_turns"))
+    monkeypatch.setattr("syndicate.actors.system.take_all", python("take_all"))
     assert native_side == life(seed)
     assert len(native_side) > 10
 
@@ -348,6 +349,7 @@ def test_turns_are_followed_alike(every: int, monkeypatch: pytest.MonkeyPatch) -
 
     native_side = [steps(seed) for seed in range(20)]
     monkeypatch.setattr("syndicate.actors.system.take_turns", python("take_turns"))
+    monkeypatch.setattr("syndicate.actors.system.take_all", python("take_all"))
     assert native_side == [steps(seed) for seed in range(20)]
     assert all(len(each) > 10 for each in native_side)
 

@@ -167,6 +167,7 @@ def as_python(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = specifications["read_field"], specifications["write_field"]
     monkeypatch.setattr(Field, "value", property(read, write))  # type: ignore[arg-type]  # they are functions
     monkeypatch.setattr("syndicate.actors.system.take_turns", specifications["take_turns"])
+    monkeypatch.setattr("syndicate.actors.system.take_all", specifications["take_all"])
     for module in ("actor", "attempt"):
         monkeypatch.setattr(f"syndicate.actors.{module}.settle_facets", specifications["settle_facets"])
 

@@ -72,7 +72,8 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         return sum(len(event[1]) if type(event[1]) is tuple else 1 for event in events)
 
     monkeypatch.setattr(Actor, "take", counting)
-    monkeypatch.setattr("syndicate.actors.system.take_turns", specifications["take_turns"])  # which calls that
+    for kernel in ("take_turns", "take_all"):  # the first calls it, the second is in its place
+        monkeypatch.setattr(f"syndicate.actors.system.{kernel}", specifications[kernel])
     return counts
 
 

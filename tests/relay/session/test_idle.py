@@ -66,7 +66,7 @@ async def idle_and_heard() -> None:
     """A ping wakes nobody, and is heard; whatever else comes is done at once; silence is found."""
     async with open_system() as system:
         with polling() as watch:
-            place = Place(system, LIMITS, watch, tcp)
+            place = Place(system, LIMITS, watch, watch.look, tcp)
             await place.quiet()
             for end in place.ends:
                 end.send(packet((M, "hello")) + HELLO)
@@ -136,7 +136,7 @@ async def run_script(seed: int) -> list[Any]:
     seen: list[Any] = []
     async with open_system() as system:
         with polling() as watch:
-            place = Place(system, LIMITS, watch, tcp)
+            place = Place(system, LIMITS, watch, watch.look, tcp)
             await place.quiet()
             handle = 0
             for number, end in enumerate(place.ends):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from math import inf
 from typing import Any, Final
 
 import pytest
@@ -24,7 +25,7 @@ from relay.server.flow_gate import Tap, Traffic
 from relay.session.link import Link, open_link
 from relay.session.session import Session
 from relay.transport import poller as poller_module
-from relay.transport.poller import AVAILABLE, Poller, make_round, polling
+from relay.transport.poller import AVAILABLE, Poller, make_round, make_rounds, polling
 from relay.transport.stream import ByteStream
 from syndicate import Ref, dataspace, native, open_system, prevent_inert_check, ref
 from syndicate.actors.system import System
@@ -50,12 +51,14 @@ class Place:
         system: System,
         limits: Limits,
         watch: Poller,
+        look: Callable[[], object],
         pair: Callable[[], tuple[socket.socket, socket.socket]] = socket.socketpair,
         *,
         strangers: bool = False,
     ) -> None:
         self.system = system
         self.poller = watch
+        self._look = look
         self.traffic = Traffic()
         self.taps: list[Tap] = []
         self.sessions: list[Session] = []
@@ -93,7 +96,7 @@ class Place:
         system, rounds = self.system, -1
         while system.queue or system._postponed or system._after or rounds < self.poller.rounds:
             rounds = self.poller.rounds
-            self.poller.look()
+            self._look()
             await trio.testing.wait_all_tasks_blocked()
 
     def state(self) -> list[Any]:
@@ -112,14 +115,15 @@ class Place:
         return seen
 
 
-async def run_script(seed: int, codec: str, limits: str, strangers: bool) -> list[Any]:
-    """What is seen after each round."""
+async def run_script(seed: int, codec: str, limits: str, strangers: bool, follow: bool) -> list[Any]:
+    """What is seen after each round, or after as many as *follow* each other."""
     rng = random.Random(seed)
     steps = script(seed, codec, PEERS, 120)
     seen: list[Any] = []
     async with open_system() as system:
         with polling() as watch:
-            place = Place(system, LIMITS[limits], watch, strangers=strangers)
+            look = watch._serve if follow else watch.look
+            place = Place(system, LIMITS[limits], watch, look, strangers=strangers)
             await place.quiet()
             while pieces := list(islice(steps, rng.choice([1, 1, 2, 4]))):
                 for peer, data in pieces:
@@ -134,32 +138,113 @@ async def run_script(seed: int, codec: str, limits: str, strangers: bool) -> lis
     return seen
 
 
-def counting(counts: list[int]) -> Callable[..., bool | None]:
-    """The kernel, whose rounds are counted."""
+def counting(kernel: Callable[..., bool | None], counts: list[int]) -> Callable[..., bool | None]:
+    """A kernel, of which is counted how often something was done."""
 
-    def round_(*arguments: Any) -> bool | None:
-        done = make_round(*arguments)
-        counts[0] += done is not None
+    def rounds(*arguments: Any) -> bool | None:
+        done = kernel(*arguments)
+        counts[0] += bool(done) if kernel is make_rounds else done is not None
         return done
 
-    return round_
+    return rounds
 
 
+@pytest.mark.parametrize("follow", [False, True])
 @pytest.mark.parametrize("limits", LIMITS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("strangers", [False, True], ids=["admitted", "strangers"])
 def test_a_round_of_the_kernel_does_what_links_do(
-    strangers: bool, codec: str, seed: int, limits: str, monkeypatch: pytest.MonkeyPatch
+    strangers: bool, codec: str, seed: int, limits: str, follow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of random packets in random pieces, until the end or until a limit is exceeded."""
+    """Of random packets in random pieces, until the end or until a limit is exceeded; in one round, or in as many as
+    follow each other.
+    """
     counts = [0]
     monkeypatch.setattr(System, "stopwatch", staticmethod(lambda: 0.0))  # no slice ends because the machine is slow
-    monkeypatch.setattr(poller_module, "make_round", counting(counts))
-    ours = trio.run(partial(run_script, seed, codec, limits, strangers), clock=trio.testing.MockClock())
+    for name, kernel in (("make_round", make_round), ("make_rounds", make_rounds)):
+        used = follow is (kernel is make_rounds)
+        monkeypatch.setattr(poller_module, name, counting(kernel, counts) if used else native.specifications[name])
+    whole = partial(run_script, seed, codec, limits, strangers, follow)
+    ours = trio.run(whole, clock=trio.testing.MockClock())
     assert counts[0] > (20 if limits == "usual" and not strangers else 0)
-    monkeypatch.setattr(poller_module, "make_round", native.specifications["make_round"])
-    theirs = trio.run(partial(run_script, seed, codec, limits, strangers), clock=trio.testing.MockClock())
+    for name in ("make_round", "make_rounds"):
+        monkeypatch.setattr(poller_module, name, native.specifications[name])
+    theirs = trio.run(whole, clock=trio.testing.MockClock())
     assert len(ours) == len(theirs)
     for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         assert one == other, number
+
+
+class Echo:
+    """Who reads a byte, and sends one to who waits at the other end, until so many were heard or it fails."""
+
+    def __init__(self, place: socket.socket, name: str, heard: list[str], times: float, fails: float) -> None:
+        self._place, self._name, self._heard, self._times, self._fails = place, name, heard, times, fails
+
+    def arrived(self) -> None:
+        """Read, and send on."""
+        self._place.recv(1)
+        self._heard.append(self._name)
+        if len(self._heard) == self._fails:
+            raise ValueError("one too many")
+        if len(self._heard) < self._times:
+            self._place.send(b"-")
+
+    def closed(self) -> None:
+        """It is read no more."""
+        self._heard.append(f"{self._name} ends")
+
+
+async def echoed(
+    times: float, meanwhile: Callable[[Poller], Awaitable[None]], *, fails: float = inf
+) -> tuple[list[str], int, int]:
+    """What two heard that wait for each other, and how often something had come, for how many."""
+    heard: list[str] = []
+    one, other = socket.socketpair()
+    with one, other, polling() as watch:
+        async with open_system() as system:
+            for place, name in ((one, "one"), (other, "other")):
+                place.setblocking(False)
+                watch.add(place.fileno(), system, Echo(place, name, heard, times, fails))
+            await trio.testing.wait_all_tasks_blocked()
+            one.send(b"-")
+            await meanwhile(watch)
+            for place in (one, other):
+                with suppress(KeyError):
+                    watch.remove(place.fileno())
+            return heard, watch.rounds, watch.woken
+
+
+@pytest.mark.parametrize(("times", "fails"), [(1, inf), (7, inf), (40, 30)])
+async def test_rounds_follow_each_other(times: int, fails: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What answers what was just sent is heard in the next round, by the kernel as by Python; who raises ends."""
+
+    async def meanwhile(watch: Poller) -> None:
+        watch._serve()
+
+    ours = await echoed(times, meanwhile, fails=fails)
+    assert len(ours[0]) == min(times, fails + 1)
+    for name in ("make_round", "make_rounds"):
+        monkeypatch.setattr(poller_module, name, native.specifications[name])
+    assert await echoed(times, meanwhile, fails=fails) == ours
+
+
+async def test_others_have_their_turns_meanwhile() -> None:
+    """However long something comes."""
+
+    async def meanwhile(watch: Poller) -> None:
+        for _ in range(20):
+            rounds = watch.rounds
+            with trio.fail_after(60):
+                while watch.rounds == rounds:
+                    await trio.lowlevel.checkpoint()
+
+    heard, rounds, _ = await echoed(inf, meanwhile)
+    assert rounds >= 20
+    assert len(heard) >= 20
+
+
+def test_what_cannot_be_waited_for_is_left_to_python() -> None:
+    """Such as a number that is no epoll object's."""
+    assert make_rounds(Poller(), {}, -1, 0.0, 0.0) is False

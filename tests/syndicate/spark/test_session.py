@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def test_round_trip(spark: SparkSession) -> None:
-    """Rows pass through a shuffle and come back by Arrow; a Python worker is this very interpreter."""
+    """Rows pass through a shuffle and come back by Arrow; a Python worker is this very interpreter, and was forked from
+    a process that has loaded what it needs.
+    """
     from pyspark.sql.functions import col, udf
 
     rows = [("AA", 1), ("UA", 2), ("AA", 3)]
@@ -29,6 +31,8 @@ def test_round_trip(spark: SparkSession) -> None:
     ]
     worker = udf(lambda _: sys.executable)
     assert [row[0] for row in spark.range(1).select(worker(col("id"))).collect()] == [sys.executable]
+    origin = udf(lambda _: sys.modules["__main__"].__spec__.name)
+    assert [row[0] for row in spark.range(1).select(origin(col("id"))).collect()] == ["syndicate.spark.worker_daemon"]
 
 
 def test_options(spark: SparkSession) -> None:
