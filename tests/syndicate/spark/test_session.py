@@ -31,7 +31,7 @@ def test_round_trip(spark: SparkSession) -> None:
     ]
     worker = udf(lambda _: sys.executable)
     assert [row[0] for row in spark.range(1).select(worker(col("id"))).collect()] == [sys.executable]
-    origin = udf(lambda _: sys.modules["__main__"].__spec__.name)
+    origin = udf(lambda _: getattr(sys.modules["__main__"].__spec__, "name", None))
     assert [row[0] for row in spark.range(1).select(origin(col("id"))).collect()] == ["syndicate.spark.worker_daemon"]
 
 
