@@ -127,12 +127,8 @@ def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": memory,
-<<<<<<< HEAD
         "spark.driver.extraJavaOptions": f"{COMPILER} -XX:+UseSerialGC -Dlog4j2.configurationFile={log}",
-=======
-        "spark.driver.extraJavaOptions": (f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"),
         "spark.python.daemon.module": "syndicate.spark.worker_daemon",
->>>>>>> cf8d87c (Rounds of the poller follow each other in a kernel, as the turns of a slice do; Spark's workers are forked from a process that has loaded what they need)
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": True,
     }
