@@ -18,6 +18,8 @@ use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple, PyType};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+/// A ping in Preserves: `relay.server.flow_gate`.
+const OTHER_PING: u8 = 0x80;
 /// So long the time of a round is now.
 const NOW: Duration = Duration::from_millis(5);
 
@@ -99,6 +101,11 @@ impl RoundNames {
 }
 
 impl RoundNames {
+    /// Whether what was read is a few pings in one encoding or the other, which change nothing that is held.
+    fn may_be_pings(&self, data: &[u8]) -> bool {
+        data.len() <= self.pings && data.iter().all(|byte| *byte == self.ping || *byte == OTHER_PING)
+    }
+
     /// Whether what was read is a few pings, and nothing else.
     fn only_pings(&self, data: &[u8]) -> bool {
         data.len() <= self.pings && data.iter().all(|byte| *byte == self.ping)
@@ -177,10 +184,10 @@ impl<'py> Plain<'py> {
     }
 
     /// Count what was read through the tap, as `Tap._count` does.
-    fn received(&self, names: &RoundNames, size: usize) -> PyResult<()> {
+    fn received(&self, names: &RoundNames, data: &[u8]) -> PyResult<()> {
         let Some((tap, slots)) = &self.tap else { return Ok(()) };
-        slots.received.add(tap, size as i64)?;
-        if size <= names.pings { Ok(()) } else { self.heard() }
+        slots.received.add(tap, data.len() as i64)?;
+        if names.may_be_pings(data) { Ok(()) } else { self.heard() }
     }
 
     /// What went through the tap may change what is held.
@@ -302,7 +309,7 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     if size == 0 {
         return Ok(false); // the end, nothing, or an error
     }
-    stream.received(names, size)?;
+    stream.received(names, data.as_bytes())?;
     if names.only_pings(data.as_bytes()) && hop.pings(&session)? {
         hop.hear(&session, size)?;
         slots.heard.set(link, time(slots.clock.get(link)?)?)?;
@@ -469,12 +476,12 @@ fn look<'py>(
     match taken {
         None => (),
         Some((size, None)) => {
-            stream.received(names, size)?;
+            stream.received(names, &vec![names.ping; size])?;
             hop.hear(&session, size)?;
             slots.heard.set(link, moment()?)?;
         }
-        Some((size, Some(data))) => {
-            stream.received(names, size)?;
+        Some((_, Some(data))) => {
+            stream.received(names, data.as_bytes())?;
             link.call_method1(intern!(py, "_feed"), (data,))?;
             return Ok(None);
         }

@@ -44,6 +44,7 @@ struct SessionNames {
     assertion_size: Slot,
     index: Slot,
     asserted: i64, // the most assertions of a packet that are done at once
+    most_alike: i64, // and the most different ones of one hash
 }
 
 impl SessionNames {
@@ -78,6 +79,7 @@ impl SessionNames {
                 assertion_size: Slot::of(&assertion, "size")?,
                 index: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "index")?,
                 asserted: py.import("relay.session.state")?.getattr("ASSERTED")?.extract()?,
+                most_alike: py.import("relay.session.peer_assertions")?.getattr("ALIKE")?.extract()?,
             })
         })
     }
@@ -251,7 +253,7 @@ impl<'py> Doing<'_, 'py> {
             if act.kind.is(&ASSERT) {
                 more += 1;
                 bytes += ENTRY + weigh(self.names, &act.value, 0)?;
-                if retracted || more > self.session.asserted {
+                if retracted || more > self.session.asserted || self.is_crowded(&act.value)? {
                     return Ok(None);
                 }
             }
@@ -271,6 +273,13 @@ impl<'py> Doing<'_, 'py> {
             }
         }
         Ok(Some(acts))
+    }
+
+    /// Whether a packet may bring too many different assertions of one hash: the session says what is wrong.
+    fn is_crowded(&self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let alike = self.session.alike.get(self.assertions)?.cast_into::<PyDict>()?;
+        let Some(there) = alike.get_item(value.hash()?)? else { return Ok(false) };
+        Ok(there.cast::<PyDict>().is_ok_and(|forms| forms.len() as i64 + self.session.asserted > self.session.most_alike))
     }
 
     fn event(&self, entry: &Bound<'py, PyAny>) -> PyResult<Option<Act<'py>>> {

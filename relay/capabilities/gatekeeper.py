@@ -115,7 +115,7 @@ class _Bound:
     """
 
     oid: Frozen
-    key: bytes
+    key: bytes = field(repr=False)
     ref: Ref
     sig: bytes = field(init=False, repr=False)
     name: str = field(init=False)

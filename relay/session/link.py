@@ -231,9 +231,11 @@ class Link:
         if session.ping < self.step:  # the peer has said that it waits for less
             deadlines().remove(self)
             self._watch()
-        if self._dozes is None and session.pings and self._poller is not None:
-            self._doze()
         partial = session.partial
+        if partial:  # what is left of it may be no more than pings are
+            self._rouse()
+        elif self._dozes is None and session.pings and self._poller is not None:
+            self._doze()
         if not partial:
             self._frame = NEVER
         elif session.packets_in != self._begun[0] or partial >= self._begun[1] + CHUNK:
@@ -447,9 +449,7 @@ class Link:
             self._feed(data)
 
     def _doze(self) -> None:
-        """From now on a ping alone, which is a byte, waits until the clock asks; and so do two, where it asked just
-        before the first.
-        """
+        """From now on nobody wakes for one or two pings, a byte each: they wait until the clock asks."""
         codec, self._dozes = self.session.codec, False
         if codec is not None and codec.name == "msgpack":
             with suppress(*_LOST):
@@ -465,7 +465,7 @@ class Link:
     def _glance(self) -> None:
         """Take what has come, and woken nobody."""
         with suppress(*_LOST):  # the poller is told, too
-            data = self._stream.receive_now(CHUNK)
+            data = self._stream.receive_now(LITTLE if self.session.untrusted else CHUNK)
             if data:
                 self._heed(data)
 

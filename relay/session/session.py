@@ -89,7 +89,7 @@ PING: Final = Msgpack().encode(write(Nop()))
 """A byte, in our own encoding."""
 
 PINGS: Final = 3
-"""So many bytes, if no more come, are pings, or how a packet begins: they change nothing."""
+"""So many bytes, where no packet has begun and no more come, wake nobody: pings, or the begin of a packet."""
 
 _SHARE: Final = 64
 """The events, or packets, after which a peer lets others have their turns, before its next packet: a millisecond."""

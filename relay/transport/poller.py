@@ -70,10 +70,9 @@ def make_round(poller: Poller, watched: Mapping[int, Watched], ready: Sequence[t
 
 @kernel
 def make_rounds(poller: Poller, watched: Mapping[int, Watched], number: int, linger: float, seconds: float, /) -> bool:
-    """Look, and wait for more, as :meth:`Poller._serve` does, with one call of the operating system for both; whether
-    that was done.
+    """Look, and wait for more, as :meth:`Poller._serve` does, with one call of the operating system for both.
 
-    False, which is always right: nothing was done.
+    True if that was done to its end; False if the caller is to go on.
     """
     return False
 

@@ -52,10 +52,9 @@ following: Final[ContextVar[Callable[[System], object] | None]] = ContextVar("fo
 
 @kernel
 def take_all(system: System, end: float, clock: Callable[[], float], /) -> bool:
-    """Take turns as :meth:`System.drain` does until the clock says *end*, or there is something else to look at; true
-    if no turn is left.
+    """Take turns as :meth:`System.drain` does until the clock says *end*, or there is something else to look at.
 
-    False, which is always right: nothing was done.
+    True if no turn is left; False if the caller is to go on, whether some were taken or none.
     """
     return False
 

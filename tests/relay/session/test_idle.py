@@ -103,6 +103,14 @@ async def idle_and_heard() -> None:
             place.ends[2].send(packet((A, "there", 1))[1:])
             await place.quiet()
             assert len(place.sessions[2].assertions) == 1
+            for last in (1, 2):  # what is left of a packet is no more than pings are
+                before = len(place.sessions[2].assertions)
+                whole = packet((A, "there " * 1000, 1 + last))
+                place.ends[2].send(whole[:-last])
+                await place.quiet()
+                place.ends[2].send(whole[-last:])
+                await place.quiet()
+                assert len(place.sessions[2].assertions) == before + 1, "the end of a packet is heard at once"
             place.ends[0].close()
             await place.quiet()
             await place.quiet()
@@ -151,6 +159,7 @@ async def run_script(seed: int) -> list[Any]:
                     for word in rng.choice(words):
                         with suppress(OSError):
                             end.send(word)
+                        await place.quiet()  # what wakes the poller is done before the clock asks, in both runs
                         if rng.random() < 0.3:
                             await pass_(rng.choice([0.1, 3.0]), place)
                 await pass_(rng.choice([0.1, 1.0, 5.0, 10.0, 12.0]), place)

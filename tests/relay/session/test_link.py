@@ -39,6 +39,7 @@ from relay.protocol.packets import (
 from relay.server.broker import Broker
 from relay.server.flow_gate import Tap
 from relay.session.link import Link, open_link
+from relay.session.peer_assertions import ALIKE
 from relay.session.repetition import LARGE, said
 from relay.session.session import Session
 from relay.transport import Address, Stream, open_stream, sockets
@@ -70,6 +71,7 @@ from syndicate.testing import Seen
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import freeze
 from tests.inside import index_of
+from tests.relay.protocol.codec.test_collection import colliding
 from tests.work import PATIENCE
 
 
@@ -876,6 +878,25 @@ async def test_a_stranger_that_has_gone_leaves_no_circle(
             await until(lambda: not any(isinstance(each, Session | Link | Tap) for each in gc.get_objects()))
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("together", [1, 8])
+async def test_too_many_assertions_of_one_hash_are_told(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+    """One or some in a packet: who sends them is told why the session ends."""
+    async with place(monkeypatch) as here:
+        peer = await here.join()
+        await peer.send(TurnPacket([(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC)), WireRef(MINE, 0)), 1))]))
+        await peer.read_until(lambda: peer.there)
+        attack = colliding(ALIKE + 1)
+        for at in range(0, len(attack), together):
+            acts = [(1, (A, form, at + i + 2)) for i, form in enumerate(attack[at : at + together])]
+            await peer.send(TurnPacket(acts))
+        with suppress(trio.BrokenResourceError):
+            await peer.read_until(lambda: peer.errors)
+        await until(lambda: here.sessions[-1].reason)
+        assert "have one hash" in (here.sessions[-1].reason or "")
+        await peer.stream.aclose()
+        await until(lambda: not here.broker.census.peers)
 
 
 @pytest.mark.parametrize("size", [1000, 500_000])
