@@ -337,6 +337,10 @@ class Undecided(SyndicateError, RuntimeError):
         self.best = best
 
 
+class Disagreement(Undecided):
+    """Two ways to a verdict do not agree: a mistake of ours."""
+
+
 class UnwritableElement(SyndicateError, TypeError):
     """An element that cannot be in a snapshot: nobody said how its type is written."""
 

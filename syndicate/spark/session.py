@@ -64,7 +64,10 @@ def open_session(
     java = find_java()
     with _environment(java, spark_home=Path(pyspark.__file__).parent):
         builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
-        for name, value in (_options(cores, memory) | config).items():
+        ours = _options(cores, memory)
+        if str(config.get("spark.master", "local")).startswith("local") and "spark.pyspark.python" not in config:
+            ours["spark.python.daemon.module"] = "syndicate.spark.worker_daemon"  # another Python may not have it
+        for name, value in (ours | config).items():
             builder = builder.config(name, value)
         try:
             return _quiet(builder.getOrCreate())
@@ -128,7 +131,6 @@ def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": f"{COMPILER} -XX:+UseSerialGC -Dlog4j2.configurationFile={log}",
-        "spark.python.daemon.module": "syndicate.spark.worker_daemon",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": True,
     }

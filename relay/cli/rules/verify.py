@@ -59,8 +59,9 @@ crash(told, node, time).
 \b
 What `choose` takes an adversary decides: all is tried, and costs nothing.  With --choices N it decides N of them at
 most against those of the seed, with --cost choice=C each of these costs C; with --seed alone that seed decides all.
-With --choose chance each candidate is as likely as another, and the answer is the share of all drawings in which some
-faults break it: of all where these are few, else of --drawings seeds, with bounds.  That is no proof of the others.
+With --choose chance each candidate is as likely as another to come first, and the answer is the share of all drawings
+in which some faults break it: of all where these are few, else of --drawings seeds, with bounds.  That is no proof of
+the others.
 \b
 The exit code is 0 if it is proven that no faults within the bounds break it; 1 if some do, if nothing was promised
 (a vacuous specification), or if a limit was reached before either was known; 2 if the command was wrong.

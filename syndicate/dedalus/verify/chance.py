@@ -1,10 +1,10 @@
 """Choices that chance draws: how likely it is that faults can break a promise.
 
 A drawing is an order of all that each rule may choose at each time, one as likely as another, so that of certain
-candidates each is as likely to be taken; that is how a seed draws.  Drawings are not looked at one by one.  The solver
-says faults and choices that break a promise; where these faults do so whatever else is drawn, all drawings with these
-choices are done; else one choice on which it depends is looked at, for each way in which it can be drawn.  So the share
-of the drawings in which something breaks is exact.
+candidates each is as likely to come first; that is how a seed draws.  Drawings are not looked at one by one.  The
+solver says faults and choices that break a promise; where these faults do so whatever else is drawn, all drawings
+with these choices are done; else one choice on which it depends is looked at, for each way in which it can be
+drawn.  So the share of the drawings in which something breaks is exact.
 
 >>> from syndicate.dedalus.program import Program
 >>> seats = Program.parse('''

@@ -131,9 +131,9 @@ class Symbolic:
         """The best counterexample so far."""
         return None if self.answer is None else self.read(self.answer)
 
-    def smallest(self) -> list[Counterexample]:
-        """The counterexamples of least cost; raises :class:`OutOfTime`."""
-        asked = [("breaks", True)]
+    def smallest(self, assuming: Sequence[Assumed] = ()) -> list[Counterexample]:
+        """The counterexamples of least cost, of those for which this holds; raises :class:`OutOfTime`."""
+        asked: list[Assumed] = [("breaks", True), *assuming]
         first = self.solver.some(assuming=asked)
         if first is None:
             return []
@@ -147,7 +147,7 @@ class Symbolic:
             sets.setdefault(frozenset(one.faults), one)
         return list(sets.values())
 
-    def _improved(self, asked: Sequence[tuple[str, bool]]) -> Iterator[Answer]:
+    def _improved(self, asked: Sequence[Assumed]) -> Iterator[Answer]:
         """The answers of least cost, by way of better and better ones."""
         for better in self.solver.improving(assuming=asked):
             self._better(better)

@@ -50,7 +50,7 @@ from syndicate.dedalus.verify.faults import CHOICE, KINDS, UNIT, Choices, Faults
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
 from syndicate.dedalus.verify.symbolic import Symbolic
-from syndicate.errors import Undecided, Unverifiable
+from syndicate.errors import Disagreement, Undecided, Unverifiable
 
 MOST_COST: Final = 100
 MOST_PARTED: Final = 8
@@ -104,7 +104,7 @@ class Verdict:
         model = self.replay()
         for one in self.broken:
             if model.at(one.time).holds(one.relation, one.row) is not one.never:
-                raise Undecided(_disagreement(self.engine, "a run", one, self.min_counterexamples[0]))
+                raise Disagreement(_disagreement(self.engine, "a run", one, self.min_counterexamples[0]))
         return model
 
     def _repr_svg_(self) -> str:
@@ -257,6 +257,8 @@ def verify(
         raise Unverifiable(f"there is no engine {engine!r}: there are {', '.join(ENGINES)}")
     observers = observing(rules, specified(pre, post, invariant)) if faults.outages else set[str]()
     question = _Question(rules, faults, pre, post, invariant, events or {}, progress, limit, seconds, observers)
+    if choose not in ("adversary", "chance"):
+        raise Unverifiable(f"nobody called {choose!r} decides what rules choose: there are adversary and chance")
     if choose == "chance":
         if priced or choices:
             raise Unverifiable("what chance draws nobody decides: leave out the bound and the cost of choices")
@@ -394,7 +396,8 @@ class _Question:
             verdict = self.drawn(seed, self.seconds, "auto")
         else:  # what breaks it is rare: no seed that was tried draws it
             assert best is not None
-            verdict = self.verdict(_Decision("clingo", [drawings.asked.read(best[1])], [], 0))
+            sets = drawings.asked.smallest([(name, True) for name in best[0].said])
+            verdict = self.verdict(_Decision("clingo", sets, [], 0))
         return self.likely(verdict, Chance(share, float(share), float(share)), drawings.asked.obliges())
 
     def of_seeds(self, engine: Engine, drawings: int, first: int) -> Verdict:
@@ -405,19 +408,21 @@ class _Question:
             left = None if deadline is None else max(0.0, deadline - monotonic())
             try:
                 verdicts.append(self.drawn(seed, left, engine))
+            except Disagreement:
+                raise
             except Undecided:
                 if not verdicts:
                     raise
                 break
         broken = [one for one in verdicts if one.violation_exists]
-        promising = [one for one in verdicts if not one.vacuous]
+        promising = [one for one in verdicts if one.vacuous == ""]
         verdict = (broken or promising or verdicts)[0]
         return self.likely(verdict, sampled(len(broken), len(verdicts), first), bool(broken or promising))
 
     def likely(self, verdict: Verdict, chance: Chance, obliges: bool) -> Verdict:
         """A verdict under one drawing, as that of chance."""
         outside = ("an adversary that chooses", "faults decided before it is drawn", *self.faults.outside())
-        vacuous = "" if obliges or self.invariant is not None else verdict.vacuous
+        vacuous = "" if obliges and self.invariant is None else verdict.vacuous
         return evolve(verdict, chance=chance, outside=outside, vacuous=vacuous)
 
     # ---------------------------------------------------------------------------------------------------- the engines
@@ -503,7 +508,7 @@ class _Question:
         for one in (one for one in counterexample.broken if one.time == begun):
             obliged = one.never or there.holds(self.pre, one.row, one.time)
             if there.holds(one.relation, one.row, one.time) is not one.never or not obliged:
-                raise Undecided(_disagreement(engine, "the rules", one, counterexample.words))
+                raise Disagreement(_disagreement(engine, "the rules", one, counterexample.words))
 
     def ff_post(self) -> list[Row]:
         """What ``post`` has at the end without faults, under the choices of a run without a seed."""

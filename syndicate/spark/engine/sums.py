@@ -92,6 +92,8 @@ class GroupSums:
         for key in [key for key, pair in new.items() if pair == (0, 0)]:
             del self.held[key]
         self.version = trace.version
+        if len(self.held) > MOST_GROUPS:
+            self.held, self.version, self.many = {}, -1, True
         return batch
 
     def _make(self, rows: DataFrame | None, measure: MeasuredColumn) -> bool:

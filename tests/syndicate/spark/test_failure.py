@@ -74,7 +74,9 @@ def test_a_connection_that_broke(ours: bool) -> None:
 
 
 def test_a_worker_of_another_python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where workers run another Python than the driver, Spark's sentence is told, and how not to get there."""
+    """Where workers run another Python than the driver, it is told, and how not to get there: that has not what our
+    workers are forked from.
+    """
     from pyspark.sql.functions import col, udf
 
     tried = [f"python3.{minor}" for minor in range(10, 15) if minor != sys.version_info.minor]
@@ -85,7 +87,7 @@ def test_a_worker_of_another_python(spark: SparkSession, monkeypatch: pytest.Mon
         pytest.skip("there is one Python here")
     monkeypatch.setattr(spark.sparkContext, "pythonExec", other)
     frame = spark.range(1, numPartitions=1).select(udf(lambda x: f"{x}")(col("id")).alias("x"))
-    with pytest.raises(SourceError, match=r"rows of Box: \[PYTHON_VERSION_MISMATCH\] .* run this very Python"):
+    with pytest.raises(SourceError, match=r"rows of Box: its Python workers do not start .* run this Python"):
         explained("Box", frame.toArrow)
 
 

@@ -35,6 +35,15 @@ def test_round_trip(spark: SparkSession) -> None:
     assert [row[0] for row in spark.range(1).select(origin(col("id"))).collect()] == ["syndicate.spark.worker_daemon"]
 
 
+def test_what_workers_are_forked_from_has_one_thread() -> None:
+    """A fork leaves the others behind, with whatever they hold."""
+    code = "import os, pyspark.worker, syndicate.spark.worker_daemon; print(len(os.listdir('/proc/self/task')))"
+    if not Path("/proc/self/task").exists():
+        pytest.skip("threads are counted here where /proc is")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
 def test_options(spark: SparkSession) -> None:
     """The session is local, in UTC, with few partitions; given options are set too, and in the place of ours: it has
     pages, which a session has only if it is asked for them.

@@ -186,6 +186,38 @@ def test_drawings_that_no_seed_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdict.model.at(3)["bad"]
 
 
+@pytest.mark.parametrize("engine", ["auto", "search"])
+def test_an_invariant_that_nothing_makes_proves_nothing_by_chance(engine: Engine) -> None:
+    """As it proves nothing for an adversary."""
+    program = Program.parse(
+        'asks("s","ann")@1; asks("s","bob")@1; seat(S,P) :- asks(S,P), choose((S),(P)); bad(P) :- q(P);'
+    )
+    for choose in ("adversary", "chance"):
+        verdict = program.verify(invariant="q", eot=3, eff=2, nodes=["s"], choose=choose, engine=engine)
+        assert "no rule and no fact makes a row of q" in (verdict.vacuous or ""), choose
+        assert not verdict.proven
+
+
+def test_the_least_faults_of_drawings_that_no_seed_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what breaks it is rare, the counterexamples are those of least cost all the same."""
+    monkeypatch.setattr(drawings, "SEEDS", 0)
+    program = Program.parse(
+        """
+        k("a", 1, 0)@1; k("a", 1, 1)@1; k("a", 2, 0)@1; k("a", 2, 1)@1; node("a", "b"); node("a", "c");
+        taken(S, I, J) :- k(S, I, J), choose((S, I), (J));
+        go("a", 1) :- taken("a", 1, 0), taken("a", 2, 0);
+        log(M, P)@async :- go(N, P), node(N, M);
+        persist[log, 2]; pre(P) :- go(_, P); pre(P)@next :- pre(P); post(P) :- log("b", P);
+        """
+    )
+    nodes = ["a", "b", "c"]
+    for costs, least in (({"crash": 5}, 1), ({"drop": 5}, 1), ({"crash": 5, "drop": 4}, 4)):
+        verdict = program.verify(eot=4, eff=3, crashes=1, nodes=nodes, choose="chance", costs=costs)
+        assert verdict.chance is not None
+        assert verdict.chance.share == Fraction(1, 4)
+        assert verdict.cost == least, costs
+
+
 @pytest.mark.parametrize(("broken", "of"), [(0, 10), (1, 10), (5, 10), (10, 10), (3, 500)])
 def test_bounds_of_a_share(broken: int, of: int) -> None:
     """With the bounds as the truth, so few or so many have a chance of one in forty."""

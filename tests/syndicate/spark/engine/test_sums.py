@@ -60,6 +60,15 @@ def test_steps(small: int, most: int, spark: SparkSession, monkeypatch: pytest.M
         assert set(one.held) == (set(range(4)) if most != 2 else set())
 
 
+def test_groups_that_become_too_many(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each delta has few, and all together more than are held: then none are, and the changes are the same."""
+    monkeypatch.setattr(sums, "MOST_GROUPS", 6)
+    few = [{"a": ZSet(((key, key), 1) for key in range(4 * step, 4 * step + 4))} for step in range(3)]
+    engine = alike(spark, build, few, small=3)
+    for one in held(engine):
+        assert (one.held, one.many) == ({}, True)
+
+
 def test_what_comes_between(spark: SparkSession, tmp_path: Path) -> None:
     """A step that fails, a restart, values that are no integers, and one beyond 64 bits: the sums are made anew, or not
     used, and the changes are the same.

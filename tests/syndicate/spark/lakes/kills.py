@@ -298,7 +298,9 @@ class Chain:
             self.start()
         self.changes()
         time.sleep(self.choices.random() * 4)
+        late = time.monotonic() + PATIENCE
         while not self.kill(target):
+            assert time.monotonic() < late, f"there is no {target} to kill"
             if self.process is None or self.process.poll() is not None:
                 return
             time.sleep(0.2)
