@@ -20,10 +20,12 @@ import trio
 import trio.testing
 
 from relay.capabilities.gatekeeper import Gatekeeper
+from relay.protocol.codec import Msgpack
 from relay.protocol.limits import Limits
+from relay.protocol.packets import A, TurnPacket, write
 from relay.server.flow_gate import Tap, Traffic
 from relay.session.link import Link, open_link
-from relay.session.session import Session
+from relay.session.session import PING, Session
 from relay.transport import poller as poller_module
 from relay.transport.poller import AVAILABLE, Poller, make_round, make_rounds, polling
 from relay.transport.stream import ByteStream
@@ -248,3 +250,25 @@ async def test_others_have_their_turns_meanwhile() -> None:
 def test_what_cannot_be_waited_for_is_left_to_python() -> None:
     """Such as a number that is no epoll object's."""
     assert make_rounds(Poller(), {}, -1, 0.0, 0.0) is False
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+async def test_what_comes_in_pieces_of_a_few_bytes_is_noticed(kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By who counts what is held; pings, which change nothing, are not."""
+    if not kernel:
+        for name in ("make_round", "make_rounds"):
+            monkeypatch.setattr(poller_module, name, native.specifications[name])
+    data = Msgpack().encode(write(TurnPacket([(0, (A, "there", 1))])))
+    async with open_system() as system:
+        with polling() as watch:
+            place = Place(system, LIMITS["usual"], watch, watch.look)
+            await place.quiet()
+            for at in range(0, len(data), 3):
+                place.ends[0].send(data[at : at + 3])
+                place.ends[1].send(PING)
+                await place.quiet()
+            assert len(place.sessions[0].assertions) == 1
+            assert [tap in place.traffic.heard for tap in place.taps] == [True, False, False]
+            for end in place.ends:
+                end.close()
+            await place.quiet()
