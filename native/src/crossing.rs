@@ -1,6 +1,6 @@
 //! What crosses a connection, references among it: `relay.session.membrane.crossed` and `relay.session.backlog.weight`.
 
-use crate::frozen::{is_exactly, Names};
+use crate::frozen::{is_exactly, specified, Names};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -27,10 +27,6 @@ pub fn weight_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAn
     let py = specification.py();
     WEIGHT.get_or_init(py, || specification.unbind());
     Ok(wrap_pyfunction!(weight, py)?.into_any())
-}
-
-fn specified<'py>(py: Python<'py>, function: &PyOnceLock<Py<PyAny>>) -> Bound<'py, PyAny> {
-    function.get(py).expect("a kernel is made of its specification").bind(py).clone()
 }
 
 // ------------------------------------------------------------------------------------------------ across

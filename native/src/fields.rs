@@ -3,7 +3,7 @@
 //! Their specifications are in `syndicate/actors`: `read_field` and `write_field` in `field.py`, `settle_facets` in
 //! `turn.py`, with what it comes to in `settling.py`, and `Computed` in `verbs.py`.
 
-use crate::frozen::{frozen, Names};
+use crate::frozen::{frozen, specified, Names};
 use crate::here;
 use crate::slot::{bound_to, slots_of, Slot};
 use crate::turns::{any, note_assertion, note_retraction, TurnNames};
@@ -85,10 +85,6 @@ impl ComputedNames {
             Ok(ComputedNames { slots: ComputedSlots::of(&class)?, renew: class.getattr("_renew")?.unbind() })
         })
     }
-}
-
-fn specified<'py>(py: Python<'py>, function: &PyOnceLock<Py<PyAny>>) -> Bound<'py, PyAny> {
-    function.get(py).expect("a kernel is made of its specification").bind(py).clone()
 }
 
 // ------------------------------------------------------------------------------------------------ fields

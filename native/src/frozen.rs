@@ -97,7 +97,8 @@ pub fn record_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAn
     Ok(wrap_pyfunction!(record_freezer, py)?.into_any())
 }
 
-fn specified<'py>(py: Python<'py>, function: &PyOnceLock<Py<PyAny>>) -> Bound<'py, PyAny> {
+/// The Python function that specifies a kernel.
+pub fn specified<'py>(py: Python<'py>, function: &PyOnceLock<Py<PyAny>>) -> Bound<'py, PyAny> {
     function.get(py).expect("a kernel is made of its specification").bind(py).clone()
 }
 

@@ -1,8 +1,8 @@
 //! A round of the poller: all sockets that are readable are read, their turns taken, and what those say is sent.
 //!
 //! `Poller.look` in `relay/transport/poller.py` specifies it, with `Link` in `relay/session/link.py` and
-//! `System.at_once`; `Poller._serve` the rounds that follow each other.  Each step that is not usual is Python's: a link that has to wait, a stream that is no plain socket,
-//! a socket that takes less than all.
+//! `System.at_once`; `Poller._serve` the rounds that follow each other.  Each step that is not usual is Python's: a link
+//! that has to wait, a stream that is no plain socket, a socket that takes less than all.
 
 use crate::delivery::{event, ENTER};
 use crate::here;
@@ -151,6 +151,9 @@ fn time<'py>(clock: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let time = clock.call0()?;
     MOMENT.with_borrow_mut(|moment| {
         if let Some(moment) = moment {
+            if moment.began.elapsed() >= NOW {
+                *moment = Moment::now();
+            }
             moment.times.push((owner.unbind(), time.clone().unbind()));
         }
     });
@@ -185,9 +188,16 @@ impl<'py> Plain<'py> {
 
     /// Count what was read through the tap, as `Tap._count` does.
     fn received(&self, names: &RoundNames, data: &[u8]) -> PyResult<()> {
-        let Some((tap, slots)) = &self.tap else { return Ok(()) };
-        slots.received.add(tap, data.len() as i64)?;
+        self.count(data.len())?;
         if names.may_be_pings(data) { Ok(()) } else { self.heard() }
+    }
+
+    /// Count the bytes of pings, which change nothing that is held.
+    fn count(&self, size: usize) -> PyResult<()> {
+        match &self.tap {
+            Some((tap, slots)) => slots.received.add(tap, size as i64),
+            None => Ok(()),
+        }
     }
 
     /// What went through the tap may change what is held.
@@ -476,7 +486,7 @@ fn look<'py>(
     match taken {
         None => (),
         Some((size, None)) => {
-            stream.received(names, &vec![names.ping; size])?;
+            stream.count(size)?;
             hop.hear(&session, size)?;
             slots.heard.set(link, moment()?)?;
         }

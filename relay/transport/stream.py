@@ -142,9 +142,8 @@ class ByteStream:
             raise trio.ClosedResourceError("the connection is closed")
         return self._number
 
-    @property
-    def _waiting(self) -> trio.abc.HalfCloseableStream:
-        """The stream, on which trio can wait."""
+    def _trio_stream(self) -> trio.abc.HalfCloseableStream:
+        """The stream as one on which trio can wait; it is made of a plain socket once."""
         if isinstance(self._stream, socket.socket):
             if self.direct and self._number < 0:
                 raise trio.ClosedResourceError("the connection is closed")
@@ -171,7 +170,7 @@ class ByteStream:
         """The next bytes."""
         if not self.direct:
             try:
-                return bytes(await self._waiting.receive_some(most))
+                return bytes(await self._trio_stream().receive_some(most))
             except trio.BrokenResourceError as e:
                 self.ending = self.ending or f"the connection was lost: {reason(e)}"
                 raise
@@ -214,11 +213,11 @@ class ByteStream:
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send them as one run of bytes."""
-        await self._waiting.send_all(b"".join(packets))
+        await self._trio_stream().send_all(b"".join(packets))
 
     async def send_eof(self) -> None:
         """Say that no more is to come."""
-        await self._waiting.send_eof()
+        await self._trio_stream().send_eof()
 
     async def close(self) -> None:
         """Close it at once."""

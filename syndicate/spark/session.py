@@ -65,7 +65,7 @@ def open_session(
     with _environment(java, spark_home=Path(pyspark.__file__).parent):
         builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
         ours = _options(cores, memory)
-        if str(config.get("spark.master", "local")).startswith("local") and "spark.pyspark.python" not in config:
+        if "spark.master" not in config and "spark.pyspark.python" not in config:
             ours["spark.python.daemon.module"] = "syndicate.spark.worker_daemon"  # another Python may not have it
         for name, value in (ours | config).items():
             builder = builder.config(name, value)
