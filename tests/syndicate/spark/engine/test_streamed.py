@@ -27,7 +27,7 @@ from tests.syndicate.spark.engine.test_engine import CASES, STEPS, Named, by
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 FULL = bool(os.environ.get("SYNDICATE_NIGHTLY"))
 KILLS = int(os.environ.get("SYNDICATE_SPARK_CRASHES", "1"))
@@ -97,6 +97,30 @@ def test_a_restart(spark: SparkSession, tmp_path: Path) -> None:
             stepped.step({"a": {(0, 1): 1}})
     finally:
         stepped.stop()
+
+
+def test_rows_that_meet_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    """Partitions that add up rows and those that have one each are added to one another, and to what was kept."""
+    c, told = Circuit(), Counter[Any]()
+    c.sink("sums", c.source("a").index_with(first).aggregate(agg.sum(second)))
+    (tmp_path / "a").mkdir()
+    frame = spark.readStream.schema("e0 LONG, e1 LONG").parquet(str(tmp_path / "a"))  # without weights: never null
+
+    def take(changes: DataFrame, _number: int) -> None:
+        for key, total, weight in changes.collect():
+            told[key, total] += weight
+
+    changes = spark_stream(c, {"a": frame}, pages=1)["sums"]
+    query = changes.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    for files in ([{(0, 1): 1}, {(0, n): 1 for n in range(2, 5)}], [{(0, n): 1 for n in (5, 6)}], [{(0, 7): 1}]):
+        for rows in files:
+            wrote(tmp_path / "a", len([*(tmp_path / "a").iterdir()]), rows)
+        running = query.start()
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+    assert {row: weight for row, weight in told.items() if weight} == {(0, 28): 1}
 
 
 def recomputed(place: Path) -> dict[str, dict[Any, int]]:
