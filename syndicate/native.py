@@ -37,10 +37,10 @@ _REMEDY: Final = "install it again, or build it with `make native`"
 
 def _expect_whole(name: str) -> None:
     """Raise ImportError for a library of Linux's that was cut short: whoever loads it is ended by the system."""
-    found = find_spec(name)
-    if found is None or not (found.origin or "").endswith(".so"):
+    spec = find_spec(name)
+    if spec is None or not (spec.origin or "").endswith(".so"):
         return
-    path = Path(cast(str, found.origin))
+    path = Path(cast(str, spec.origin))
     try:
         with path.open("rb") as file:
             head = file.read(64)

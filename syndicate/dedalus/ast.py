@@ -61,6 +61,15 @@ def normal(value: Value) -> Value:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def is_value(value: object) -> bool:
+    """Whether something can stand in a row: text, an integer, or a float that is finite.
+
+    >>> is_value("a"), is_value(2.5), is_value(True), is_value(math.nan)
+    (True, True, False, False)
+    """
+    return type(value) in (str, int) or (type(value) is float and math.isfinite(value))
+
+
 @frozen
 class Variable:
     """A variable; its name begins with an upper case letter, or with ``_`` and more."""

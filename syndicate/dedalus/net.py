@@ -22,7 +22,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from syndicate.dedalus.ast import Constant, Row, Rule, Value, terms
+from syndicate.dedalus.ast import Constant, Row, Rule, Value, normal, terms
 from syndicate.errors import FactError, ScheduleError
 
 Stop: TypeAlias = Literal["sending", "all"]
@@ -276,7 +276,8 @@ class Net:
     def crashes(self) -> list[Row]:
         """The rows of ``crash``: who is told, who crashes, when."""
         gone = {**self.crash, **{one.node: one.since for one in self.down if one.to is None}}
-        return [(node, crashed, at) for node in self.nodes for crashed, at in sorted(gone.items(), key=repr)]
+        crashes = sorted(gone.items(), key=repr)
+        return [(normal(node), normal(crashed), at) for node in self.nodes for crashed, at in crashes]
 
 
 def _drawn(chance: float, draw: Drawing, *of: object) -> bool:

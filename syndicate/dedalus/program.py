@@ -47,6 +47,8 @@ from syndicate.dedalus.ast import (
     Value,
     Variable,
     Wildcard,
+    is_value,
+    normal,
     text_of,
 )
 from syndicate.dedalus.checks import Diagnostic, Restless, check, observing, restless
@@ -361,7 +363,7 @@ def _choose(rules: list[Rule], schedule: Schedule | None) -> None:
 
 
 def _fit(columns: dict[str, int], events: Events | None) -> Events:
-    """Events, of which each row fits its relation, and can be read again and again; raises :class:`FactError`."""
+    """Events, whose rows fit their relations, with numbers in their one form; raises :class:`FactError`."""
     facts: dict[int, dict[str, Collection[Row]]] = {}
     for time, relations in (events or {}).items():
         facts[time] = {}
@@ -369,18 +371,22 @@ def _fit(columns: dict[str, int], events: Events | None) -> Events:
             if name not in columns:
                 raise FactError(f"an event is of {name!r}, which the program does not have")
             rows: Collection[Row] = given_rows if isinstance(given_rows, Collection) else list(given_rows)
-            facts[time][name] = rows
             fit = set(map(type, rows)) <= {tuple} and set(map(len, rows)) <= {columns[name]}
-            if fit and _PLAIN.issuperset(map(type, chain.from_iterable(rows))):  # all at once, for there may be many
-                continue
-            unchecked: Iterable[object] = rows
-            for row in unchecked:
-                if not (isinstance(row, tuple) and len(row) == columns[name] and _PLAIN.issuperset(map(type, row))):
-                    raise FactError(f"{row!r} is no row of {name}: a tuple of {columns[name]} strings or numbers")
+            if not fit or not _WHOLE.issuperset(
+                map(type, chain.from_iterable(rows))
+            ):  # else all at once: they are many
+                rows = [_fitting(name, columns[name], row) for row in rows]
+            facts[time][name] = rows
     return facts
 
 
-_PLAIN: Final = frozenset({str, int, float})
+_WHOLE: Final = frozenset({str, int})
+
+
+def _fitting(name: str, arity: int, row: object) -> Row:
+    if not (isinstance(row, tuple) and len(row) == arity and all(map(is_value, row))):
+        raise FactError(f"{row!r} is no row of {name}: a tuple of {arity} strings or numbers")
+    return tuple(map(normal, row))
 
 
 # --------------------------------------------------------------------------------------------------- Python objects
@@ -442,7 +448,7 @@ def term(value: object) -> Term | Aggregate:
         return value
     if value is ...:
         return Wildcard()
-    if isinstance(value, (str, int, float)) and type(value) in _PLAIN:
+    if isinstance(value, (str, int, float)) and is_value(value):
         return Constant(value)
     raise FactError(f"{value!r} is no term: use a variable, a string, a number, or ... for '_'")
 

@@ -277,13 +277,13 @@ def _all_used(clock: Clock) -> None:
         raise ScheduleError(f"the schedule names {atom} sent at {sent}, but no such message is sent{more}")
 
 
-def stepped(plan: Plan, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, ZSet]:
+def stepped(plan: Plan, time: int, changes: Mapping[str, dict[Row, int]]) -> Mapping[str, ZSet]:
     """A step of a plan at a time; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`.
 
-    The plan is then as it was.
+    The plan is then as it was.  The rows are of values of Dedalus, which are their own keys, and no weight is 0.
     """
     try:
-        return plan.step(changes)
+        return plan.step({name: ZSet.adopt(weights) for name, weights in changes.items()})
     except StepFailed as error:
         if isinstance(error.__cause__, DedalusArithmetic):
             why = str(error.__cause__)
@@ -452,7 +452,7 @@ class Pass:
         self.set_time(time, changes)
         return changes
 
-    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, ZSet]:
+    def evaluate(self, time: int, changes: Mapping[str, dict[Row, int]]) -> Mapping[str, ZSet]:
         """What changes by a timestep in which the plan is given it; where it raises, the plan is as it was."""
         return stepped(self.lowered.plan, time, changes)
 

@@ -17,17 +17,15 @@ from attrs import define, frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Element, Mixed, MixedRows, Rows, add_up, is_rearranging
 from syndicate.flow.local import LocalEngine, Unique, Upserts
 from syndicate.flow.loop import Integral, Loop, Restart
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
-from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
-from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result
 from syndicate.flow.operators.nested import SeenTimes
-from syndicate.flow.operators.traces import TraceView
-from syndicate.flow.scope import Scope
-from syndicate.flow.trace import Trace
+from syndicate.flow.scope import Cell, Scope
+from syndicate.flow.trace import Trace, TraceView
 from syndicate.flow.zset import IndexedZSet, ZSet
 
 if TYPE_CHECKING:

@@ -22,19 +22,19 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.errors import EndlessLoop
+from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Element, Key, MixedRows, is_rearranging, keys_of, natural
 from syndicate.flow.expression import expression_of, test_of, width_of
 from syndicate.flow.keeping import ArrangedRows, KeptRows
 from syndicate.flow.loop import Integral, Loop
 from syndicate.flow.node import Carries, Kind, Node, Port, restless
-from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, renamed, row_shape, signature, traced
 from syndicate.flow.tables import Arranged, Fixpoint, Table, Texts
 from syndicate.flow.undo import note_attribute, note_whole
 from syndicate.flow.zset import Time
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Step
+    from syndicate.flow.scope import Step
 
 Written: TypeAlias = Element
 """What a kernel reads: the number of a column, a constant in a list, or an operator with what it is of."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from syndicate.flow.arrangement import NO_ROWS, Arrangement, add_rows
 from syndicate.flow.element import Element, Key, MixedRows, Rows, key_of, natural
-from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, add_rows
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, normal, signature, traced
 from syndicate.flow.tables import Arranged, Kept, Ranked, Summed, Table, Texts, Weighed
 from syndicate.flow.undo import Log, note_attribute, note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
-    from syndicate.flow.operators.context import Cell, Step
+    from syndicate.flow.scope import Cell, Step
 
 
 class KeptRows:

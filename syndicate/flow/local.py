@@ -37,7 +37,9 @@ from syndicate.flow.element import Batch, Element, Key, Mixed, add_up, is_rearra
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import AS_BEFORE, Carries, Kind, Netlist, Node, Port
-from syndicate.flow.scope import Engine, Scope
+from syndicate.flow.operators import LOOP_MAKERS, MAKERS
+from syndicate.flow.operators.error_location import failing_element
+from syndicate.flow.scope import Engine, Scope, Step
 from syndicate.flow.tables import Table as WordTable
 from syndicate.flow.tabular import tabular
 from syndicate.flow.undo import note_whole, take_back
@@ -244,6 +246,8 @@ class LocalEngine(Engine):
     happened: if it raises, the step leaves no trace.
     """
 
+    measures: Measures | None = None
+
     def __init__(self, circuit: Netlist) -> None:
         super().__init__()
         self.circuit = circuit
@@ -276,6 +280,14 @@ class LocalEngine(Engine):
     def make_loop(self, circuit: Netlist, above: Scope, position: int) -> Loop:
         """The scope of a child circuit."""
         return Loop(self, circuit, above, position)
+
+    def operator(self, scope: Scope, node: Node) -> Step:
+        """The step of an operator."""
+        return (LOOP_MAKERS if scope.depth else MAKERS)[node.op](scope, node)
+
+    def failing_element(self, scope: Scope, node: Node) -> str:
+        """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
+        return failing_element(scope, node)
 
     def watch(self, *, on: bool = True) -> None:
         """Measure each node from now on, or stop."""

@@ -33,13 +33,11 @@ from typing import Final, TypeAlias, TypeVar
 
 from attrs import define
 
+from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Batch, Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
 from syndicate.flow.node import Netlist, Node, Port, restless
-from syndicate.flow.operators import LOOP_MAKERS
-from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
-from syndicate.flow.operators.context import Cell, Step
 from syndicate.flow.operators.elements import added_rows, paired, unpaired
-from syndicate.flow.scope import STATIC, Engine, Scope
+from syndicate.flow.scope import STATIC, Cell, Engine, Scope, Step
 from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
 from syndicate.flow.zset import Time
 
@@ -89,8 +87,6 @@ class Integral:
 
 class Loop(Scope):
     """A child circuit made ready to run."""
-
-    makers = LOOP_MAKERS
 
     def __init__(self, engine: Engine, circuit: Netlist, above: Scope, position: int) -> None:
         super().__init__(engine, circuit, above, position)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
-from syndicate.flow.operators.traces import TraceView
+from syndicate.flow.trace import TraceView
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Context, Step
+    from syndicate.flow.scope import Scope, Step
 
 
 @define(eq=False)
@@ -68,7 +68,7 @@ class Measures(dict[GlobalId, Measure]):
         """Another step: also one that fails is one, so that its cost is not the next one's."""
         self.step += 1
 
-    def of(self, scope: Context) -> list[Measure]:
+    def of(self, scope: Scope) -> list[Measure]:
         """The measures of one scope, by position."""
         path = scope.circuit.path
         measures = self.places.get(path)
@@ -80,7 +80,7 @@ class Measures(dict[GlobalId, Measure]):
                     measures[place].reads = tuple([scope.slots[port] for port in dict.fromkeys(rows)])
         return measures
 
-    def begun(self, scope: Context) -> list[Step]:
+    def begun(self, scope: Scope) -> list[Step]:
         """The steps of a scope, measured, at the start of a tick: what is in its cells came without them."""
         measures = self.of(scope)
         for slot in scope.touched:
@@ -91,7 +91,7 @@ class Measures(dict[GlobalId, Measure]):
             self.steps[scope.circuit.path] = steps
         return steps
 
-    def _measured(self, scope: Context, position: int, measure: Measure) -> Step:
+    def _measured(self, scope: Scope, position: int, measure: Measure) -> Step:
         measures, cells, touched, steps, reads = self.of(scope), scope.cells, scope.touched, scope.steps, measure.reads
 
         def step() -> object:

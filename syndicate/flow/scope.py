@@ -1,140 +1,223 @@
-"""A scope: one circuit, root or loop, made ready to run.
+"""A scope: one circuit, root or loop, made ready to run; what its operators see of it, and what all share of an engine.
 
 Each node has a position in topological order, and a cell with its batch of the current tick.  Only what has something
 to do runs: a batch that is not empty marks the nodes that read it, and a heap of marked positions gives the next one.
 So a tick costs what changed, however many nodes the circuit has.
 
+A maker of an operator (:mod:`syndicate.flow.operators`) takes a scope and a node, and asks the scope for cells, for
+what the node keeps from step to step, and to run again.
+
 Contract: after a tick all cells are empty, no position is marked, and no work is put aside.
 
 Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
-
-Blame: at which element a user's function raised, found by asking it again for one element after the other.
-
-Functions are applied to whole batches, where an exception does not say which element it was.  They are pure, so asking
-again is harmless, and only a step that has failed pays for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+from attrs import define
 
 from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
-from syndicate.flow.element import Batch, Element, Rows, naturals
-from syndicate.flow.measure import Measures
-from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, raised, unhashable
-from syndicate.flow.operators import MAKERS, Maker
-from syndicate.flow.operators.arrangement import NO_ROWS, TimedArrangement
-from syndicate.flow.operators.context import Context, Ledger, Step
-from syndicate.flow.operators.groups import GroupView
-from syndicate.flow.operators.traces import Ageing, Delay, TraceView
+from syndicate.flow.arrangement import NO_ROWS, Arrangement, TimedArrangement
+from syndicate.flow.element import Batch, Element, Key
+from syndicate.flow.node import Carries, GlobalId, Kind, Netlist, Node, Port, StaticProperties, raised, unhashable
+from syndicate.flow.trace import Ageing, Delay, TraceView
+from syndicate.flow.undo import Log
+from syndicate.flow.zset import Time, lub
 
-# ---------------------------------------------------------------------------------------------------------------- blame
-
-Call: TypeAlias = tuple[Callable[..., Element], tuple[Element, ...]]
-
-
-def failing_element(scope: Context, node: Node) -> str:
-    """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
-    for function, arguments in _calls(scope, node):
-        try:
-            function(*arguments)
-        except Exception:
-            shown = ", ".join(map(repr, arguments))
-            return shown if len(shown) <= 300 else shown[:297] + "..."
-    return ""
+S = TypeVar("S")
+A = TypeVar("A", bound=dict[Element, Element] | set[Key])
+AnyArrangement: TypeAlias = Arrangement | TimedArrangement
+Step: TypeAlias = Callable[[], Any]
+"""What a node does in a tick: it reads its cells, and returns its batch, of what it carries."""
 
 
-def _calls(scope: Context, node: Node) -> Iterator[Call]:
-    batches = [scope.cells[i] for i in scope.inputs(node)]
-    params = node.params
-    if node.op in ("map", "filter"):
-        yield from ((params["function"], (element,)) for element in naturals(batches[0]))
-    elif node.op == "flat_map":
-        yield from ((lambda element: list(params["function"](element)), (element,)) for element in naturals(batches[0]))
-    elif node.op == "index_with":
-        for element in naturals(batches[0]):
-            yield params["key"], (element,)
-            if params["value"] is not None:
-                yield params["value"], (element,)
-    elif node.op == "join":
-        yield from _join_calls(scope, node, batches)
-    elif node.op == "join_stream":
-        yield from _pairs(params["function"], batches[0], [(row[0], row[1]) for row in batches[1]], flipped=False)
-    elif node.op == "join_trace":
-        totals = [(key, value) for key in {row[0] for row in batches[0]} for value in batches[1].totals(key)]
-        yield from _pairs(params["function"], batches[0], totals, flipped=False)
-    elif node.op.startswith("aggregate") and params["aggregate"].function is None:
-        alone = params["aggregate"].of
-        yield from ((lambda value: alone({value: 1}), (value,)) for value in naturals(row[1] for row in batches[0]))
-    elif node.op.startswith("aggregate"):
-        yield from _aggregate_calls(scope, node, batches[0])
+@define(eq=False)
+class Cell:
+    """A value that an operator keeps from tick to tick."""
+
+    value: Element
+
+    def restore(self, value: Element) -> None:
+        """What it was."""
+        self.value = value
 
 
-def _aggregate_calls(scope: Context, node: Node, rows: Rows) -> Iterator[Call]:
-    groups = scope.engine.states.get(node.global_id, [{}])[0]
-    for key in dict.fromkeys(row[0] for row in rows):
-        if isinstance(groups, dict) and isinstance(groups.get(key), dict):
-            yield (lambda key, values: node.params["aggregate"].of(GroupView(values)), (key, groups[key]))
+class Commit(Protocol):
+    """What takes what is new of a step into the past."""
 
+    def commit(self, undo: Log) -> None:
+        """The step has succeeded."""
 
-def _join_calls(scope: Context, node: Node, batches: list[Rows]) -> Iterator[Call]:
-    function = node.params["function"]
-    for this, other, flipped in ((0, 1, False), (1, 0, True)):
-        arrangement = scope.arrangement(node.inputs[other])
-        rows: list[tuple[Element, Element]] = [(row[0], row[1]) for row in arrangement.rows]
-        for key in {row[0] for row in batches[this]}:
-            levels: Mapping[Element, object] = arrangement.index.get(key, {})
-            for value, inside in levels.items():
-                rows += [(key, each) for each in inside] if isinstance(inside, dict) else [(key, value)]
-        yield from _pairs(function, batches[this], rows, flipped=flipped)
-
-
-def _pairs(
-    function: Callable[..., Element], rows: Rows, others: list[tuple[Element, Element]], *, flipped: bool
-) -> Iterator[Call]:
-    for key, value, _ in rows:
-        for other_key, other in others:
-            if key == other_key:
-                left, right = (other, value) if flipped else (value, other)
-                yield function, tuple(naturals((key, left, right)))
-
-
-# -------------------------------------------------------------------------------------------------------------- a scope
+    def discard(self) -> None:
+        """It has failed."""
 
 
 EMPTY: Final[dict[Carries, object]] = {Carries.ZSET: {}, Carries.INDEXED: NO_ROWS, Carries.TRACE: None}
 STATIC: Final = frozenset({Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK})
 
 
-class Engine(Ledger):
-    """What a scope asks of the engine that runs it."""
+class Measuring(Protocol):
+    """What measures the steps of a watched circuit."""
 
-    measures: Measures | None = None
+    def begun(self, scope: Scope) -> list[Step]:
+        """The steps of a scope, measured, at the start of a tick."""
+
+
+class Engine:
+    """What the scopes of one engine share, and what they ask of it.
+
+    ``epoch`` counts the steps done, ``undo`` is the log of the one that runs, and ``commits`` is what it has to commit;
+    ``states`` maps the global id of each node to what it keeps, ``outputs`` each sink to what it gives.
+    """
+
+    measures: Measuring | None = None
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.undo: Log = []
+        self.commits: list[Commit] = []
+        self.states: dict[GlobalId, list[Any]] = {}
+        self.outputs: dict[str, Element] = {}
+        self.keeps_columns = False  # whether this step brings Columns, and what it brings is kept so
 
     def make_loop(self, circuit: Netlist, above: Scope, position: int) -> Scope:
         """The scope of a child circuit."""
+        raise NotImplementedError  # abstract
+
+    def operator(self, scope: Scope, node: Node) -> Step:
+        """The step of an operator."""
         raise NotImplementedError  # abstract
 
     def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Step:
         """The step of a sink."""
         raise NotImplementedError  # abstract
 
+    def failing_element(self, scope: Scope, node: Node) -> str:
+        """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
+        raise NotImplementedError  # abstract
 
-class Scope(Context):
+
+class Scope:
     """One circuit made ready to run; see the module."""
 
-    makers: ClassVar[Mapping[str, Maker]] = MAKERS
-    engine: Engine
-    above: Scope | None
-
     def __init__(self, engine: Engine, circuit: Netlist, above: Scope | None = None, position: int = 0) -> None:
-        super().__init__(engine, circuit, above, position)
+        self.engine = engine
+        self.circuit = circuit
+        self.above = above
+        self.position = position
+        self.depth: int = circuit.depth
+        self.undo: Log = engine.undo
+        self.prefix: tuple[int, ...] = ()
+        self.now: Any = 0  # an iteration, or in nested loops a tuple of them, as each reader knows
+        self.lub: Callable[[Element, Element], Element] = max if self.depth < 2 else lub
+        self.cells: list[Any] = []
+        self.empties: list[object] = []
+        self.steps: list[Step] = []
+        self.nodes: list[Node] = []
+        self.readers: list[list[int]] = []
+        self.takers: list[AnyArrangement | None] = []
+        self.slots: dict[Port, int] = {}
+        self.always: list[int] = []
+        self.absorbers: dict[int, list[int]] = {}
+        self.begun: list[Cell] = []
+        self.caches: dict[int, dict[Element, Element] | set[Key]] = {}
+        self.asides: list[dict[Element, Element] | set[Key]] = []
+        self.queue: list[int] = []
+        self.touched: list[int] = []
+        self.closing: list[TimedArrangement] = []
+        self.delayed: dict[int, Batch] = {}
+        self.agenda: dict[tuple[int, ...], dict[int, dict[int, None]]] = {}
+        self.properties: StaticProperties = StaticProperties(circuit, None if above is None else above.properties)
+        self.is_flat = self.properties.is_flat
         self.children: list[Scope] = []
         self.traces: dict[int, Delay] = {}
         self._build()
         self.dirty = bytearray(len(self.steps))
+
+    # ------------------------------------------------------------------------------------ what an operator asks for
+
+    def inputs(self, node: Node) -> list[int]:
+        """The cells that a node reads."""
+        return [self.slots[port] for port in node.inputs]
+
+    def place_of(self, node: Node) -> int:
+        """The position of an operator."""
+        return self.slots[Port(node.id)]
+
+    def state(self, node: Node, state: S) -> S:
+        """Register what a node keeps from step to step, under its global id."""
+        self.engine.states.setdefault(node.global_id, []).append(state)
+        return state
+
+    def cell(self, node: Node, value: Element) -> Cell:
+        """A value that is emptied at the start of each epoch, if this is a loop."""
+        cell = self.state(node, Cell(value))
+        if self.depth:
+            self.begun.append(cell)
+        return cell
+
+    def flag(self, node: Node) -> Cell:
+        """Whether a node has ever seen typed keys: it then has to expect them among what it keeps."""
+        return self.state(node, Cell(False))
+
+    def history(self, node: Node, history: S) -> S:
+        """A history that is merged into the past when a step has succeeded."""
+        return self.state(node, history)
+
+    def cache(self, node: Node, cache: A) -> A:
+        """Register what a node can make again from what it keeps: it is emptied when that is taken over by columns."""
+        self.caches[node.id] = cache
+        return cache
+
+    def put_aside(self, node: Node) -> dict[Element, Element]:
+        """A place for work of later iterations; :meth:`schedule` lets the node run then."""
+        return self.passing({})
+
+    def passing(self, aside: A) -> A:
+        """Something that is empty between steps, and is emptied when a step fails."""
+        self.asides.append(aside)
+        return aside
+
+    def run_always(self, node: Node) -> None:
+        """Let a node run in each tick, also without input."""
+        self.always.append(self.place_of(node))
+
+    def arrangement(self, port: Port) -> AnyArrangement:
+        """The memory of an indexed stream, one for all that ask."""
+        node = self.circuit.nodes[port.node]
+        if node.kind is Kind.IMPORT and self.is_flat(port):
+            assert self.above is not None
+            return self.above.arrangement(node.inputs[0])
+        slot = self.slots[port]
+        taker = self.takers[slot]
+        if taker is None:
+            taker = self.takers[slot] = self.state(node, Arrangement() if self.is_flat(port) else TimedArrangement())
+        return taker
+
+    def schedule(self, when: Time, node: Node) -> None:
+        """Let a node run at a later inner time of this epoch: only a loop has such."""
+        raise InternalError(f"{node} has work for a later iteration, but is in no loop")
+
+    def schedule_at(self, when: Time, position: int) -> None:
+        """The same of a position."""
+        self.schedule(when, self.nodes[position])
+
+    def again(self, node: Node) -> None:
+        """Let a node run in the next iteration, if this is a loop."""
+
+    def inner(self) -> tuple[int, ...]:
+        """The iterations of all loops around here, the outermost first."""
+        if self.depth == 0:
+            return ()
+        return (self.now,) if self.depth == 1 else self.now
+
+    def time(self) -> Time:
+        """The epoch, refined by the iterations."""
+        return (self.engine.epoch, *self.inner()) if self.depth else self.engine.epoch
 
     # --------------------------------------------------------------------------------------------------- building
 
@@ -196,7 +279,7 @@ class Scope(Context):
             return
         if node.carries[0] is Carries.TRACE:
             self.cells[at] = TraceView(self.cells[self.inputs(node)[-1]].base)
-        self.steps[at] = self.makers[node.op](self, node)
+        self.steps[at] = self.engine.operator(self, node)
 
     # --------------------------------------------------------------------------------------------------- running
 
@@ -266,7 +349,7 @@ class Scope(Context):
         node = self.nodes[position]
         if isinstance(error, (UnhashableElement, NotAValue)):
             return unhashable(node, str(error))
-        return raised(node, f"{type(error).__name__}: {error}", failing_element(self, node))
+        return raised(node, f"{type(error).__name__}: {error}", self.engine.failing_element(self, node))
 
     def finish(self) -> dict[int, Batch]:
         """End a tick: what the feedbacks take in, and empty cells."""

@@ -52,7 +52,7 @@ from syndicate.flow.element import Element, Key, Typed, all_plain, keys_of, natu
 from syndicate.flow.encoding import packed, read, register, unpacked, written
 from syndicate.flow.local import LocalEngine
 from syndicate.flow.node import Carries, Netlist
-from syndicate.flow.operators.context import Cell
+from syndicate.flow.scope import Cell
 from syndicate.flow.structure import structure
 from syndicate.flow.trace import NO_VALUE
 

@@ -14,20 +14,19 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import ATOMS, Element, Key, Typed, is_rearranging, key_of, natural
 from syndicate.flow.fixpoint import LoopRows, is_in_words
 from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
 from syndicate.flow.loop import Loop
 from syndicate.flow.node import Carries, Kind, Node, Port
-from syndicate.flow.operators.arrangement import Arrangement
 from syndicate.flow.shape import ByRows, Shape, leaf, leaves, normal, renamed, row_shape, signature, traced
 from syndicate.flow.tables import Table, TableZSet, Texts, words
 from syndicate.graph import reached
 
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
-    from syndicate.flow.operators.context import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.scope import Scope, Step
 
 Change: TypeAlias = Callable[..., Element]
 """A node's step on the batches of its inputs, at least one of which is a table."""

@@ -14,6 +14,8 @@ lies before the current epoch, never in which one it was made (``docs/design/flo
 >>> trace.sum("x"), trace.consolidate()
 (2, ZSet({'x': 2}))
 
+Within a circuit a stream of traces carries a :class:`TraceView`, and a ``z1_trace`` has a :class:`Delay`.
+
 Source: PomoFlow, 2.3, 2.9.2 and 2.9.16; ``docs/design/flow.md``, "Weights, elements and times".
 """
 
@@ -22,7 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from syndicate.flow.element import Element, Key, in_order, key_of, natural
+from syndicate.flow.arrangement import meet_rows
+from syndicate.flow.element import Element, Key, add_up, in_order, key_of, meet, mixed, natural
+from syndicate.flow.undo import Log
 from syndicate.flow.zset import IndexedZSet, Time, ZSet, before, checked, parts
 
 
@@ -162,3 +166,150 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"Trace({self.tuples()!r})"
+
+
+# ----------------------------------------------------------------------------------------------------- views of traces
+
+
+Groups = dict[Key, dict[Key, int]]
+
+
+class TraceView:
+    """A trace, and batches added to it that it does not hold yet."""
+
+    __slots__ = ("added", "base")
+
+    def __init__(self, base: Trace, added: tuple[tuple[Groups, Time], ...] = ()) -> None:
+        self.base = base
+        self.added = added
+
+    def times(self, key: Key, value: Key = NO_VALUE) -> Times:
+        """The weights of a pair by time."""
+        times = self.base.groups.get(key, {}).get(value, {})
+        for groups, time in self.added:
+            weight = groups.get(key, {}).get(value, 0)
+            if weight:
+                times = {**times, time: times.get(time, 0) + weight}
+        return times
+
+    def total(self, key: Key, value: Key = NO_VALUE) -> int:
+        """The weight of a pair over all times."""
+        return sum(self.times(key, value).values())
+
+    def totals(self, key: Key) -> dict[Key, int]:
+        """The values under a key with their weights over all times."""
+        totals = {value: sum(times.values()) for value, times in self.base.groups.get(key, {}).items()}
+        for groups, _ in self.added:
+            add_up(totals, groups.get(key, {}).items())
+        return {value: weight for value, weight in totals.items() if weight}
+
+    def consolidated(self) -> dict[Key, int]:
+        """All in one batch, of elements or of pairs ``(key, value)``."""
+        pairs: list[tuple[Key, int]] = []
+        for key in {**self.base.groups, **{key: None for groups, _ in self.added for key in groups}}:
+            for value, weight in self.totals(key).items():
+                pairs.append((key if value is NO_VALUE else key_of((natural(key), natural(value))), weight))
+        return mixed(pairs)
+
+
+Entry: TypeAlias = tuple[Key, Key, Time, int]
+
+
+class Delay:
+    """What a ``z1_trace`` keeps, and what it is owed: the trace that its input is a view of, less what it keeps.
+
+    So it never copies that trace.  Let it keep ``T``, and be owed ``U - T``, and let its input be ``U + added``.  When
+    the tick is over, ``T`` becomes the input, which is to take in what it was owed and what was added.  Meanwhile ``U``
+    takes in what it was owed and what was added to it; that, less what was added here, it is owed from now on.  One
+    whose input is a view of itself is owed nothing.
+    """
+
+    __slots__ = ("added", "arrived", "base", "owed", "trace")
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.owed = Trace()
+        self.base = self
+        self.added: list[Entry] = []
+        self.arrived: list[Entry] = []
+
+    def arrive(self, view: TraceView) -> None:
+        """The tick is over, and the input is this.  What raises in a user's ``__eq__`` does so now."""
+        for groups, _ in view.added:
+            meet_rows(groups, self.trace.groups)
+            meet_rows(groups, self.owed.groups)
+        for key, values in self.owed.groups.items():
+            meet(values, self.trace.groups.get(key, ()))
+        self.added = [
+            (key, value, time, weight)
+            for groups, time in view.added
+            for key, values in groups.items()
+            for value, weight in values.items()
+        ]
+        self.arrived = [*_entries(self.owed), *self.added] if self.owed.groups else self.added
+
+    def lacking(self) -> dict[Key, dict[Key, Times]]:
+        """What it is owed next, when all have arrived."""
+        owed = Trace()
+        for key, value, time, weight in self.base.arrived:
+            owed.add(key, value, time, weight)
+        for key, value, time, weight in self.added:
+            owed.add(key, value, time, -weight)
+        return owed.groups
+
+    def take_in(self, undo: Log) -> None:
+        """Keep what has arrived."""
+        note_pairs(undo, self.trace, self.arrived)
+        for key, value, time, weight in self.arrived:
+            self.trace.add(key, value, time, weight)
+        self.added = self.arrived = []
+
+    def restore(self, owed: dict[Key, dict[Key, Times]]) -> None:
+        """Be owed this."""
+        self.owed.groups = owed
+
+
+def _entries(trace: Trace) -> Iterator[Entry]:
+    for key, values in trace.groups.items():
+        for value, times in values.items():
+            for time, weight in times.items():
+                yield key, value, time, weight
+
+
+def note_pairs(undo: Log, trace: Trace, entries: list[Entry]) -> None:
+    """Note what a trace has of the pairs of some entries."""
+    pairs = dict.fromkeys((key, value) for key, value, _, _ in entries)
+    saved = [(key, value, dict(trace.groups.get(key, {}).get(value, {}))) for key, value in pairs]
+    undo.append((_put_pairs_back, (trace, saved)))
+
+
+def _put_pairs_back(what: tuple[Trace, list[tuple[Key, Key, Times]]]) -> None:
+    trace, saved = what
+    for key, value, times in saved:
+        values = trace.groups.setdefault(key, {})
+        if times:
+            values[value] = dict(times)
+        else:
+            values.pop(value, None)
+            if not values:
+                del trace.groups[key]
+
+
+class Ageing:
+    """What a trace took in during an epoch; when that has succeeded, it is merged with the past."""
+
+    __slots__ = ("entries", "epoch", "trace")
+
+    def __init__(self, trace: Trace, entries: list[Entry], epoch: int) -> None:
+        self.trace = trace
+        self.entries = entries
+        self.epoch = epoch
+
+    def commit(self, undo: Log) -> None:
+        """The epoch is over."""
+        note_pairs(undo, self.trace, self.entries)
+        for key, value, _, _ in self.entries:
+            self.trace.advance(key, value, self.epoch + 1)
+
+    def discard(self) -> None:
+        """The undo log takes back what was added."""

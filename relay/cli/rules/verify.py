@@ -86,14 +86,14 @@ _OF_PROOFS: Final = frozenset({"program", "invariant", "start", "seconds", "node
 def _check_question(*, prove: bool) -> None:
     """Refuse what a proof would leave aside in silence, or a search."""
     context = click.get_current_context()
-    given = {
+    options = {
         param.name: param.opts[0]
         for param in context.command.params
         if param.name and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
     }
-    if not prove and "depth" in given:
+    if not prove and "depth" in options:
         raise click.UsageError("--depth is for --prove")
-    aside = [option for name, option in given.items() if name not in _OF_PROOFS | {"prove", "debug", "exit_code"}]
+    aside = [option for name, option in options.items() if name not in _OF_PROOFS | {"prove", "debug", "exit_code"}]
     if prove and aside:
         raise click.UsageError(
             f"--prove is about all times, losses, delays and choices, and no facts from outside: leave out "

@@ -113,17 +113,17 @@ class Divergence:
 class OrderSearch:
     """What was found of each collection, and how far was looked: sets of *inputs*, of so many *messages* at most."""
 
-    found: Mapping[str, Divergence]
+    divergences: Mapping[str, Divergence]
     inputs: int
     runs: int
     messages: int
     refused: int
 
     def __getitem__(self, name: str) -> Divergence:
-        return self.found[name]
+        return self.divergences[name]
 
     def __contains__(self, name: str) -> bool:
-        return name in self.found
+        return name in self.divergences
 
     @property
     def effort(self) -> str:
@@ -158,7 +158,7 @@ class _Searching:
     random: Random
     deadline: float
     around: Sequence[Delivery] = ()
-    found: dict[str, Divergence] = field(init=False, factory=dict)
+    divergences: dict[str, Divergence] = field(init=False, factory=dict)
     runs: list[None] = field(init=False, factory=list)
 
     def search(self, messages: int, inputs: int) -> OrderSearch:
@@ -169,8 +169,8 @@ class _Searching:
             for size in range(1, messages + 1):
                 seen: set[tuple[str, ...]] = set()
                 for number in range(inputs if sources or len(self.around) >= size else 0):
-                    if len(self.found) == len(self.names) or monotonic() > self.deadline:
-                        return OrderSearch(self.found, tried, len(self.runs), size, refused)
+                    if len(self.divergences) == len(self.names) or monotonic() > self.deadline:
+                        return OrderSearch(self.divergences, tried, len(self.runs), size, refused)
                     some = tuple(sorted(self._messages(sources, size, number < inputs // 4), key=str))
                     what = tuple(map(str, some))
                     if what in seen or len(set(what)) < size:
@@ -181,7 +181,7 @@ class _Searching:
                         self._compare(some)
                     except SyndicateError:  # these rows are none that the program is for
                         refused += 1
-        return OrderSearch(self.found, tried, len(self.runs), size, refused)
+        return OrderSearch(self.divergences, tried, len(self.runs), size, refused)
 
     def _messages(
         self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], size: int, plainly: bool
@@ -201,15 +201,15 @@ class _Searching:
         for schedule in schedules(some):
             end = self._end(schedule)
             for name in self.names:
-                if name in self.found:
+                if name in self.divergences:
                     continue
                 other = next((one for one in ends if _differ(one[1], end, name)), None)
                 if other is not None:
                     again = sum(map(len, schedule)) > len(some)
                     texts = (_ending_texts(other[1][name]), _ending_texts(end[name]))
-                    self.found[name] = Divergence(name, other[0], schedule, texts, again)
+                    self.divergences[name] = Divergence(name, other[0], schedule, texts, again)
             ends.append((schedule, end))
-            if len(self.found) == len(self.names):
+            if len(self.divergences) == len(self.names):
                 return
 
     def _end(self, schedule: Schedule) -> dict[str, Ending]:

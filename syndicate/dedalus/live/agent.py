@@ -60,7 +60,7 @@ from syndicate.actors.during import on_message
 from syndicate.actors.timer import every as each
 from syndicate.actors.timer import now
 from syndicate.actors.verbs import on_stop, react
-from syndicate.dedalus.ast import Row, Statement, Value, normal
+from syndicate.dedalus.ast import Row, Statement, Value, is_value, normal
 from syndicate.dedalus.checks import restless
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.live.event_log import EventLog
@@ -155,7 +155,7 @@ class Agent:
         owners = sorted(set(self.placement.owner.values()))
         if owners and location not in owners:
             raise FactError(f"{location!r} is no agent of the program: there are {', '.join(owners)}")
-        if type(location) not in (str, int, float):
+        if not is_value(location):
             raise FactError(f"{location!r} is no location: a string or a number")
         if every is not None and not every > 0:
             raise FactError(f"every={every!r} is no time between timesteps: give seconds, more than 0")

@@ -29,7 +29,7 @@ from typing import Any, TypedDict
 
 from attrs import asdict, evolve, field, frozen
 
-from syndicate.dedalus.ast import Row, Value, normal
+from syndicate.dedalus.ast import Row, Value, is_value, normal
 from syndicate.dedalus.net import Net, Outage
 from syndicate.dedalus.schedule import NEVER, ScheduleFields
 from syndicate.dedalus.timeline import Chosen, Intervals, Message
@@ -300,6 +300,6 @@ def _choice(c: Mapping[str, Any]) -> Chosen:
 
 
 def _row(values: object) -> Row:
-    if not isinstance(values, (list, tuple)) or not all(type(value) in (str, int, float) for value in values):
+    if not isinstance(values, (list, tuple)) or not all(map(is_value, values)):
         raise TypeError(f"{values!r} is no row")
     return tuple(map(normal, values))

@@ -27,13 +27,12 @@ Source: Alvaro et al. 2011b, "Lamport Clocks" and "Distribution Model"; ``docs/d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.dedalus.ast import Row, Rule, Value, normal
+from syndicate.dedalus.ast import Row, Rule, Value, is_value, normal
 from syndicate.dedalus.live.event_log import Arrival, Entry, EventLog, Presence
 from syndicate.dedalus.net import Send
 from syndicate.dedalus.placement import Placement
@@ -114,7 +113,7 @@ class Local:
         if type(row) is not tuple or len(row) != arity:
             raise RowMisfit(f"{short(row)} is no row of {relation}: a sequence of {arity}")
         for value in row:
-            if type(value) not in (str, int, float) or (type(value) is float and not math.isfinite(value)):
+            if not is_value(value):
                 raise RowMisfit(f"{short(row)} is no row of {relation}: {short(value)} is no string and no number")
         normalised = tuple(map(normal, row))
         place = self.placement.of(relation, normalised)
@@ -388,7 +387,7 @@ class _Part(Pass):
         own, sent = Pass.here(self, time), self.arriving.get(time, {})
         return {**own, **{name: own.get(name, set()).union(rows) for name, rows in sent.items()}} if sent else own
 
-    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, ZSet]:
+    def evaluate(self, time: int, changes: Mapping[str, dict[Row, int]]) -> Mapping[str, ZSet]:
         """What changes by a timestep; *inspect* may raise for it."""
         out = stepped(self.lowered.plan, time, changes)
         if self.inspect is not None:

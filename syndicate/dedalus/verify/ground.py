@@ -198,7 +198,7 @@ class _Grounding:
     grouped: set[int] = field(factory=set)
     keepers: set[int] = field(factory=set)
     heads: list[str] = field(init=False)
-    given: dict[int | None, list[tuple[str, Row]]] = field(factory=dict)
+    facts_at: dict[int | None, list[tuple[str, Row]]] = field(factory=dict)
     standing: dict[str, list[Row]] = field(factory=dict)
     strata: dict[int, list[int]] = field(factory=dict)
     readers: dict[str, list[int]] = field(factory=dict)
@@ -224,7 +224,7 @@ class _Grounding:
                 if name in standing:
                     self.standing.setdefault(name, []).append(row)
                 else:
-                    self.given.setdefault(at, []).append((name, row))
+                    self.facts_at.setdefault(at, []).append((name, row))
             elif name not in standing and self.cone.matter(rule):
                 self._read(number, rule)
 
@@ -307,7 +307,7 @@ class _Grounding:
             if self.cone.needs(name, time):
                 self.stand(name, time)
         for at in (None, time):
-            for name, row in self.given.get(at, ()):
+            for name, row in self.facts_at.get(at, ()):
                 if self.cone.needs(name, time):
                     self.add((name, row, time), CERTAIN)
         for name, rows in self.events.get(time, {}).items():

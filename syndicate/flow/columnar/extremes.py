@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.arrangement import Index, put_rows
 from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sorted_runs import Patience, Run, SortedRuns, gathered, parted
 from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, Table, joined, kind_of
 from syndicate.flow.element import Element, Key, MixedRows, is_rearranging, natural, naturals
-from syndicate.flow.operators.arrangement import Index, put_rows
-from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.groups import GroupView
+from syndicate.flow.scope import Cell, Scope
 from syndicate.flow.shape import ByRows, Leaf, row_shape, traced
 from syndicate.flow.undo import note, note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node
-    from syndicate.flow.operators.context import Context
     from syndicate.flow.operators.ranking import Ranking
 
 MANY_GATHERED: Final = 32
@@ -42,7 +41,7 @@ class ExtremeRuns:
 
     __slots__ = ("aggregate", "caches", "engine", "groups", "patience", "results", "sorted_runs", "typed", "undo")
 
-    def __init__(self, scope: Context, node: Node) -> None:
+    def __init__(self, scope: Scope, node: Node) -> None:
         self.groups: Index
         self.results: dict[Key, Element]
         self.typed: Cell

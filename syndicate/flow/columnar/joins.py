@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from attrs import frozen
 
+from syndicate.flow.arrangement import NO_ROWS, Arrangement, put_rows
 from syndicate.flow.columnar.parts import all_encoded, weights_of
 from syndicate.flow.columnar.sorted_runs import Parted, Patience, Run, SortedRuns, gathered, parted
 from syndicate.flow.columnar.table import SAFE, Array, Table
 from syndicate.flow.element import Element, Key, Rows, natural, naturals
-from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, put_rows
 from syndicate.flow.shape import ByRows, Shape, leaves, renamed, traced
 from syndicate.flow.undo import note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node
-    from syndicate.flow.operators.context import Ledger
+    from syndicate.flow.scope import Engine
 
 HEAD: Final = 1024
 """A head with more rows than this, and than half of its runs, is pushed into them: rows of both may cancel out."""
@@ -39,7 +39,7 @@ class ArrangedRuns:
 
     __slots__ = ("_parted", "_run", "arrangement", "engine", "patience", "put", "sorted_runs", "table")
 
-    def __init__(self, arrangement: Arrangement, engine: Ledger) -> None:
+    def __init__(self, arrangement: Arrangement, engine: Engine) -> None:
         self.arrangement = arrangement
         self.engine = engine
         self.sorted_runs = SortedRuns(engine.undo)

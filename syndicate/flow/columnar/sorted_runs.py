@@ -36,7 +36,7 @@ from syndicate.flow.shape import ByRows, leaves, signature
 from syndicate.flow.undo import Log, note_attribute
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.arrangement import Index
+    from syndicate.flow.arrangement import Index
 
 S = TypeVar("S", bound=Sized)
 

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.columnar import extremes, joins, sums
 from syndicate.flow.columnar.table import ColumnarZSet, Table, bits, joined, kind_of
 from syndicate.flow.comparison import where
 from syndicate.flow.element import Element, is_rearranging
 from syndicate.flow.node import Carries, Kind, Node
-from syndicate.flow.operators.arrangement import Arrangement
 from syndicate.flow.shape import ByRows, Leaf, Shape, traced
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.scope import Scope, Step
 
 Columnar: TypeAlias = Callable[..., Any]
 """A node's step on the batches of its inputs, at least one of which is a table."""

@@ -23,7 +23,7 @@ from syndicate.flow.shape import ByRows, Leaf, leaf, traced
 from syndicate.flow.undo import note, note_attribute, note_whole
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Context
+    from syndicate.flow.scope import Scope
 
 EXACT: Final = 1 << 53
 """Integers below this are doubles, so that one division rounds once."""
@@ -124,7 +124,7 @@ class SummedRuns:
 
     __slots__ = ("engine", "form", "head", "patience", "pulled", "runs", "undo")
 
-    def __init__(self, scope: Context, head: dict[Key, Element], form: Form) -> None:
+    def __init__(self, scope: Scope, head: dict[Key, Element], form: Form) -> None:
         self.head = head
         self.form = form
         self.undo = scope.undo

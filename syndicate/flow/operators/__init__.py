@@ -12,12 +12,12 @@ from typing import Final, TypeAlias
 
 from syndicate.flow.node import Carries, Node
 from syndicate.flow.operators import bilinear, elements, groups, nested, traces
-from syndicate.flow.operators.context import Context, Step
+from syndicate.flow.scope import Scope, Step
 
-Maker: TypeAlias = Callable[[Context, Node], Step]
+Maker: TypeAlias = Callable[[Scope, Node], Step]
 
 
-def make_distinct_in_loop(scope: Context, node: Node) -> Step:
+def make_distinct_in_loop(scope: Scope, node: Node) -> Step:
     """``distinct``, incremental: of a flat stream, in a monotone loop, or in any other."""
     if scope.is_flat(node.inputs[0]):
         return elements.make_flat_distinct(scope, node)
@@ -28,7 +28,7 @@ def make_distinct_in_loop(scope: Context, node: Node) -> Step:
     return step if node.carries[0] is Carries.ZSET else lambda: elements.unpaired(step())
 
 
-def make_aggregate_in_loop(scope: Context, node: Node) -> Step:
+def make_aggregate_in_loop(scope: Scope, node: Node) -> Step:
     """``aggregate``, incremental: of a flat stream, or of one that changes from iteration to iteration."""
     make = groups.make_flat_aggregate if scope.is_flat(node.inputs[0]) else nested.make_nested_aggregate
     return make(scope, node)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from syndicate.flow.arrangement import Arrangement, Index, TimedArrangement, add_rows
 from syndicate.flow.element import (
     Element,
     Key,
@@ -31,12 +32,11 @@ from syndicate.flow.element import (
     plus,
 )
 from syndicate.flow.node import Node
-from syndicate.flow.operators.arrangement import Arrangement, Index, TimedArrangement, add_rows
 from syndicate.flow.stream import JoinFunction, both, key_and_left
 from syndicate.flow.zset import Time
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Context, Step
+    from syndicate.flow.scope import Scope, Step
 
 MANY_ROWS: Final = 256
 """Batches with more rows than this on both sides are joined key by key."""
@@ -106,7 +106,7 @@ def typed_matcher(function: JoinFunction, *, flipped: bool) -> Match:
     return match
 
 
-def make_join(scope: Context, node: Node) -> Step:
+def make_join(scope: Scope, node: Node) -> Step:
     """``join``, incremental."""
     function = node.params["function"]
     left, right = scope.arrangement(node.inputs[0]), scope.arrangement(node.inputs[1])
@@ -115,7 +115,7 @@ def make_join(scope: Context, node: Node) -> Step:
     return _make_timed_join(scope, node, left, right, function)
 
 
-def _make_flat_join(scope: Context, node: Node, left: Arrangement, right: Arrangement, function: JoinFunction) -> Step:
+def _make_flat_join(scope: Scope, node: Node, left: Arrangement, right: Arrangement, function: JoinFunction) -> Step:
     cells, (i, j) = scope.cells, scope.inputs(node)
     forth, back = matcher(function, flipped=False), matcher(function, flipped=True)
     typed_forth, typed_back = typed_matcher(function, flipped=False), typed_matcher(function, flipped=True)
@@ -181,7 +181,7 @@ AnyArrangement: TypeAlias = Arrangement | TimedArrangement
 
 
 def _make_timed_join(
-    scope: Context, node: Node, left: AnyArrangement, right: AnyArrangement, function: JoinFunction
+    scope: Scope, node: Node, left: AnyArrangement, right: AnyArrangement, function: JoinFunction
 ) -> Step:
     cells, (i, j) = scope.cells, scope.inputs(node)
     forth, back = matcher(function, flipped=False), matcher(function, flipped=True)
@@ -271,7 +271,7 @@ def _by_time(
     return parts
 
 
-def make_join_stream(scope: Context, node: Node) -> Step:
+def make_join_stream(scope: Scope, node: Node) -> Step:
     """``join_stream``: what the two sides bring in the same tick."""
     cells, (i, j), function = scope.cells, scope.inputs(node), node.params["function"]
     forth, typed_forth = matcher(function, flipped=False), typed_matcher(function, flipped=False)
@@ -287,7 +287,7 @@ def make_join_stream(scope: Context, node: Node) -> Step:
     return step
 
 
-def make_join_trace(scope: Context, node: Node) -> Step:
+def make_join_trace(scope: Scope, node: Node) -> Step:
     """``join_trace``: this tick's rows against a trace, all times of it."""
     cells, (i, j), function = scope.cells, scope.inputs(node), node.params["function"]
     typed_forth = typed_matcher(function, flipped=False)

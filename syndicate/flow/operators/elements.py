@@ -60,13 +60,13 @@ from syndicate.flow.undo import put_back
 from syndicate.flow.zset import IndexedZSet, ZSet
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Context, Step
+    from syndicate.flow.scope import Scope, Step
 
 
 # ----------------------------------------------------------------------------------------------------- linear operators
 
 
-def make_map(scope: Context, node: Node) -> Step:
+def make_map(scope: Scope, node: Node) -> Step:
     """``map``: equal results are added."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
     check = collect_keys if is_rearranging(function) else collect
@@ -82,7 +82,7 @@ def make_map(scope: Context, node: Node) -> Step:
     return step
 
 
-def make_filter(scope: Context, node: Node) -> Step:
+def make_filter(scope: Scope, node: Node) -> Step:
     """``filter``: weights are kept, negative ones too."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
 
@@ -95,7 +95,7 @@ def make_filter(scope: Context, node: Node) -> Step:
     return step
 
 
-def make_flat_map(scope: Context, node: Node) -> Step:
+def make_flat_map(scope: Scope, node: Node) -> Step:
     """``flat_map``: each element becomes as many as the function gives."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
     check = collect_keys if is_rearranging(function) else collect
@@ -113,7 +113,7 @@ def make_flat_map(scope: Context, node: Node) -> Step:
     return step
 
 
-def make_index_with(scope: Context, node: Node) -> Step:
+def make_index_with(scope: Scope, node: Node) -> Step:
     """``index_with``: rows ``(key, value, weight)``, not consolidated, since every consumer adds them up anyway."""
     cells, i = scope.cells, scope.inputs(node)[0]
     key, value = node.params["key"], node.params["value"]
@@ -142,7 +142,7 @@ def make_index_with(scope: Context, node: Node) -> Step:
     return step
 
 
-def make_negate(scope: Context, node: Node) -> Step:
+def make_negate(scope: Scope, node: Node) -> Step:
     """``negate``."""
     cells, i = scope.cells, scope.inputs(node)[0]
     if node.carries[0] is Carries.INDEXED:
@@ -164,7 +164,7 @@ def added_rows(a: Rows, b: Rows) -> Rows:
     return (MixedRows if MixedRows in (type(a), type(b)) else Rows)([*a, *b])
 
 
-def make_plus(scope: Context, node: Node) -> Step:
+def make_plus(scope: Scope, node: Node) -> Step:
     """``plus``; one side, if the other is empty."""
     cells, (i, j) = scope.cells, scope.inputs(node)
     if node.carries[0] is Carries.INDEXED:
@@ -177,7 +177,7 @@ def make_plus(scope: Context, node: Node) -> Step:
     return step
 
 
-def make_minus(scope: Context, node: Node) -> Step:
+def make_minus(scope: Scope, node: Node) -> Step:
     """``minus``."""
     cells, (i, j) = scope.cells, scope.inputs(node)
     if node.carries[0] is Carries.INDEXED:
@@ -185,13 +185,13 @@ def make_minus(scope: Context, node: Node) -> Step:
     return lambda: plus(cells[i], negated(cells[j])) if cells[j] else cells[i]
 
 
-def make_forward(scope: Context, node: Node) -> Step:
+def make_forward(scope: Scope, node: Node) -> Step:
     """``forward``: what it was connected to."""
     cells, i = scope.cells, scope.inputs(node)[0]
     return lambda: cells[i]
 
 
-def make_pairs(scope: Context, node: Node) -> Step:
+def make_pairs(scope: Scope, node: Node) -> Step:
     """``pairs``: rows as elements ``(key, value)``."""
     cells, i = scope.cells, scope.inputs(node)[0]
 
@@ -204,7 +204,7 @@ def make_pairs(scope: Context, node: Node) -> Step:
     return step
 
 
-def _column(scope: Context, node: Node, column: int) -> Step:
+def _column(scope: Scope, node: Node, column: int) -> Step:
     cells, i = scope.cells, scope.inputs(node)[0]
 
     def step() -> object:
@@ -216,17 +216,17 @@ def _column(scope: Context, node: Node, column: int) -> Step:
     return step
 
 
-def make_keys(scope: Context, node: Node) -> Step:
+def make_keys(scope: Scope, node: Node) -> Step:
     """``keys``."""
     return _column(scope, node, 0)
 
 
-def make_values(scope: Context, node: Node) -> Step:
+def make_values(scope: Scope, node: Node) -> Step:
     """``values``."""
     return _column(scope, node, 1)
 
 
-def make_inspect(scope: Context, node: Node) -> Step:
+def make_inspect(scope: Scope, node: Node) -> Step:
     """``inspect``: runs in every tick, so that the callback sees empty batches too."""
     cells, i, callback = scope.cells, scope.inputs(node)[0], node.params["callback"]
     show = IndexedZSet.adopt if node.carries[0] is Carries.INDEXED else ZSet.adopt
@@ -275,7 +275,7 @@ def like(batch: dict[Key, int]) -> dict[Key, int]:
     return Mixed() if type(batch) is Mixed else {}
 
 
-def make_distinct_stream(scope: Context, node: Node) -> Step:
+def make_distinct_stream(scope: Scope, node: Node) -> Step:
     """``distinct_stream``: of this tick's batch."""
     cells, i = scope.cells, scope.inputs(node)[0]
 
@@ -288,7 +288,7 @@ def make_distinct_stream(scope: Context, node: Node) -> Step:
     return step
 
 
-def make_flat_distinct(scope: Context, node: Node) -> Step:
+def make_flat_distinct(scope: Scope, node: Node) -> Step:
     """``distinct`` of a flat stream; gives pairs where the stream is indexed."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
@@ -328,7 +328,7 @@ def make_flat_distinct(scope: Context, node: Node) -> Step:
     return step if node.carries[0] is Carries.ZSET else lambda: unpaired(step())
 
 
-def make_monotone_distinct(scope: Context, node: Node) -> Step:  # noqa: C901  # one pass over the batch, the hottest of all
+def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # one pass over the batch, the hottest of all
     """``distinct`` in a monotone loop; gives pairs where the stream is indexed."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     # An element's derivations by iteration, and the iteration at which it is in the set.
@@ -455,7 +455,7 @@ def added(profile: Profile | None, time: int, weight: int) -> Profile:
     return (*profile[:n], time, total, *profile[n + 2 :]) if total else (*profile[:n], *profile[n + 2 :])
 
 
-def make_distinct_incremental(scope: Context, node: Node) -> Step:
+def make_distinct_incremental(scope: Scope, node: Node) -> Step:
     """``distinct_incremental``: the batch against the totals of a trace that does not hold it yet."""
     cells, (i, j) = scope.cells, scope.inputs(node)
 

@@ -22,15 +22,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from syndicate.flow.aggregates import LINEAR, Aggregate, Fold, Total
+from syndicate.flow.arrangement import Index, add_rows, meet_rows
 from syndicate.flow.comparison import same
 from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Rows, Typed, add_up, key_of, meet, mixed, natural
 from syndicate.flow.node import Node
-from syndicate.flow.operators.arrangement import Index, add_rows, meet_rows
 from syndicate.flow.operators.ranking import LARGE_GROUP, Merges, Ranking
 from syndicate.flow.undo import note_groups
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Cell, Context, Step
+    from syndicate.flow.scope import Cell, Scope, Step
 
 C = TypeVar("C")
 
@@ -65,7 +65,7 @@ def keyed_result(key: Key, result: Element) -> Key:
     return key_of((natural(key), result))
 
 
-def make_flat_aggregate(scope: Context, node: Node) -> Step:
+def make_flat_aggregate(scope: Scope, node: Node) -> Step:
     """``aggregate`` of a flat stream."""
     aggregate: Aggregate = node.params["aggregate"]
     if aggregate.form == "count":
@@ -79,7 +79,7 @@ def make_flat_aggregate(scope: Context, node: Node) -> Step:
     return _make_grouped(scope, node, aggregate)
 
 
-def make_aggregate_stream(scope: Context, node: Node) -> Step:
+def make_aggregate_stream(scope: Scope, node: Node) -> Step:
     """``aggregate_stream``: of this tick's batch."""
     cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
 
@@ -126,7 +126,7 @@ _INTEGERS: Final = {int}
 _NOTHING: Final = (0, 0, None)
 
 
-def _make_count(scope: Context, node: Node) -> Step:
+def _make_count(scope: Scope, node: Node) -> Step:
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
     restore = _restorer(state)
@@ -187,7 +187,7 @@ def linear_result(entry: tuple[int, int, Total | None] | None, *, mean: bool) ->
     return total.plus(whole).mean(number) if mean else total.plus(whole).result()
 
 
-def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
+def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
     """``sum`` and ``avg``: the sum of the weights, the sum of all integers, and a Total of whatever else there is."""
     # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
     cells, i, undo, by = scope.cells, scope.inputs(node)[0], scope.undo, aggregate.by
@@ -258,7 +258,7 @@ def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     return step
 
 
-def _make_folded(scope: Context, node: Node, fold: Fold) -> Step:
+def _make_folded(scope: Scope, node: Node, fold: Fold) -> Step:
     """``linear``: of each group the sum of its weights, and the user's total."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, tuple[int, Element]] = scope.state(node, {})
@@ -318,7 +318,7 @@ def _sum(a: tuple[int, int, Total | None], b: tuple[int, int, Total | None]) -> 
 
 
 def _arrivals(
-    scope: Context, node: Node, groups: Index, results: dict[Key, Element], caches: dict[Key, C], typed: Cell
+    scope: Scope, node: Node, groups: Index, results: dict[Key, Element], caches: dict[Key, C], typed: Cell
 ) -> Callable[[], tuple[Index, list[tuple[Key, Element]]]]:
     """What arrives, by key, with all that it meets noted in the log; and a list to note old results in.
 
@@ -347,7 +347,7 @@ def _arrivals(
     return arrive
 
 
-def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
+def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
     # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
     groups: Index = scope.state(node, {})
     results: dict[Key, Element] = scope.state(node, {})
@@ -400,7 +400,7 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     return step
 
 
-def _make_lattice(scope: Context, node: Node, aggregate: Aggregate) -> Step:
+def _make_lattice(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
     """A fold into a lattice: of each group the values with their weights, and the merge of those above 0."""
     # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
     groups: Index = scope.state(node, {})

@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from syndicate.flow.arrangement import Index
 from syndicate.flow.element import Key, Mixed, MixedRows, add_up, meet
 from syndicate.flow.node import Node
-from syndicate.flow.operators.arrangement import Index
 from syndicate.flow.operators.elements import paired
 from syndicate.flow.operators.groups import GroupView, by_key, keyed_result
 from syndicate.flow.undo import Log
 from syndicate.flow.zset import Time
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Context, Step
+    from syndicate.flow.scope import Scope, Step
 
 Inner: TypeAlias = tuple[int, ...]
 W = TypeVar("W")
@@ -123,7 +123,7 @@ def _add_weights(total: int | None, weight: int, sign: int) -> int | None:
     return (total or 0) + weight * sign or None
 
 
-def make_nested_distinct(scope: Context, node: Node) -> Step:
+def make_nested_distinct(scope: Scope, node: Node) -> Step:
     """``distinct`` in a loop, exactly."""
     cells, i, depth = scope.cells, scope.inputs(node)[0], scope.depth
     history: SeenTimes[int] = scope.history(node, SeenTimes(_add_weights))
@@ -174,7 +174,7 @@ def note_meets(
 
 
 def schedule(
-    scope: Context, node: Node, wanted: dict[Time, dict[Key, None]], later: dict[Inner, dict[Key, None]]
+    scope: Scope, node: Node, wanted: dict[Time, dict[Key, None]], later: dict[Inner, dict[Key, None]]
 ) -> None:
     """Let a node run at some times, when these keys are *wanted*."""
     for time, keys in later.items():
@@ -189,7 +189,7 @@ def _add_groups(total: dict[Key, int] | None, more: dict[Key, int], sign: int) -
     return add_up(dict(total), ((value, weight * sign) for value, weight in more.items())) or None
 
 
-def make_nested_aggregate(scope: Context, node: Node) -> Step:
+def make_nested_aggregate(scope: Scope, node: Node) -> Step:
     """``aggregate`` in a loop: for each group that may change, the aggregate at each corner."""
     cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
     history: SeenTimes[dict[Key, int]] = scope.history(node, SeenTimes(_add_groups))

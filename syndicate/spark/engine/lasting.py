@@ -39,10 +39,10 @@ class Archive(zipimporter):
 def _state(path: str) -> tuple[int, int, int] | None:
     """What tells a file from one that has taken its place; None for what is in an archive, or is no file."""
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class Worker:

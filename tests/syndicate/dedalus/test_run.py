@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from typing import Any
 
 import pytest
@@ -200,6 +201,25 @@ def test_what_cannot_run() -> None:
         program.run(events={1: {"p": [(1, 2)]}})
     with pytest.raises(FactError, match="did you mean 'p'"):
         program.run().at(1)["pp"]
+
+
+def test_events_have_the_numbers_of_the_program() -> None:
+    """A float without a fraction is the integer wherever it comes from, and what is no finite number is no value."""
+    program = Program.parse("p(2)@1; p(3)@1; q(X) :- e(X), p(X); r(X)@next :- e(X);")
+    for rows in ([(2,), (2.5,)], [(2.0,), (2.5,)], iter([(2.0,), (2,), (2.5,)])):
+        assert program.run(until=2, events={1: {"e": rows}}).to_json() == {
+            "e": {"1": [[2], [2.5]]},
+            "p": {"1": [[2], [3]]},
+            "q": {"1": [[2]]},
+            "r": {"2": [[2], [2.5]]},
+        }
+    explored = program.explore(until=2, events={1: {"e": [(3.0,)]}}, relations=["q"])
+    assert [outcome.times() for outcome in explored.outcomes] == [{"q": {"1": [[3]]}}]
+    for value in (math.nan, math.inf, True, None):
+        with pytest.raises(FactError, match="no row of e"):
+            program.run(events={1: {"e": [(1,), (value,)]}})  # type: ignore[list-item]
+    with pytest.raises(FactError, match="no term"):
+        program.rel("e", 1)(math.nan)
 
 
 def test_python_objects() -> None:

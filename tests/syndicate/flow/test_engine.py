@@ -20,10 +20,10 @@ from syndicate.errors import (
 )
 from syndicate.flow import Carries, Circuit, IndexedZSet, Stream, ZSet, rearranges
 from syndicate.flow import aggregates as agg
+from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.loop import Integral
-from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
-from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.nested import SeenTimes
+from syndicate.flow.scope import Cell
 from syndicate.flow.trace import Trace
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second, two_sources

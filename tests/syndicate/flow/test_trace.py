@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate.flow import Trace, ZSet
-from syndicate.flow.operators.traces import TraceView
-from syndicate.flow.trace import NO_VALUE
+from syndicate.flow.trace import NO_VALUE, TraceView
 
 entries = st.tuples(
     st.sampled_from(["a", "b", "c"]), st.sampled_from([NO_VALUE, "x", "y"]), st.integers(0, 2), st.integers(-2, 2)

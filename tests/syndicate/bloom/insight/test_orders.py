@@ -61,7 +61,7 @@ def test_random_programs() -> None:
         except Unstratifiable:
             continue
         names = [*TABLES, *SCRATCHES, *CHANNELS]
-        found = search_orders(partial(kind, address="n0"), names, messages=2, inputs=12, seconds=60).found
+        found = search_orders(partial(kind, address="n0"), names, messages=2, inputs=12, seconds=60).divergences
         assert not [name for name in found if calm[name].confluent], f"{found}\n{calm}"
         shown += any(calm[name].verdict == "diffluent" for name in found)
         looked += 1
@@ -82,7 +82,7 @@ def test_nothing_is_found_where_all_orders_are_alike() -> None:
             self.single <= self.c.map(lambda c: (c.k,))
 
     search = search_orders(Growing, ["t"], messages=2, inputs=30)
-    assert (search.found, search.messages) == ({}, 2)
+    assert (search.divergences, search.messages) == ({}, 2)
     assert search.refused > 0
     assert "runs with" in search.effort
 

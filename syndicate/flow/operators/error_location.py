@@ -1,0 +1,85 @@
+"""At which element a user's function raised: it is asked again for one element after the other.
+
+Functions are applied to whole batches, where an exception does not say which element it was.  They are pure, so asking
+again is harmless, and only a step that has failed pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from syndicate.flow.element import Element, Rows, naturals
+from syndicate.flow.node import Node
+from syndicate.flow.operators.groups import GroupView
+
+if TYPE_CHECKING:
+    from syndicate.flow.scope import Scope
+
+Call: TypeAlias = tuple[Callable[..., Element], tuple[Element, ...]]
+
+
+def failing_element(scope: Scope, node: Node) -> str:
+    """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
+    for function, arguments in _calls(scope, node):
+        try:
+            function(*arguments)
+        except Exception:
+            shown = ", ".join(map(repr, arguments))
+            return shown if len(shown) <= 300 else shown[:297] + "..."
+    return ""
+
+
+def _calls(scope: Scope, node: Node) -> Iterator[Call]:
+    batches = [scope.cells[i] for i in scope.inputs(node)]
+    params = node.params
+    if node.op in ("map", "filter"):
+        yield from ((params["function"], (element,)) for element in naturals(batches[0]))
+    elif node.op == "flat_map":
+        yield from ((lambda element: list(params["function"](element)), (element,)) for element in naturals(batches[0]))
+    elif node.op == "index_with":
+        for element in naturals(batches[0]):
+            yield params["key"], (element,)
+            if params["value"] is not None:
+                yield params["value"], (element,)
+    elif node.op == "join":
+        yield from _join_calls(scope, node, batches)
+    elif node.op == "join_stream":
+        yield from _pairs(params["function"], batches[0], [(row[0], row[1]) for row in batches[1]], flipped=False)
+    elif node.op == "join_trace":
+        totals = [(key, value) for key in {row[0] for row in batches[0]} for value in batches[1].totals(key)]
+        yield from _pairs(params["function"], batches[0], totals, flipped=False)
+    elif node.op.startswith("aggregate") and params["aggregate"].function is None:
+        alone = params["aggregate"].of
+        yield from ((lambda value: alone({value: 1}), (value,)) for value in naturals(row[1] for row in batches[0]))
+    elif node.op.startswith("aggregate"):
+        yield from _aggregate_calls(scope, node, batches[0])
+
+
+def _aggregate_calls(scope: Scope, node: Node, rows: Rows) -> Iterator[Call]:
+    groups = scope.engine.states.get(node.global_id, [{}])[0]
+    for key in dict.fromkeys(row[0] for row in rows):
+        if isinstance(groups, dict) and isinstance(groups.get(key), dict):
+            yield (lambda key, values: node.params["aggregate"].of(GroupView(values)), (key, groups[key]))
+
+
+def _join_calls(scope: Scope, node: Node, batches: list[Rows]) -> Iterator[Call]:
+    function = node.params["function"]
+    for this, other, flipped in ((0, 1, False), (1, 0, True)):
+        arrangement = scope.arrangement(node.inputs[other])
+        rows: list[tuple[Element, Element]] = [(row[0], row[1]) for row in arrangement.rows]
+        for key in {row[0] for row in batches[this]}:
+            levels: Mapping[Element, object] = arrangement.index.get(key, {})
+            for value, inside in levels.items():
+                rows += [(key, each) for each in inside] if isinstance(inside, dict) else [(key, value)]
+        yield from _pairs(function, batches[this], rows, flipped=flipped)
+
+
+def _pairs(
+    function: Callable[..., Element], rows: Rows, others: list[tuple[Element, Element]], *, flipped: bool
+) -> Iterator[Call]:
+    for key, value, _ in rows:
+        for other_key, other in others:
+            if key == other_key:
+                left, right = (other, value) if flipped else (value, other)
+                yield function, tuple(naturals((key, left, right)))
