@@ -1,100 +1,178 @@
-"""``make verdicts``: random programs, decided by the solver, by the searches, and now and then by brute force.
+"""``make verdicts``: random programs in random worlds, decided by the solver, by the searches, and by brute force.
 
-``python -m tests.verdicts verify --programs 10000``: as many programs are compared as are asked for; the first that
-differs ends it, with its text.  What is compared with brute force is every hundredth program.
+``python -m tests.verdicts verify --programs 10000``: as many programs are compared with brute force as are asked for;
+the first that differs ends it, with its text.  What would take brute force too many runs is compared with the search
+alone, and counted apart.
+
+``verify`` draws faults of all kinds with bounds and costs, and who decides what rules choose; its oracle makes a run
+for each set of faults and each way to choose, or each order in which chance may draw.  ``explore`` and ``confluence``
+have two: the stable models of the definition, one after another, and where no rule chooses a run for each way in which
+messages may arrive.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Rule
-from syndicate.dedalus.explore.outcome import Mode
+from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.schedule import Delivery
-from syndicate.dedalus.verify.faults import NumberedFaults
+from syndicate.dedalus.verify.verdict import Verdict
 from syndicate.errors import DedalusArithmetic, DedalusEndless, ExplorationTooLarge, Undecided, Unverifiable
-from tests.syndicate.dedalus.explore.test_clingo import placed, small, truths
-from tests.syndicate.dedalus.verify.brute import brute
-from tests.syndicate.dedalus.verify.senders import NODES, programs
+from tests.syndicate.dedalus.explore.asp import Truth, stable_models
+from tests.syndicate.dedalus.explore.brute import TooMany, projected, runs
+from tests.syndicate.dedalus.explore.test_clingo import averaged, placed, small, truths
+from tests.syndicate.dedalus.verify.brute import brute, chance
+from tests.syndicate.dedalus.verify.senders import choosing, programs
+from tests.syndicate.dedalus.verify.worlds import deciders, joined, numbered, worlds
 
-EVERY = 100
-PLAIN = [(3, 2, 1, 0), (3, 3, 0, 0), (4, 2, 1, 0), (3, 0, 2, 0), (3, 0, 0, 2), (4, 2, 0, 1), (3, 0, 1, 1), (4, 3, 2, 1)]
-BOUNDS: list[dict[str, int]] = [
-    *({"eot": eot, "eff": eff, "crashes": crashes, "late": late} for eot, eff, crashes, late in PLAIN),
-    *(
-        {"eot": 3, "crashes": 0, **more}
-        for more in (
-            {"eff": 2, "again": 1},
-            {"eff": 0, "again": 2, "late": 1},
-            {"eff": 2, "stops": 1},
-            {"eff": 0, "restarts": 1},
-            {"eff": 2, "pauses": 1},
-            {"eff": 0, "restarts": 1, "pauses": 1, "crashes": 1},
-            {"eff": 0, "partitions": 1},
-            {"eff": 0, "partitions": 2, "stops": 1},
-        )
-    ),
-]
+Asked: TypeAlias = dict[str, Any]
+Count: TypeAlias = Callable[[str], None]
+UNTIL = 3
 
 
 class Enough(Exception):
     """As many programs were compared as were asked for."""
 
 
-def verified(program: Program, bounds: dict[str, int], invariant: str | None, seed: int | None) -> str:
-    """Compare a verdict; what it is, or why there is none."""
-    if program.check():
-        return ""
-    asked: dict[str, Any] = {**bounds, "nodes": NODES, "invariant": invariant, "seed": seed}
+# ------------------------------------------------------------------------------------------------------------- verify
+
+
+def repeats(program: Program, verdict: Verdict, until: int) -> None:
+    """The schedule of a counterexample is a run in which it is seen."""
+    again = program.run(1, until, schedule=json.loads(json.dumps(verdict.schedule())), seed=verdict.seed)
+    assert again.to_json() == verdict.model.to_json()
+
+
+def verified(program: Program, world: Asked, decider: Asked, invariant: str | None, count: Count) -> bool:
+    """Compare a verdict; whether with brute force as well."""
+    asked = {**joined(world, decider), "invariant": invariant}
     try:
         searched = program.verify(**asked, engine="search", limit=3000)
-    except (Undecided, Unverifiable, DedalusArithmetic):
-        return ""
+    except (Undecided, Unverifiable, DedalusArithmetic) as error:
+        count(f"not compared: {type(error).__name__}")
+        return False
     solved = program.verify(**asked)
     aside = {"choices": 0, "engine": 0}
     assert {**solved.to_json(), **aside} == {**searched.to_json(), **aside}
     assert (solved.vacuous, solved.ff_post, solved.seed) == (searched.vacuous, searched.ff_post, searched.seed)
-    if not solved.violation_exists:
-        return f"not broken, by {solved.engine}"
-    kinds = sorted({word.partition("(")[0] for word in solved.min_counterexamples[0]})
-    return f"broken by {'+'.join(kinds) or 'nothing'}, by {solved.engine}"
-
-
-def by_force(program: Program, bounds: dict[str, int], invariant: str | None) -> None:
-    """Compare a verdict with all sets of faults and all choices."""
-    asked: dict[str, Any] = {**bounds, "nodes": NODES}
-    solved = program.verify(**asked, invariant=invariant)
-    least, sets, promising = brute(program, NumberedFaults(start=1, **asked), invariant=invariant)
+    count(f"by {solved.engine}")
+    try:
+        least, sets, promising = brute(program, numbered(world, decider), invariant=invariant)
+    except UnsatisfiedAssumption:
+        return False
     assert (solved.min_faults, list(solved.min_counterexamples)) == (least, sets)
     assert (solved.vacuous == "") is promising
+    count("broken" if solved.violation_exists else "not broken")
+    if solved.violation_exists:
+        repeats(program, solved, world["eot"])
+    return True
 
 
-def explored(rules: list[Rule], until: int, delivery: Delivery, lossless: bool, relations: set[str], mode: Mode) -> str:
-    """Compare the outcomes; how many there are, or why that is not known."""
-    program = Program(rules)
-    known = {atom.relation for rule in rules for atom in (rule.head, *rule.atoms)}
-    asked: dict[str, Any] = {"relations": sorted(relations & known), "delivery": delivery, "lossless": lossless}
-    if program.check() or not asked["relations"]:
-        return ""
+def drawn(program: Program, world: Asked, decider: Asked, invariant: str | None, count: Count) -> bool:
+    """Compare the share of drawings that can be broken; whether there is one."""
     try:
-        searched = program.explore(1, until, **asked, mode=mode, engine="search", limit=5000)
+        verdict = program.verify(**joined(world, decider), invariant=invariant, drawings=3)
+    except (Undecided, Unverifiable, DedalusArithmetic) as error:
+        count(f"not compared: {type(error).__name__}")
+        return False
+    likely = verdict.chance
+    if likely is None:
+        return verified(program, world, {}, invariant, count)
+    count("by chance, of all drawings" if likely.exact else "by chance, sampled")
+    try:
+        share = chance(program, numbered(world, decider), invariant=invariant)
+    except UnsatisfiedAssumption:
+        return False
+    if likely.exact:
+        assert likely.share == share
+        assert verdict.violation_exists is (share > 0)
+    else:
+        assert share < 1 if likely.share == 0 else share > 0
+    count(f"broken {'always' if share == 1 else 'by chance' if share else 'never'}")
+    if verdict.violation_exists:
+        repeats(program, verdict, world["eot"])
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------------ explore
+
+
+def by_definition(program: Program, asked: Asked) -> set[Truth] | None:
+    """The stable models, as clingo enumerates those of the definition; None where it has no text or no end."""
+    rules, free = program.core(), asked["delivery"] == "free"
+    totals = [total for rule in rules for total in rule.aggregates]
+    if averaged(rules) or (free and any(total.form not in ("min", "max") for total in totals)):
+        return None
+    relations, lossless = asked["relations"], asked["lossless"]
+    return stable_models(rules, 1, UNTIL, relations, later=not free, lossless=lossless, most=2000)
+
+
+def by_runs(program: Program, asked: Asked) -> set[Truth] | None:
+    """What is true in some run, of all ways in which messages may arrive; None where there are too many."""
+    rules = program.core()
+    ahead = any(isinstance(atom.time, int) and atom.time > 1 for rule in rules for atom in rule.atoms)
+    if asked["delivery"] == "free" or ahead or any(rule.choices for rule in rules):
+        return None
+    try:
+        return {
+            projected(states, asked["relations"])
+            for states in runs(rules, 1, UNTIL, lossless=asked["lossless"], most=300)
+        }
+    except TooMany:
+        return None
+
+
+def seen(exploration: Exploration, mode: Mode) -> set[Truth]:
+    """What the outcomes are, each once."""
+    models = truths(exploration)
+    assert set(models.values()) <= {1}
+    return set(models) if mode == "all-models" else {ends(model) for model in models}
+
+
+def ends(model: Truth) -> Truth:
+    """What is true at last."""
+    return frozenset(one for one in model if one[1] == UNTIL)
+
+
+def explored(program: Program, asked: Asked, mode: Mode, count: Count) -> bool:
+    """Compare the outcomes; whether with brute force as well."""
+    try:
+        searched = program.explore(1, UNTIL, **asked, mode=mode, engine="search", limit=5000)
         if len(searched.outcomes) > 500:
-            return ""
-        solved = program.explore(1, until, **asked, mode=mode)
-    except (ExplorationTooLarge, DedalusArithmetic, DedalusEndless):
-        return ""
+            count("not compared: too many outcomes")
+            return False
+        solved = program.explore(1, UNTIL, **asked, mode=mode)
+    except (ExplorationTooLarge, DedalusArithmetic, DedalusEndless) as error:
+        count(f"not compared: {type(error).__name__}")
+        return False
     assert truths(solved) == truths(searched)
     for outcome in solved.outcomes[:2]:
         assert solved.project(outcome.model) == outcome.projection
-    return f"{'one outcome' if len(solved.outcomes) == 1 else 'several'}, by {solved.engine}"
+    count(f"{'one outcome' if len(solved.outcomes) == 1 else 'several'}, by {solved.engine}")
+    compared = False
+    for name, oracle in (("the definition", by_definition), ("all runs", by_runs)):
+        models = oracle(program, asked)
+        if models is not None:
+            wanted = models if mode == "all-models" else {ends(model) for model in models}
+            assert seen(solved, mode) == wanted
+            count(f"beside {name}")
+            compared = True
+    return compared
+
+
+# --------------------------------------------------------------------------------------------------------------- main
 
 
 def main() -> None:
@@ -107,42 +185,49 @@ def main() -> None:
     figures: Counter[str] = Counter()
     begun = time.process_time()
 
-    def count(found: str) -> None:
-        figures[found or "not compared"] += 1
-        if found:
-            figures["compared"] += 1
-        if figures["compared"] >= told.programs:
+    def count(what: str) -> None:
+        figures[what] += 1
+
+    def compared(forced: bool) -> None:
+        if figures["compared with brute force"] >= told.programs:
             raise Enough
+        if forced:
+            count("compared with brute force")
 
-    def compare_verdicts(program: Program, bounds: dict[str, int], invariant: str | None, seed: int | None) -> None:
-        found = verified(program, bounds, invariant, seed)
-        if found and seed is None and figures["compared"] % EVERY == 0 and bounds["crashes"] < 2:
-            figures["with brute force"] += 1
-            by_force(program, bounds, invariant)
-        count(found)
+    def compare_verdicts(program: Program, world: Asked, decider: Asked, invariant: str | None) -> None:
+        if program.check():
+            return
+        compare = drawn if "choose" in decider else verified
+        forced = compare(program, world, decider, invariant, count)
+        if forced:
+            for name in (
+                *(name for name in world if world[name] and name != "eot"),
+                *(decider or ["a free adversary"]),
+            ):
+                count(f"with {name}")
+        compared(forced)
 
-    def compare_outcomes(
-        rules: list[Rule], until: int, delivery: Delivery, lossless: bool, relations: set[str]
-    ) -> None:
-        mode: Mode = "confluence" if told.what == "confluence" else "all-models"
-        count(explored(rules, until, delivery, lossless, relations, mode))
+    def compare_outcomes(rules: list[Rule], delivery: Delivery, lossless: bool, relations: set[str]) -> None:
+        program = Program(rules)
+        some = sorted(relations & {atom.relation for rule in rules for atom in (rule.head, *rule.atoms)})
+        if some and not program.check():
+            mode: Mode = "confluence" if told.what == "confluence" else "all-models"
+            asked = {"relations": some, "delivery": delivery, "lossless": lossless}
+            compared(explored(program, asked, mode, count))
 
     some = settings(
-        max_examples=1_000_000,
+        max_examples=10_000_000,
         deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
     verdicts = given(
-        programs() | programs(choosing=True),
-        st.sampled_from(BOUNDS),
-        st.sampled_from([None, "bad"]),
-        st.sampled_from([None, None, None, 3]),
+        programs() | programs(choosing=True) | choosing(), worlds(), deciders(), st.sampled_from([None, "bad"])
     )
     deliveries: list[Delivery] = ["later", "later", "free"]
     relations = st.sets(st.sampled_from(["p", "q", "r", "s", "a"]), min_size=1)
-    outcomes = given(small | placed(), st.just(3), st.sampled_from(deliveries), st.booleans(), relations)
+    outcomes = given(small | placed(), st.sampled_from(deliveries), st.booleans(), relations)
     try:
         if told.what == "verify":
             hypothesis.seed(told.seed)(some(verdicts(compare_verdicts)))()
@@ -151,7 +236,9 @@ def main() -> None:
     except (Enough, KeyboardInterrupt):
         pass  # and tell how many there were
     seconds = time.process_time() - begun
-    print(f"{told.what}: {figures['compared']} programs, none differs, {seconds:.0f} s: {dict(figures)}")
+    print(
+        f"{told.what}: {figures['compared with brute force']} programs, none differs, {seconds:.0f} s: {dict(figures)}"
+    )
 
 
 if __name__ == "__main__":

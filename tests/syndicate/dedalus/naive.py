@@ -1,14 +1,14 @@
 """The oracle: a program evaluated by its definition, all of it again at every timestep.
 
 It shares the syntax with the engine and nothing else: bindings by nested loops, strata by relaxation, whole states.
-Messages go where a function says; those into the past are not known here.
+Messages go where a function says, and another chooses; those into the past are not known here.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from syndicate.dedalus.ast import (
@@ -19,9 +19,11 @@ from syndicate.dedalus.ast import (
     Constant,
     Row,
     Rule,
+    Value,
     Variable,
     Wildcard,
 )
+from syndicate.dedalus.lower import sender_of
 
 State = dict[str, set[Row]]
 Binding = dict[str, Any]
@@ -74,15 +76,15 @@ def bindings(rule: Rule, state: State, time: int, past: dict[int, State]) -> Ite
         return state.get(atom.relation, set())
 
     positive = [atom for atom in rule.atoms if not atom.negated]
+    if not all(map(rows, positive)):
+        return
     found: list[Binding] = [{name.name: time for name in rule.times}]
     for atom in positive:
         found = [made for known in found for row in rows(atom) if (made := matches(atom, row, known)) is not None]
-    seen = []
-    for known in found:
-        if known in seen or not all(any(agrees(a, row, known) for row in rows(a)) for a in positive):
-            continue
-        seen.append(known)
-        if all(holds(goal, known, rows) for goal in rule.body):
+    computed = [atom for atom in positive if any(isinstance(term, Computed) for term in atom.terms)]
+    for known in {tuple(known.values()): known for known in found}.values():
+        there = all(any(agrees(a, row, known) for row in rows(a)) for a in computed)
+        if there and all(holds(goal, known, rows) for goal in rule.body):
             yield known
 
 
@@ -100,18 +102,24 @@ def holds(goal: object, known: Binding, rows: Callable[[Atom], set[Row]]) -> boo
     return True
 
 
-def heads(rule: Rule, state: State, time: int, past: dict[int, State]) -> set[Row]:
-    """The rows that a rule derives."""
+def heads(rule: Rule, held: list[Binding]) -> dict[Row, set[Value]]:
+    """The rows that a rule derives of its bindings, each with those who send it, if that is what it does."""
+    place, made = sender_of(rule), defaultdict[Row, set[Value]](set)
     if not rule.aggregates:
-        return {tuple(value(t, known) for t in rule.head.terms) for known in bindings(rule, state, time, past)}
+        for known in held:
+            made[tuple(value(t, known) for t in rule.head.terms)].add("" if place is None else value(place, known))
+        return made
     groups: dict[Row, list[Binding]] = defaultdict(list)
-    for known in bindings(rule, state, time, past):
+    for known in held:
         key = tuple(value(t, known) for t in rule.head.terms if not isinstance(t, Aggregate))
         groups[key].append(known)
-    made = set()
     for key, members in groups.items():
         rest = list(key)
-        made.add(tuple(total(t, members) if isinstance(t, Aggregate) else rest.pop(0) for t in rule.head.terms))
+        row = tuple(total(t, members) if isinstance(t, Aggregate) else rest.pop(0) for t in rule.head.terms)
+        if isinstance(place, Constant):
+            made[row].add(place.value)
+        else:  # of a group only its own columns are known
+            made[row].add(row[rule.head.terms.index(place)] if place in rule.head.terms else "")
     return made
 
 
@@ -131,47 +139,66 @@ def total(aggregate: Aggregate, members: list[Binding]) -> Any:
 
 
 def strata(rules: list[Rule]) -> list[list[Rule]]:
-    """Deductive rules by the number of negations and aggregates below their heads."""
+    """Deductive rules by the number of negations, aggregates and choices below their heads."""
     level: dict[str, int] = defaultdict(int)
+    edges = {
+        (rule.head.relation, atom.relation, int(bool(atom.negated or rule.aggregates or rule.choices)))
+        for rule in rules
+        for atom in rule.atoms
+    }
     for _ in range(len(rules) ** 2 + 1):
-        for rule in rules:
-            for atom in rule.atoms:
-                step = bool(atom.negated or rule.aggregates)
-                level[rule.head.relation] = max(level[rule.head.relation], level[atom.relation] + step)
+        before = dict(level)
+        for head, read, step in edges:
+            level[head] = max(level[head], level[read] + step)
+        if level == before:
+            break
     return [[r for r in rules if level[r.head.relation] == n] for n in sorted({level[r.head.relation] for r in rules})]
 
 
+Arrivals = Callable[[int, Rule, Row, int, set[Value]], Iterable[int]]
+"""When what a rule, by its number, sends at a time, and who, arrives."""
+Choose = Callable[[int, Rule, int, list[Binding]], list[Binding]]
+"""The bindings of a rule, by its number, that are chosen at a time."""
+
+
 def naive(
-    rules: list[Rule],
+    rules: Sequence[Rule],
     start: int,
     until: int,
-    arrivals: Callable[[int, Rule, Row, int], tuple[int, ...]] = lambda number, rule, row, sent: (sent + 1,),
+    arrivals: Arrivals = lambda number, rule, row, sent, senders: (sent + 1,),
+    choose: Choose | None = None,
 ) -> dict[int, State]:
     """The state at each time."""
-    deductive = [rule for rule in rules if rule.kind == "deductive" and not rule.fact]
+    numbers = {id(rule): number for number, rule in enumerate(rules)}
+    levels = strata([rule for rule in rules if rule.kind == "deductive" and not rule.fact])
     pending: dict[int, State] = defaultdict(lambda: defaultdict(set))
     states: dict[int, State] = {}
+
+    def rows(rule: Rule, time: int) -> dict[Row, set[Value]]:
+        held = list(bindings(rule, states[time], time, states))
+        if rule.choices and held:
+            assert choose is not None
+            held = choose(numbers[id(rule)], rule, time, held)
+        return heads(rule, held)
+
     for time in range(start, until + 1):
-        state: State = defaultdict(set)
-        for name, rows in pending[time].items():
-            state[name] |= rows
+        state = states[time] = defaultdict(set, pending[time])
         for rule in rules:
             if rule.fact and rule.head.time in (None, time):
                 state[rule.head.relation].add(tuple(t.value for t in rule.head.terms if isinstance(t, Constant)))
-        for stratum in strata(deductive):
+        for stratum in levels:
             while True:
-                made = [(rule.head.relation, heads(rule, state, time, states)) for rule in stratum]
-                if all(rows <= state[name] for name, rows in made):
+                made = [(rule.head.relation, rows(rule, time)) for rule in stratum]
+                if all(one.keys() <= state[name] for name, one in made):
                     break
-                for name, rows in made:
-                    state[name] |= rows
+                for name, one in made:
+                    state[name] |= one.keys()
         for number, rule in enumerate(rules):
             if rule.kind == "next":
-                pending[time + 1][rule.head.relation] |= heads(rule, state, time, states)
+                pending[time + 1][rule.head.relation] |= rows(rule, time).keys()
             elif rule.kind != "deductive":
-                for row in heads(rule, state, time, states):
-                    for at in arrivals(number, rule, row, time):
+                for row, senders in rows(rule, time).items():
+                    for at in arrivals(number, rule, row, time, senders):
                         assert at > time
                         pending[at][rule.head.relation].add(row)
-        states[time] = state
     return states

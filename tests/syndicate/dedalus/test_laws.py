@@ -47,7 +47,7 @@ def test_engine_is_the_oracle(rules: list[Rule], seed: int) -> None:
     start, until = 2, 7
     delays = Clock(start, until, seed)
 
-    def arrivals(number: int, rule: Rule, row: Row, sent: int) -> tuple[int, ...]:
+    def arrivals(number: int, rule: Rule, row: Row, sent: int, senders: object) -> tuple[int, ...]:
         return delays.arrivals(Send(number, rule.head.relation, row, sent, (), later=True))
 
     short = core(rules)

@@ -20,7 +20,7 @@ def runs(rules: list[Rule], start: int, until: int, *, lossless: bool, most: int
     said: list[int] = []
     asked: list[int] = []
 
-    def arrivals(number: int, rule: Rule, row: Row, sent: int) -> tuple[int, ...]:
+    def arrivals(number: int, rule: Rule, row: Row, sent: int, senders: object) -> tuple[int, ...]:
         options: list[tuple[int, ...]] = [(at,) for at in range(sent + 1, until + 1)]
         if not lossless or not options:
             options.append(())

@@ -1,6 +1,7 @@
-"""The oracle of verdicts: a run for each set of faults and for each way to choose.
+"""The oracle of verdicts: a run for each set of faults and for each way to choose, by the naive evaluator.
 
-A program that needs too many is refused as an example.
+With the engine it shares what a network does with a message, and which rules heed who is down; with the verdicts
+nothing but which faults there are.  A program that needs too many runs is refused as an example.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from attrs import define, field
 from hypothesis import reject
 
 from syndicate.dedalus import Program
-from syndicate.dedalus.ast import Choice, Row
+from syndicate.dedalus.ast import Atom, Choice, Constant, Row, Rule, Value
 from syndicate.dedalus.checks import observing
-from syndicate.dedalus.run import Model, run
+from syndicate.dedalus.lower import arities
+from syndicate.dedalus.net import Send
+from syndicate.dedalus.run import with_crashes
 from syndicate.dedalus.schedule import Clock, Dependencies, Schedule
 from syndicate.dedalus.verify.faults import UNIT, Again, Drop, Fault, Late, NumberedFaults
-from syndicate.errors import StepFailed
+from tests.syndicate.dedalus.naive import Binding, State, naive
 
 Told = tuple[int, int, frozenset[Row]]
 """Who chooses, when, among what."""
 Answers = dict[Told, frozenset[Row]]
+States = dict[int, State]
 
 
 class Asked(Exception):
@@ -91,28 +95,71 @@ def _groups(rows: list[Row], near: Any) -> list[list[Row]]:
     return found
 
 
-def runs(
-    program: Program, faults: NumberedFaults, nets: Sequence[Sequence[Fault]]
-) -> Iterator[tuple[list[Model], Answers]]:
-    """Runs under several sets of faults, that choose alike among the same: for each way to choose, with that."""
-    observers = observing(program.core(), ["pre", "post", "bad"])
-    waiting: list[Answers] = [{}]
-    while waiting:
-        answers = waiting.pop()
-        try:
-            models = [
-                run(
-                    program.core(),
-                    Tossing(faults.start, faults.eot, None, Schedule(net=faults.net(net, observers)), answers=answers),
-                )
-                for net in nets
+@define(eq=False)
+class Question:
+    """A program within faults, a specification, and how many runs were made of it."""
+
+    program: Program
+    faults: NumberedFaults
+    invariant: str | None
+    runs: int = 0
+    rules: list[Rule] = field(init=False)
+    observers: set[str] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.rules = self.program.core()
+        self.observers = observing(self.rules, ["pre", "post", "bad"])
+
+    def run(self, clock: Clock, chosen: Sequence[Fault]) -> States:
+        """What is true at each time under some faults, of which *clock* says what is chosen."""
+        self.runs += 1
+        if self.runs > MOST:
+            reject()
+        net, start = self.faults.net(chosen, self.observers), self.faults.start
+        rules = [*with_crashes(self.rules, net, start)]
+        if arities(rules).get("crash") == 3:
+            rules += [Rule(Atom("crash", tuple(map(Constant, row)))) for row in net.crashes()]
+        clock.schedule = Schedule(net=net)
+
+        def arrivals(number: int, rule: Rule, row: Row, sent: int, senders: set[Value]) -> tuple[int, ...]:
+            return clock.arrivals(Send(number, rule.head.relation, row, sent, tuple(senders), later=True))
+
+        def choose(number: int, rule: Rule, time: int, held: list[Binding]) -> list[Binding]:
+            names = sorted(held[0])
+            groups: dict[Row, list[Row]] = {}
+            for one in held:  # a choice alone is made for each key apart
+                key = tuple(one[v.name] for v in rule.choices[0].key) if len(rule.choices) == 1 else ()
+                groups.setdefault(key, []).append(tuple(one[name] for name in names))
+            return [
+                dict(zip(names, row, strict=True))
+                for group in groups.values()
+                for row in clock.choose(number, time, rule.choices, names, group)
             ]
-            yield models, answers
-        except StepFailed as failed:
-            asked = failed.__cause__
-            if not isinstance(asked, Asked):
-                raise
-            waiting += [{**answers, asked.question: answer} for answer in asked.answers]
+
+        return naive(rules, start, self.faults.eot, arrivals, choose)
+
+    def all_runs(self, nets: Sequence[Sequence[Fault]]) -> Iterator[tuple[list[States], Answers]]:
+        """Runs under several sets of faults, that choose alike among the same: for each way to choose, with that."""
+        waiting: list[Answers] = [{}]
+        while waiting:
+            answers = waiting.pop()
+            try:
+                yield (
+                    [self.run(Tossing(self.faults.start, self.faults.eot, answers=answers), net) for net in nets],
+                    answers,
+                )
+            except Asked as asked:
+                waiting += [{**answers, asked.question: answer} for answer in asked.answers]
+
+    def owed(self, good: States, states: States) -> set[Row]:
+        """What a run without faults promises of one with faults."""
+        return set(good[self.faults.eot]["post"]) & set(states[self.faults.eot]["pre"])
+
+    def violates(self, good: States, states: States) -> bool:
+        """Whether a run breaks what one without faults promises, or an invariant."""
+        if self.invariant is not None:
+            return any(state[self.invariant] for state in states.values())
+        return not self.owed(good, states) <= states[self.faults.eot]["post"]
 
 
 def sets_of(faults: NumberedFaults, size: int) -> Iterator[tuple[Fault, ...]]:
@@ -133,51 +180,37 @@ def brute(
     program: Program, faults: NumberedFaults, *, invariant: str | None
 ) -> tuple[int | None, list[tuple[str, ...]], bool]:
     """The smallest counterexamples, and whether anything was promised at all."""
-    times = range(faults.start, faults.eot + 1)
-    promising = invariant is not None
-    tried = 0
-
-    def bad(good: Model, model: Model) -> bool:
-        nonlocal promising, tried
-        tried += 1
-        if tried > MOST:
-            reject()
-        if invariant:
-            return any(model.at(time)[invariant] for time in times)
-        end = model.at(faults.eot)
-        owed = set(good.at(faults.eot)["post"]) & set(end["pre"])
-        promising |= bool(owed)
-        return bool(owed - set(end["post"]))
-
-    found: list[tuple[int, tuple[str, ...]]] = []
+    question, promising = Question(program, faults, invariant), invariant is not None
+    least: list[tuple[int, tuple[str, ...]]] = []
     for size in range(len(faults.all) + 1):
-        if found and size * UNIT > min(found)[0]:
+        if least and size * UNIT > min(least)[0]:
             break
         for chosen in sets_of(faults, size):
-            for both, answers in runs(program, faults, [() if invariant is None else chosen, chosen]):
-                many = sum(preferences(program, faults, *one) for one in answers.items())
-                if (faults.choices.most is None or many <= faults.choices.most) and bad(*both):
+            for both, answers in question.all_runs([() if invariant is None else chosen, chosen]):
+                promising |= invariant is None and bool(question.owed(*both))
+                many = sum(preferences(question.rules, faults, *one) for one in answers.items())
+                if (faults.choices.most is None or many <= faults.choices.most) and question.violates(*both):
                     weight = sum(map(faults.weight, chosen)) + faults.choices.cost * UNIT * many
-                    found.append((weight, tuple(sorted(map(str, chosen)))))
-    if not found:
+                    least.append((weight, tuple(sorted(map(str, chosen)))))
+    if not least:
         return None, [], promising
-    least = min(found)[0]  # of as many, those that last the shortest
-    sets = sorted({words for weight, words in found if weight == least})
+    cheapest = min(least)[0]  # of as many, those that last the shortest
+    sets = sorted({words for weight, words in least if weight == cheapest})
     return len(sets[0]), sets, True
 
 
-def preferences(program: Program, faults: NumberedFaults, question: Told, answer: frozenset[Row]) -> int:
+def preferences(rules: Sequence[Rule], faults: NumberedFaults, question: Told, answer: frozenset[Row]) -> int:
     """The fewest values that must be preferred for an answer to be given, in the order of the seed."""
     if faults.choices.free:
         return 0
     number, time, values = question
-    rules = Dependencies(program.core()[number].choices)
+    dependencies = Dependencies(rules[number].choices)
     order = Clock(faults.start, faults.eot, faults.choices.seed).ranked(number, time, values)
     return min(
         size
         for size in range(len(answer) + 1)
         for some in combinations(sorted(answer, key=repr), size)
-        if set(rules.first([*some, *order])) == answer
+        if set(dependencies.first([*some, *order])) == answer
     )
 
 
@@ -207,35 +240,19 @@ class Shuffling(Clock):
 
 def chance(program: Program, faults: NumberedFaults, *, invariant: str | None) -> Fraction:
     """How likely it is that some faults break it, if all orders of what can be chosen are equally likely."""
-    observers = observing(program.core(), ["pre", "post", "bad"])
+    question = Question(program, faults, invariant)
     sets = [chosen for size in range(len(faults.all) + 1) for chosen in sets_of(faults, size)]
     waiting: list[tuple[dict[tuple[int, int], tuple[Row, ...]], Fraction]] = [({}, Fraction(1))]
-    broken, tried = Fraction(0), 0
-
-    def model(orders: dict[tuple[int, int], tuple[Row, ...]], net: Sequence[Fault]) -> Model:
-        nonlocal tried
-        tried += 1
-        if tried > MOST // 2:
-            reject()
-        schedule = Schedule(net=faults.net(net, observers))
-        return run(program.core(), Shuffling(faults.start, faults.eot, None, schedule, orders=orders))
-
+    broken = Fraction(0)
     while waiting:
         orders, weight = waiting.pop()
+
+        def states(chosen: Sequence[Fault], orders: dict[tuple[int, int], tuple[Row, ...]] = orders) -> States:
+            return question.run(Shuffling(faults.start, faults.eot, orders=orders), chosen)
+
         try:
-            good = model(orders, ())
-            broken += weight * any(violates(good, model(orders, net), invariant, faults.eot) for net in sets)
-        except StepFailed as failed:
-            comes = failed.__cause__
-            if not isinstance(comes, Comes):
-                raise
+            good = states(())
+            broken += weight * any(question.violates(good, states(chosen)) for chosen in sets)
+        except Comes as comes:
             waiting += [({**orders, comes.place: order}, weight / len(comes.orders)) for order in comes.orders]
     return broken
-
-
-def violates(good: Model, model: Model, invariant: str | None, eot: int) -> bool:
-    """Whether a run breaks what a run without faults promises, or an invariant."""
-    if invariant is not None:
-        return any(model.at(time)[invariant] for time in range(model.start, eot + 1))
-    end = model.at(eot)
-    return bool(set(good.at(eot)["post"]) & set(end["pre"]) - set(end["post"]))

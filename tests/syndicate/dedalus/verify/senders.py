@@ -117,3 +117,20 @@ SPECIFICATIONS = [
     "post(X) :- p(_, X);",
     "q(X, Z) :- q(X, Y), p(Y, Z);",
 ]
+MINDING = [
+    'bad(Y) :- q("a", Y), Y == "a";',
+    'bad(X) :- q(X, "b"), q("a", X);',
+    "bad(X) :- r(X), notin p(X, _);",
+    'bad(X)@next :- r("b"), p(X, _);',
+    "bad(X)@async :- p(Y, X), q(Y, Y);",
+    "post(X) :- q(X, X);",
+    "pre(X) :- r(X);",
+    'r(Y)@async :- q("a", Y); owed(X)@next :- q("a", X)@N, N == 2; bad(X) :- owed(X), notin r(X);',
+]
+
+
+@st.composite
+def choosing(draw: st.DrawFn) -> Program:
+    """A program that minds what is chosen."""
+    more = draw(st.lists(st.sampled_from(MINDING), max_size=3, unique=True))
+    return Program([*draw(programs(choosing=True)).statements, *Program.parse("".join(more)).statements])

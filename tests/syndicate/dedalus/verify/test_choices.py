@@ -19,30 +19,13 @@ from syndicate.dedalus.verify.faults import Choices, NumberedFaults
 from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute, chance
-from tests.syndicate.dedalus.verify.senders import NODES, programs
+from tests.syndicate.dedalus.verify.senders import NODES, choosing
 
 pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
 
 LIBERAL = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 BOUNDS = [(3, 2, 0, 0), (3, 0, 1, 0), (3, 0, 0, 1), (3, 0, 0, 0)]
 bounds = st.sampled_from(BOUNDS).map(lambda one: dict(zip(("eot", "eff", "crashes", "late"), one, strict=True)))
-MINDING = [
-    'bad(Y) :- q("a", Y), Y == "a";',
-    'bad(X) :- q(X, "b"), q("a", X);',
-    "bad(X) :- r(X), notin p(X, _);",
-    'bad(X)@next :- r("b"), p(X, _);',
-    "bad(X)@async :- p(Y, X), q(Y, Y);",
-    "post(X) :- q(X, X);",
-    "pre(X) :- r(X);",
-    'r(Y)@async :- q("a", Y); owed(X)@next :- q("a", X)@N, N == 2; bad(X) :- owed(X), notin r(X);',
-]
-
-
-@st.composite
-def choosing(draw: st.DrawFn) -> Program:
-    """A program that minds what is chosen."""
-    more = draw(st.lists(st.sampled_from(MINDING), max_size=3, unique=True))
-    return Program([*draw(programs(choosing=True)).statements, *Program.parse("".join(more)).statements])
 
 
 SEATS = Program.parse(
