@@ -187,9 +187,11 @@ def brute(
             break
         for chosen in sets_of(faults, size):
             for both, answers in question.all_runs([() if invariant is None else chosen, chosen]):
-                promising |= invariant is None and bool(question.owed(*both))
                 many = sum(preferences(question.rules, faults, *one) for one in answers.items())
-                if (faults.choices.most is None or many <= faults.choices.most) and question.violates(*both):
+                if faults.choices.most is not None and many > faults.choices.most:
+                    continue
+                promising |= invariant is None and bool(question.owed(*both))
+                if question.violates(*both):
                     weight = sum(map(faults.weight, chosen)) + faults.choices.cost * UNIT * many
                     least.append((weight, tuple(sorted(map(str, chosen)))))
     if not least:
