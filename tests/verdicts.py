@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import hypothesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
@@ -197,6 +197,7 @@ def main() -> None:
     def compare_verdicts(program: Program, world: Asked, decider: Asked, invariant: str | None) -> None:
         if program.check():
             return
+        note(program.text)
         compare = drawn if "choose" in decider else verified
         forced = compare(program, world, decider, invariant, count)
         if forced:
@@ -211,6 +212,7 @@ def main() -> None:
         program = Program(rules)
         some = sorted(relations & {atom.relation for rule in rules for atom in (rule.head, *rule.atoms)})
         if some and not program.check():
+            note(program.text)
             mode: Mode = "confluence" if told.what == "confluence" else "all-models"
             asked = {"relations": some, "delivery": delivery, "lossless": lossless}
             compared(explored(program, asked, mode, count))
