@@ -65,7 +65,9 @@ class TooMany(Exception):
 class Chance:
     """The *share* of drawings in which faults can break what was promised: of all, or of so many *drawings* by seeds.
 
-    *low* and *high* are bounds for that of all, which are right with a confidence of 95 %.
+    *low* and *high* are bounds for that of all, which are right with a confidence of 95 %.  The *undecided* took too
+    long: the share is of the others, for the bounds they are taken at their worst, as fine for *low* and as broken for
+    *high*.
     """
 
     share: Fraction
@@ -73,6 +75,7 @@ class Chance:
     high: float
     drawings: int | None = None
     first: int = 0
+    undecided: int = 0
 
     @property
     def exact(self) -> bool:
@@ -82,32 +85,36 @@ class Chance:
     @property
     def words(self) -> str:
         """The share, for reading."""
-        if self.exact:
+        if self.drawings is None:
             return f"{self.share} of all drawings ({float(self.share):.4g}, exactly)"
-        broken = int(self.share * (self.drawings or 0))
-        return (
-            f"{broken} of {self.drawings} drawings (seeds {self.first} to {self.first + (self.drawings or 0) - 1}): "
-            f"{self.low:.3g} to {self.high:.3g} of all drawings, with a confidence of {CONFIDENCE:.0%}"
-        )
+        decided = self.drawings - self.undecided
+        slow = f"; {self.undecided} more were not decided in time, and may be either" if self.undecided else ""
+        seeds = f"seeds {self.first} to {self.first + self.drawings - 1}{slow}"
+        bounds = f"{self.low:.3g} to {self.high:.3g} of all drawings, with a confidence of {CONFIDENCE:.0%}"
+        return f"{self.share * decided} of {decided} drawings ({seeds}): {bounds}"
 
     def to_json(self) -> dict[str, object]:
         """As JSON: the share as text, since it may be no decimal fraction."""
-        seeds = None if self.exact else {"first": self.first, "drawings": self.drawings, "confidence": CONFIDENCE}
+        seeds = None
+        if not self.exact:
+            asked = {"first": self.first, "drawings": self.drawings, "undecided": self.undecided}
+            seeds = {**asked, "confidence": CONFIDENCE}
         return {"share": str(self.share), "exact": self.exact, "low": self.low, "high": self.high, "seeds": seeds}
 
 
-def sampled(broken: int, drawings: int, first: int) -> Chance:
-    """What so many broken drawings of so many say of all.
+def sampled(broken: int, drawings: int, first: int, undecided: int = 0) -> Chance:
+    """What so many broken drawings of so many say of all, where some are undecided.
 
-    >>> none = sampled(0, 100, 0)
-    >>> none.words
+    >>> sampled(0, 100, 0).words
     '0 of 100 drawings (seeds 0 to 99): 0 to 0.0362 of all drawings, with a confidence of 95%'
+    >>> sampled(0, 100, 0, undecided=1).words
+    '0 of 99 drawings (seeds 0 to 99; 1 more were not decided in time, and may be either): \
+0 to 0.0545 of all drawings, with a confidence of 95%'
     """
-    low = high = 0.0
-    if broken:
-        low = _bound(broken, drawings)
-    high = 1 - _bound(drawings - broken, drawings) if broken < drawings else 1.0
-    return Chance(Fraction(broken, drawings), low, high, drawings, first)
+    most = broken + undecided
+    low = _bound(broken, drawings) if broken else 0.0
+    high = 1 - _bound(drawings - most, drawings) if most < drawings else 1.0
+    return Chance(Fraction(broken, drawings - undecided), low, high, drawings, first, undecided)
 
 
 def _bound(count: int, of: int) -> float:

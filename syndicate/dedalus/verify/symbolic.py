@@ -38,7 +38,7 @@ from syndicate.dedalus.verify.faults import UNIT, Again, Crash, Drop, Fault, Fau
 if TYPE_CHECKING:
     import clingo
 
-Said: TypeAlias = "Fault | Broken | tuple[str, tuple[int, int], Row] | None"
+Said: TypeAlias = "Fault | Broken | tuple[str, tuple[int, int], Row] | str"
 """What a symbol of an answer says; of what is chosen, or could be: which, the rule and the time, and the values."""
 
 
@@ -175,17 +175,19 @@ class Symbolic:
         broken: list[Broken] = []
         chosen: dict[tuple[int, int], set[Row]] = {}
         candidates: dict[tuple[int, int], set[Row]] = {}
-        against = sum(symbol.name == "against" for symbol in answer.shown)
+        against = 0
         for symbol in answer.shown:
-            if symbol not in self.said:  # most answers say much the same
-                self.said[symbol] = self._said(symbol)
-            said = self.said[symbol]
+            said = self.said.get(symbol)
+            if said is None:  # most answers say much the same
+                said = self.said[symbol] = self._said(symbol)
             if isinstance(said, Broken):
                 broken.append(said)
             elif isinstance(said, tuple):
                 name, at, row = said
                 (chosen if name == "chosen" else candidates).setdefault(at, set()).add(row)
-            elif said is not None:
+            elif isinstance(said, str):
+                against += said == "against"
+            else:
                 faults.append(said)
         return Counterexample(
             tuple(faults),
@@ -206,7 +208,7 @@ class Symbolic:
         if symbol.name in ("chosen", "candidate"):
             number, at, value = symbol.arguments
             return symbol.name, (number.number, at.number), row_of(value.arguments)
-        return None
+        return symbol.name
 
     def _fault(self, name: str, row: Row) -> Fault:
         if name == "partition":

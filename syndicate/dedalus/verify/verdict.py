@@ -56,6 +56,8 @@ MOST_COST: Final = 100
 MOST_PARTED: Final = 8
 """There are 127 ways to part so many nodes in two."""
 MAX_RUNS: Final = 100_000
+PARTS: Final = 4
+"""One drawing of many takes no more than one of so many parts of the time that is left."""
 
 
 @frozen(slots=False)
@@ -400,24 +402,39 @@ class _Question:
             verdict = self.verdict(_Decision("clingo", sets, [], 0))
         return self.likely(verdict, Chance(share, float(share), float(share)), drawings.asked.obliges())
 
-    def of_seeds(self, engine: Engine, drawings: int, first: int) -> Verdict:
-        """The share of some drawings; of fewer, if the time is over before."""
+    def in_time(self, engine: Engine, seeds: Iterable[int]) -> dict[int, Verdict]:
+        """The verdicts under what some seeds draw, but for those that take too long; raises, if that is all of them.
+
+        None takes more than a part of the time that is left, so that others have some.
+        """
         deadline = None if self.seconds is None else monotonic() + self.seconds / 2
-        verdicts: list[Verdict] = []
-        for seed in range(first, first + drawings):
-            left = None if deadline is None else max(0.0, deadline - monotonic())
+        verdicts: dict[int, Verdict] = {}
+        slow: Undecided | None = None
+        for seed in seeds:
+            left = None if deadline is None else max(0.0, deadline - monotonic()) / PARTS
+            if left == 0.0 and (verdicts or slow):
+                break
             try:
-                verdicts.append(self.drawn(seed, left, engine))
+                verdicts[seed] = self.drawn(seed, left, engine)
             except Disagreement:
                 raise
-            except Undecided:
-                if not verdicts:
-                    raise
-                break
+            except Undecided as error:
+                slow = slow or error
+        if slow is not None and not verdicts:
+            raise slow
+        return verdicts
+
+    def of_seeds(self, engine: Engine, drawings: int, first: int) -> Verdict:
+        """The share of some drawings, of which those that take too long count as what is worse for each bound."""
+        decided = self.in_time(engine, range(first, first + drawings))
+        verdicts = [decided[seed] for seed in sorted(decided)]
         broken = [one for one in verdicts if one.violation_exists]
         promising = [one for one in verdicts if one.vacuous == ""]
+        undecided = drawings - len(verdicts)
         verdict = (broken or promising or verdicts)[0]
-        return self.likely(verdict, sampled(len(broken), len(verdicts), first), bool(broken or promising))
+        if undecided and not (broken or promising):
+            verdict = evolve(verdict, vacuous=None)  # it may be one of these that promises something
+        return self.likely(verdict, sampled(len(broken), drawings, first, undecided), bool(broken or promising))
 
     def likely(self, verdict: Verdict, chance: Chance, obliges: bool) -> Verdict:
         """A verdict under one drawing, as that of chance."""

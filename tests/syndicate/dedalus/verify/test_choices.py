@@ -17,7 +17,7 @@ from syndicate.dedalus.verify import chance as drawings
 from syndicate.dedalus.verify import verdict as verdicts
 from syndicate.dedalus.verify.faults import Choices, NumberedFaults
 from syndicate.dedalus.verify.symbolic import Symbolic
-from syndicate.errors import Unverifiable
+from syndicate.errors import Undecided, Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute, chance
 from tests.syndicate.dedalus.verify.senders import NODES, choosing
 
@@ -214,6 +214,69 @@ def test_bounds_of_a_share(broken: int, of: int) -> None:
         assert likely(range(broken, of + 1), one.low) == pytest.approx(0.025)
     if broken < of:
         assert likely(range(broken + 1), one.high) == pytest.approx(0.025)
+
+
+@given(st.data(), st.integers(1, 300))
+@settings(max_examples=40, deadline=None)
+def test_bounds_hold_whatever_the_undecided_are(data: st.DataObject, of: int) -> None:
+    """They are no narrower than those of the same drawings with all of them decided, in whatever way."""
+    broken = data.draw(st.integers(0, of - 1))
+    undecided = data.draw(st.integers(0, of - broken - 1))
+    more = data.draw(st.integers(0, undecided))
+    some, whole = drawings.sampled(broken, of, 0, undecided), drawings.sampled(broken + more, of, 0)
+    assert some.low <= whole.low <= whole.high <= some.high
+    assert some.low == (whole.low if more == 0 else drawings.sampled(broken, of, 0).low)
+    assert some.share == Fraction(broken, of - undecided)
+
+
+@pytest.mark.parametrize("slow", [{1}, {0, 2, 3, 5}, set(range(1, 8))])
+def test_drawings_that_take_too_long_are_not_left_out(slow: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are not decided are told, and the others have their verdicts all the same, also those after them."""
+    monkeypatch.setattr(drawings, "MOST_CASES", 0)
+    decide = verdicts._Question.drawn
+
+    def drawn(question: verdicts._Question, seed: int, seconds: float | None, engine: Engine) -> verdicts.Verdict:
+        if seed in slow:
+            raise Undecided(f"seed {seed} is slow")
+        return decide(question, seed, seconds, engine)
+
+    alone = [SEATS.verify(**ASKED, seed=seed).violation_exists for seed in range(8)]
+    broken = sum(alone[seed] for seed in range(8) if seed not in slow)
+    monkeypatch.setattr(verdicts._Question, "drawn", drawn)
+    for seconds in (None, 600):
+        verdict = SEATS.verify(**ASKED, choose="chance", drawings=8, seconds=seconds)
+        assert verdict.chance == drawings.sampled(broken, 8, 0, len(slow))
+        assert verdict.chance is not None
+        assert f"{len(slow)} more were not decided in time" in verdict.chance.words
+        assert verdict.to_json()["chance"]["seeds"]["undecided"] == len(slow)  # type: ignore[index]
+    slow |= set(range(8))
+    with pytest.raises(Undecided, match="seed 0 is slow"):
+        SEATS.verify(**ASKED, choose="chance", drawings=8)
+
+
+def test_drawings_for_which_there_was_no_time_count_for_both_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they were begun or not; and a slow one leaves time for the others."""
+    decide, now, asked = verdicts._Question.drawn, [0.0], list[int]()
+
+    def drawn(question: verdicts._Question, seed: int, seconds: float | None, engine: Engine) -> verdicts.Verdict:
+        assert seconds is not None
+        asked.append(seed)
+        needed = {3: 1000.0, 4: 10.0}.get(seed, 1.0)
+        now[0] += min(needed, seconds)
+        if needed > seconds:
+            raise Undecided(f"seed {seed} is slow")
+        return decide(question, seed, None, engine)
+
+    monkeypatch.setattr(verdicts._Question, "drawn", drawn)
+    monkeypatch.setattr("syndicate.dedalus.verify.verdict.monotonic", lambda: now[0])
+    many = SEATS.verify(**ASKED, choose="chance", drawings=6, seconds=150.0, engine="search").chance
+    assert many is not None
+    assert (many.drawings, many.undecided) == (6, 1)
+    assert asked == [0, 1, 2, 3, 4, 5]
+    few = SEATS.verify(**ASKED, choose="chance", drawings=400, seconds=100.0, engine="search").chance
+    assert few is not None
+    assert 300 < few.undecided < 400
+    assert few.high - few.low > few.undecided / 400
 
 
 @pytest.mark.parametrize(
