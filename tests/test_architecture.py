@@ -117,8 +117,8 @@ INSIDE = {
     """,
     "syndicate.spark": """
         classic metrics columns bulk errors feed java outage progress arrays arrow evolution difference engine query
-        session worker_daemon place stepping table versions origin jdbc kafka lake topic rows current_rows delivery
-        follower journal sink source streaming
+        session archive worker_daemon place stepping table versions origin jdbc kafka lake topic rows current_rows
+        delivery follower journal sink source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape lasting rows symbolic_column scalars workers batch compile errors key_lookup layouts

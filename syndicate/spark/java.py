@@ -156,16 +156,33 @@ def _major(version: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def _place(home: Path) -> Path | None:
+    """What is made for the Java in ``home`` lies here, if Python runs in a virtual environment."""
+    if sys.prefix == sys.base_prefix:
+        return None
+    name = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path(sys.prefix, "share", "syndicate", f"java-{name}")
+
+
+def archive(home: Path) -> Path | None:
+    """Where the archive of Spark's classes for the Java in ``home`` lies, if :mod:`syndicate.spark.archive` made it.
+
+    None where there is no virtual environment to keep it in.
+    """
+    place = _place(home)
+    return None if place is None else place / "spark.jsa"
+
+
 def stand_in(home: Path) -> Path:
     """Make the stand-in of the Java in ``home``, and return it: what to set JAVA_HOME to for Spark.
 
     It lies in the virtual environment, and is made once; where there is none, or it may not be written to, it
     lies in a temporary directory and goes away with the process.
     """
-    if sys.prefix != sys.base_prefix:
-        name = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    place = _place(home)
+    if place is not None:
         try:
-            return _write(Path(sys.prefix, "share", "syndicate", f"java-{name}"), home)
+            return _write(place, home)
         except OSError:
             pass  # an environment that we may not write to
     temporary = tempfile.mkdtemp(prefix="syndicate-java-")

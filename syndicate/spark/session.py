@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import JavaMissing, SparkMissing
-from syndicate.spark.java import Java, find_java, stand_in
+from syndicate.spark.java import Java, archive, find_java, stand_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +26,8 @@ COMPILER: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """The quick compiler alone.  Java gives it 48 MB for its code, which a session with a lake fills within minutes; from
 then on nothing is compiled.
 """
+LOG: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+"""An archive of classes that does not fit, or only in part, is nothing to tell a user of."""
 
 
 def open_session(
@@ -64,7 +66,7 @@ def open_session(
     java = find_java()
     with _environment(java, spark_home=Path(pyspark.__file__).parent):
         builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
-        ours = _options(cores, memory)
+        ours = _options(cores, memory) | {"spark.driver.extraJavaOptions": java_options(java)}
         if "spark.master" not in config and "spark.pyspark.python" not in config:
             ours["spark.python.daemon.module"] = "syndicate.spark.worker_daemon"  # another Python may not have it
         for name, value in (ours | config).items():
@@ -89,7 +91,7 @@ def _forget_the_dead() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    gateway: Any = SparkContext._gateway
+    gateway = java_gateway()
     process = getattr(gateway, "proc", None)
     if process is None or process.poll() is None:
         return
@@ -97,6 +99,13 @@ def _forget_the_dead() -> None:
         gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def java_gateway() -> Any:
+    """What pyspark speaks to the JVM through, which all sessions of this process share; ``proc`` is the JVM, if any."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway
 
 
 def _quiet(session: SparkSession) -> SparkSession:
@@ -120,8 +129,17 @@ def _quiet(session: SparkSession) -> SparkSession:
     return session
 
 
-def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
+def java_options(java: Java, *, archived: bool = True) -> str:
+    """What the JVM of a local session is started with: among it the archive of its classes, if there is one."""
     log = Path(__file__).with_name("log4j2.properties").as_uri()
+    options = f"{COMPILER} -XX:+UseSerialGC {LOG} -Dlog4j2.configurationFile={log}"
+    classes = archive(java.home) if archived else None
+    if classes is not None and classes.is_file():
+        options += f' "-XX:SharedArchiveFile={classes}"'
+    return options
+
+
+def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
     return {
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
@@ -130,7 +148,6 @@ def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"{COMPILER} -XX:+UseSerialGC -Dlog4j2.configurationFile={log}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": True,
     }

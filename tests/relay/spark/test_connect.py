@@ -16,6 +16,7 @@ import pyspark
 import pytest
 
 from syndicate.spark.java import find_java, stand_in
+from syndicate.spark.session import java_options
 from tests.relay.spark.brokers import Broker, free_port
 from tests.work import PATIENCE
 
@@ -37,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": 1,
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": java_options(find_java()),
         "spark.sql.warehouse.dir": tmp_path / "warehouse",
     }
     options = [word for name, value in given.items() for word in ("--conf", f"{name}={value}")]
