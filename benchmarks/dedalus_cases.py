@@ -20,7 +20,7 @@ PLAIN: Final = "python"
 """The closure by hand, semi-naive, with a dictionary and sets."""
 
 COPYING: Final = "copying"
-"""Frames by hand: each timestep all rows are copied and joined anew."""
+"""Frames by hand: each timestep all rows are copied and joined again."""
 
 FRAMES: Final = 0.5
 """Seconds for 100,000 facts over 1,000 timesteps, a hundred of which have events."""

@@ -27,7 +27,7 @@ WORKLOADS: Final = {
 }
 
 RECOMPUTING: Final = ("scratch", "duckdb", "polars")
-"""They take a delta in and give the whole result anew; ``scratch`` is our engine, given all rows."""
+"""They take a delta in and give the whole result again; ``scratch`` is our engine, given all rows."""
 
 ROWS_SUFFIX: Final = "-rows"
 AS_ROWS: Final = ("duckdb-rows", "polars-rows")

@@ -143,7 +143,7 @@ class Scratch(Ours):
         self.whole: dict[str, dict[Any, int]] = {}
 
     def step(self, changes: dict[str, dict[Any, int]]) -> None:
-        """Everything anew."""
+        """Everything again."""
         for side, change in changes.items():
             whole = self.whole.setdefault(side, {})
             for row, weight in change.items():

@@ -1,7 +1,7 @@
 """``python -m benchmarks.followed``: what it costs that one can ask why, with nothing, one in a hundred, all followed.
 
 Beside it, the same code *without*: a copy of the packages and of the native kernels from which each test whether
-somebody follows or traces has been taken out, compiled anew.  So the first column is what a system would cost in which
+somebody follows or traces has been taken out, compiled again.  So the first column is what a system would cost in which
 nobody could ever ask.  All by processor time, the sides in turn, each figure in a process of its own; the median of the
 rounds, and of the paired differences.
 """

@@ -1,7 +1,7 @@
 """Rows of an Arrow table to handled assertions, without Spark: by columns, and row by row as before.
 
 Each figure is of a process of its own: ``python -m benchmarks.spark_columns WAY ROWS BATCHES``.  Processor time, from
-the table that Spark hands over to the moment at which all that observers are told has been handled.
+the table that Spark hands over to the moment at which all that observers are notified has been handled.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class Setup:
         return sorted((key, version) for items in standing for key, (_, version) in items)
 
     def settle(self) -> None:
-        """Wait until each healthy observer has exactly what stands."""
+        """Wait until each healthy observer has exactly what is asserted."""
         expected, begun = self.values, perf_counter()
         while any(state.values != expected for state in self.states):
             self.loop.poll(0.05)

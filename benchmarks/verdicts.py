@@ -4,7 +4,7 @@ Processor seconds in one process, the sides in turn, from the parsed program (or
 compared.  The programs are a relay with acknowledgements, ``tests/data/dedalus/verdicts/ack_relay.ded``, between as
 many nodes as are asked for, and of the library's an election, Paxos and three-phase commit, of which nothing ever
 comes to two ends (``benchmarks/peers/*.lp``).  Ours matches the rules under the first counterexample as well, to see
-that it is one; the run that draws it, which is made when somebody looks, is told apart.
+that it is one; the run that draws it, which is made when somebody looks, is reported apart.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ THREE_PHASE = (ROOT / "tests/data/dedalus/three_phase.ded").read_text()
 
 Asked: TypeAlias = Callable[[Program], tuple[int, Verdict | None]]
 Sides: TypeAlias = tuple[Callable[[], Program], Asked, Callable[[], int]]
-"""The program, parsed anew; how many answers ours finds, and its verdict; how many clingo finds by hand."""
+"""The program, parsed again; how many answers ours finds, and its verdict; how many clingo finds by hand."""
 
 
 def splits(name: str, text: str, majority: int = 2, **bounds: Any) -> Sides:
@@ -165,7 +165,7 @@ def main() -> None:
         seconds: list[list[float]] = [[], [], []]
         answers: set[int] = set()
         for _ in range(ROUNDS):
-            made = parsed()  # anew: nothing is known of it
+            made = parsed()  # again: nothing is known of it
             times = [process_time()]
             found, verdict = mine(made)
             times.append(process_time())

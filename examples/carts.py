@@ -40,7 +40,7 @@ CASES: list[tuple[str, type[Carts], type[Shopper]]] = [
     ("lattice", LatticeCarts, Shopper),
 ]
 RENEWED = 100
-"""Runs after which programs are made anew: each run is a session of its own, and that of others are kept."""
+"""Runs after which programs are made again: each run is a session of its own, and that of others are kept."""
 
 Actions = list[tuple[int, str, int]]
 
@@ -69,7 +69,7 @@ def shopping(rng: random.Random) -> tuple[Actions, tuple[tuple[str, int], ...]]:
 
 
 def sessions(carts: type[Carts], shopper: type[Shopper], runs: int) -> Iterator[tuple[int, Shopper, list[Carts]]]:
-    """Seeds, and programs that are made anew from time to time."""
+    """Seeds, and programs that are made again from time to time."""
     for seed in range(runs):
         if seed % RENEWED == 0:
             ann, servers = shopper(address="ann"), [carts(address=name) for name in ("one", "two")]

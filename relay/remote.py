@@ -57,7 +57,7 @@ class Remote:
 
 
 class _Standing(Entity):
-    """Passes on to the newest connection what stands."""
+    """Passes on to the newest connection what is asserted."""
 
     raw: ClassVar[bool] = True
 

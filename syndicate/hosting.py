@@ -457,7 +457,7 @@ class Port(Entity, Generic[H]):
     def take(self, captures: Value, handle: Hashable) -> Value:
         """Take in what was captured: the row that it is.  *handle* is that of its assertion, or None.
 
-        Raises a :class:`~syndicate.errors.SyndicateError` where it is none.
+        Raises a :class:`~syndicate.errors.SyndicateError` where it is not one.
         """
         raise NotImplementedError
 

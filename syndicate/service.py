@@ -190,7 +190,7 @@ def ask(
 
     Raises:
         NotInTurn: no turn is running.
-        NotAValue: *request* is none.
+        NotAValue: *request* is not a value.
     """
     expect_ref("ask", ds)
     expect_function("ask", then, 1)

@@ -55,7 +55,7 @@ INSIDE = {
         console service
     """,
     "relay.session": """
-        deadlines debt intake membrane backlog proxy outbox peer_assertions statistics patch reach repetition usual
+        deadlines intake membrane backlog proxy outbox peer_assertions statistics patch reach repetition usual
         ending synced trail state session link
     """,
     "relay.simulation": """
@@ -276,6 +276,69 @@ def intrusions(path: Path) -> Iterator[str]:
             elif isinstance(node.ctx, ast.Store):
                 own.add(node.attr)
     return (ast.unparse(node) for node in asked if node.attr not in own)
+
+
+COMPLEX, COMPLEX_FUNCTIONS = 15, 13
+"""No function has more branches, but for so many hot loops, which say so."""
+
+
+def test_functions_are_simple() -> None:
+    """A function that branches more is several: those that are hot loops are counted, and only go down."""
+    command = ["-m", "ruff", "check", "--ignore-noqa", "--select", "C901", "--output-format", "concise", "--no-cache"]
+    limit = f"lint.mccabe.max-complexity={COMPLEX}"
+    done = subprocess.run(
+        [sys.executable, *command, "--config", limit, "syndicate", "relay", "pyspark_syndicate"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [line for line in done.stdout.splitlines() if " C901 " in line]
+    assert len(found) <= COMPLEX_FUNCTIONS, "\n".join(found)
+    assert len(found) == COMPLEX_FUNCTIONS, f"only {len(found)} are left: set COMPLEX_FUNCTIONS to it"
+
+
+PARTICIPLES = frozenset({"found", "made", "known", "given", "told", "kept"})
+PARTICIPLES_LEFT = 1
+"""Names that say how one came by something, and not what it is; how many variables still have one."""
+
+
+def test_variables_are_nouns() -> None:
+    """A variable is called by what it is.  Attributes and collections of rules are public names, and have theirs."""
+    left = [f"{name}:{at.lineno}: {word}" for name, path in MODULES.items() for at, word in participles(parsed(path))]
+    assert len(left) <= PARTICIPLES_LEFT, "\n".join(left)
+    assert len(left) == PARTICIPLES_LEFT, f"only {len(left)} are left: set PARTICIPLES_LEFT to it"
+
+
+def participles(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.arg, str]]:
+    """The variables and parameters of functions that have such names."""
+    fields = {id(node.target) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
+    for part in ast.walk(tree):
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            for node in ast.walk(part):
+                if isinstance(node, ast.arg) and node.arg in PARTICIPLES:
+                    yield node, node.arg
+                elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
+                    yield from [(node, node.id)][: node.id in PARTICIPLES]
+
+
+SHORT, SHORT_PARTS = 80, 21
+"""Modules of fewer lines that only one other imports: each is a part of that one, or has a reason of its own."""
+
+
+def test_modules_have_a_reason_of_their_own() -> None:
+    """What is short, and has one user, belongs to it as a rule: how many do not only goes down."""
+    users: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        for target, _ in imports(name, path):
+            users.setdefault(target, set()).add(name)
+    short = [
+        f"{name}, of {one}"
+        for name, (one, *more) in ((name, [*some - {name}] or [""]) for name, some in users.items())
+        if one and not more and name not in PACKAGES and MODULES[name].read_text().count("\n") < SHORT
+    ]
+    assert len(short) <= SHORT_PARTS, "\n".join(short)
+    assert len(short) == SHORT_PARTS, f"only {len(short)} are left: set SHORT_PARTS to it"
 
 
 @pytest.mark.parametrize("package", ["syndicate", "syndicate.spark", "relay"])

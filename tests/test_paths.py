@@ -1,7 +1,7 @@
-"""How long the ways through the code are: the files and functions that a reader meets on the commonest of them.
+"""How long the paths through the code are: the files and functions that a reader meets on the commonest of them.
 
 Each is what is entered the second time, when what is made once, is made.  With native kernels, circuits keep tables of
-machine words, and what goes in and out of those is on the way too: so these have limits of their own.
+machine words, and what goes in and out of those is on the path too: so these have limits of their own.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def dedalus() -> dict[str, set[str]]:
 def test_paths_are_no_longer_than(
     path: Callable[[], dict[str, set[str]]], pure: tuple[int, int], with_kernels: tuple[int, int]
 ) -> None:
-    """The commonest ways: so many files and functions at most."""
+    """The commonest paths: so many files and functions at most."""
     files, functions = pure if native.library is None else with_kernels
     met = path()
     listed = "\n".join(f"{name}: {', '.join(sorted(names))}" for name, names in sorted(met.items()))

@@ -1,4 +1,4 @@
-"""DuckDB, which recomputes: the tables take the delta, and the query is answered anew, as columns."""
+"""DuckDB, which recomputes: the tables take the delta, and the query is answered again, as columns."""
 
 # mypy: ignore-errors
 # ruff: noqa: D102  # Engine says what they do

@@ -1,4 +1,4 @@
-"""Polars, which recomputes: the frames take the delta, and the result is made anew; the closure semi-naively."""
+"""Polars, which recomputes: the frames take the delta, and the result is made again; the closure semi-naively."""
 
 # mypy: ignore-errors
 # ruff: noqa: D102  # Engine says what they do

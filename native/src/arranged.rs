@@ -399,7 +399,7 @@ impl Arranged {
         }
     }
 
-    /// Make it again where most of its room is empty.
+    /// Make it again where most of its space is empty.
     fn compact(&mut self) {
         let all = self.entries.len() / self.stride();
         if self.keys.is_sparse() || (all > 1024 && self.gone * 4 > all * 3) {
@@ -480,7 +480,7 @@ impl Arranged {
         }
     }
 
-    /// Give room back; between steps.
+    /// Give memory back; between steps.
     pub fn give_back(&mut self) {
         self.history.last = None;
         self.compact();
@@ -809,7 +809,7 @@ impl Weighed {
         }
     }
 
-    /// Give room back; between steps.
+    /// Give memory back; between steps.
     pub fn give_back(&mut self) {
         self.history.last = None;
         if self.rows.is_sparse() {
@@ -1001,7 +1001,7 @@ impl Summed {
         }
     }
 
-    /// Give room back; between steps.
+    /// Give memory back; between steps.
     pub fn give_back(&mut self) {
         self.history.last = None;
         if self.keys.is_sparse() {

@@ -570,7 +570,7 @@ impl Grown {
         out
     }
 
-    /// Give room back; between steps.
+    /// Give memory back; between steps.
     fn give_back(&mut self) {
         self.begin(false);
         self.saved = Vec::new();
@@ -1194,7 +1194,7 @@ impl Fixpoint {
         self.version = version;
     }
 
-    /// Give room back; between steps.
+    /// Give memory back; between steps.
     fn give_back(&mut self) {
         self.past = Past::Nothing;
         self.running = None;

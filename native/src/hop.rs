@@ -78,7 +78,7 @@ impl HopNames {
                 flush: session.getattr("_flush")?.unbind(),
                 session_class: session.unbind(),
                 outbox: OutboxSlots::of(&class("relay.session.outbox", "Outbox")?)?,
-                debt: DebtSlots::of(&class("relay.session.debt", "Debt")?)?,
+                debt: DebtSlots::of(&class("relay.session.intake", "Debt")?)?,
                 alive: Slot::of(&class("syndicate.actors.facet", "Facet")?, "alive")?,
                 agreed: Slot::of(&class("relay.session.trail", "Trail")?, "agreed")?,
                 pieces: Slot::of(&intake, "pieces")?,
@@ -285,7 +285,7 @@ pub fn proxy_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny
     Ok(specification)
 }
 
-/// Note a message for a proxy's peer, as `Proxy.message` and `Session.note` do; False if *entity* is none of a session.
+/// Note a message for a proxy's peer, as `Proxy.message` and `Session.note` do; False if *entity* is not one of a session.
 #[inline]
 pub fn note_message<'py>(turn: &Bound<'py, PyAny>, entity: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<bool> {
     let py = turn.py();

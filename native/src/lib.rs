@@ -29,7 +29,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 14;
+const INTERFACE: u32 = 15;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]
@@ -78,6 +78,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
 #[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("INTERFACE", INTERFACE)?;
+    module.add("FEW", packets::FEW)?;
     module.add("SOURCES", env!("SYNDICATE_SOURCES"))?;
     module.add_function(wrap_pyfunction!(kernel, module)?)
 }

@@ -337,7 +337,7 @@ impl Ranked {
         }
     }
 
-    /// Give room back; between steps.
+    /// Give memory back; between steps.
     fn give_back(&mut self) {
         self.before = Set::new(self.bests.width, 3, 0);
         self.rows.give_back();

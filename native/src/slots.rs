@@ -260,7 +260,7 @@ impl Set {
         }
     }
 
-    /// Whether most of the room is empty.
+    /// Whether most of the space is empty.
     pub fn is_sparse(&self) -> bool {
         self.end() > 1024 && self.end() > 4 * self.len()
     }

@@ -38,14 +38,14 @@ pub struct Data {
     pub weights: Vec<i64>,
 }
 
-/// Room that tables have left: what each step takes anew from the system costs more than to fill it.
+/// Memory that tables have left: what each step takes again from the system costs more than to fill it.
 static LEFT: Mutex<(Vec<Vec<Word>>, Vec<Vec<i64>>)> = Mutex::new((Vec::new(), Vec::new()));
 
-/// So many pieces of room are kept, and none that is larger.
+/// So many pieces of memory are kept, and none that is larger.
 const PIECES: usize = 8;
 const LARGEST: usize = 1 << 20;
 
-/// An empty piece of room, one that was left if it is large enough and not much too large.
+/// An empty piece of memory, one that was left if it is large enough and not much too large.
 fn room<T>(left: &mut Vec<Vec<T>>, size: usize) -> Vec<T> {
     let fits = |piece: &Vec<T>| piece.capacity() >= size && piece.capacity() <= 8 * size;
     match left.iter().position(fits) {

@@ -166,7 +166,7 @@ class _Place:
 
 
 def _split(written: Sequence[str], what: str) -> tuple[str, list[str]]:
-    """The address, and the rest; the default address if the first is none."""
+    """The address, and the rest; the default address if the first is not one."""
     if written and _ADDRESS.match(written[0]):
         return written[0], list(written[1:])
     if not written:

@@ -43,7 +43,8 @@ def why_main(
 ) -> None:
     """Tell why something was asserted or sent: which handler, in which turn, caused by what, back to the outside.
 
-    PATTERN is Preserves text with _ and $name; the last of what matches is explained, one that stands if there is one.
+    PATTERN is Preserves text with _ and $name; the last of what matches is explained, one that is asserted
+    if there is one.
     """
     if negated and retracted:
         raise click.UsageError("--not asks why it is not there, --retracted why it went: leave one of them out")

@@ -39,7 +39,7 @@ def publish(form: Frozen) -> tuple[Frozen, Ref]:
 
 
 class _Widened:
-    """A pattern without classes, and the classes by the place of their captures; those that were none are extra."""
+    """A pattern without classes, and the classes by the place of their captures; what was not a class is extra."""
 
     def __init__(self) -> None:
         self.count = 0

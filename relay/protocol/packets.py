@@ -125,7 +125,7 @@ def liveness(ping: float, idle: float) -> Extension:
 
 
 def rhythm(packet: Extension) -> tuple[float, float] | None:
-    """What :func:`liveness` was given; None for any other extension, and for times that are none."""
+    """What :func:`liveness` was given; None for any other extension, and for malformed times."""
     form = packet.form
     if form[0] is LIVENESS and len(form) == 3 and all(type(time) is int and 0 < time < 1 << 40 for time in form[1:]):
         return form[1] / 1000, form[2] / 1000
@@ -142,7 +142,7 @@ def traced(parent: str, left: int) -> Extension:
 
 
 def trace_of(packet: Extension) -> tuple[str, int] | None:
-    """What :func:`traced` was given; None for any other extension, and for what is none."""
+    """What :func:`traced` was given; None for any other extension, and for what is malformed."""
     form = packet.form
     if form[0] is TRACE and len(form) == 3 and type(form[1]) is str and len(form[1]) < _LONG and type(form[2]) is int:
         return form[1], form[2]
@@ -164,7 +164,7 @@ def cause(hops: Sequence[Hop]) -> Extension:
 
 
 def hops_of(packet: Extension) -> tuple[Hop, ...] | None:
-    """What :func:`cause` was given; None for any other extension, and for what is none."""
+    """What :func:`cause` was given; None for any other extension, and for what is malformed."""
     form = packet.form
     if form[0] is not CAUSE or len(form) > 1 + HOPS:
         return None

@@ -382,7 +382,7 @@ class Broker:
         return self.governor.admits and len(self._leaving) < DEPARTING and not system_of(self._facet.actor).stopped
 
     def _welcome_now(self, door: Door, stream: Stream) -> None:
-        """The same, while there is room."""
+        """The same, while there is space."""
         peer, guest = self._arrived(stream, door.address)
         self._begin_session(peer, guest, partial(self._gatekeeper, door))
 
@@ -407,7 +407,7 @@ class Broker:
         """Give who has come a place in the lobby."""
         peer = Peer(Tap(stream, self.census.traffic), address)
         guest = self.lobby.enter(partial(self._evict, peer))
-        peer.tap.ended = partial(self.lobby.leave, guest)  # one who is told why has its place until it has gone
+        peer.tap.ended = partial(self.lobby.leave, guest)  # one who learns why has its place until it has gone
         return peer, guest
 
     def _begin_session(self, peer: Peer, guest: Guest, gatekeeper: Callable[[], Ref]) -> None:

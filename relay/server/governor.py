@@ -89,11 +89,11 @@ class Governor:
 
     @property
     def admits(self) -> bool:
-        """Whether there is room for another peer now."""
+        """Whether there is space for another peer now."""
         return self._admitted.is_set()
 
     async def admission(self) -> None:
-        """Wait until there is room for another peer."""
+        """Wait until there is space for another peer."""
         await self._admitted.wait()
 
     async def run(self) -> None:

@@ -11,8 +11,8 @@ else fill the disk of the log and have the server format lines.
 >>> now[0] = 2.0; remarks.remark("sent away", "peer 1000"); told[0], told[-1], len(told)
 (('peer 0', 0), ('peer 1000', 990), 11)
 
-Contract: of each kind, ``BURST`` lines at once and then one in each ``PERIOD``; how many were left out is told with the
-next one.
+Contract: of each kind, ``BURST`` lines at once and then one in each ``PERIOD``; how many were left out is reported
+with the next one.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A reference of ours that is mentioned to the peer gets a number, its *oid*, and is *exported*; on the wire it is
 ``[0 oid]``, "mine".  A number of the peer's is *imported*: a proxy stands for it here.  What comes home, "yours"
-``[1 oid]``, is the very reference that went out (of a handler, one that lets reach it only what it has asked for); with
-caveats, ``[1 oid caveat ...]``, it is that reference attenuated.
-The peer's word is not relied on for ours: what we have attenuated, be it a reference of the peer's own, is exported
-like any other, and the caveats are kept here.
+``[1 oid]``, is the very reference that went out (a handler's is wrapped, so that only what it has asked for reaches
+it); with caveats, ``[1 oid caveat ...]``, it is that reference attenuated.  The peer is not trusted with caveats of
+ours: what we have attenuated, even a reference of the peer's own, is exported like any other, and the caveats are kept
+here.
 
 Each mention in an assertion, and each assertion on a reference, counts until it is retracted.  What nobody counts any
 more is forgotten, so that an idle connection holds nothing; its number is not used again.
@@ -36,7 +36,7 @@ from syndicate.native import kernel
 from syndicate.values.value import DICT, SET, Frozen, Ref, Symbol, Tag, order
 
 _FEW: Final = 16
-"""The numbers of references that nearly each connection has."""
+"""The numbers of the references that nearly every connection has."""
 
 _ATOMS: Final = frozenset({str, int, bytes, Symbol, Tag})
 
@@ -207,7 +207,7 @@ class Membrane:
         try:
             return compacted(crossed(form, WireRef, partial(self._arrive, pins)))
         except NotAValue as e:
-            raise ProtocolError(f"an Observe that is none: {e}") from e
+            raise ProtocolError(f"an Observe that is not one: {e}") from e
 
     def _arrive(self, pins: list[Crossing] | None, wire: WireRef) -> Ref:
         if wire.whose == YOURS:

@@ -13,8 +13,8 @@ A session knows no transport, and waits for nothing.  :meth:`Session.feed` is gi
 facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
 writes is in :mod:`relay.session.link`.
 
-What was read of a peer is its :mod:`~relay.session.debt` until it has been handled.  A read may bring thousands of
-events: they are done in several turns, between which all others have theirs.
+What was read of a peer is its debt (:mod:`~relay.session.intake`) until it has been handled.  A read may bring
+thousands of events: they are done in several turns, between which all others have theirs.
 
 Contract: assertions and messages keep their order; each arrives at most once.  A packet with an error in it has no
 effect, and ends the session.  A handle that the peer never got is never retracted there.  Nothing in a turn waits for

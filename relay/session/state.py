@@ -1,7 +1,7 @@
-"""The state of a session: what it has of one peer, and for it.
+"""The state of a session with one peer.
 
-There may be ten thousand sessions that do nothing.  So there is a place for each thing, and no dictionary; and what a
-session has for a packet or a turn is there as long as that lasts.
+There may be ten thousand sessions that do nothing.  So each thing is in a slot, there is no dictionary, and what a
+session needs for a packet or a turn is released at its end.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from relay.protocol.codec import Codec
 from relay.protocol.limits import Limits
 from relay.protocol.packets import Event
 from relay.session.backlog import Backlog, Note
-from relay.session.debt import Debt
-from relay.session.intake import Intake
+from relay.session.intake import Debt, Intake
 from relay.session.membrane import Membrane
 from relay.session.outbox import Entry, Outbox
 from relay.session.patch import Understood
@@ -27,18 +26,18 @@ from syndicate.index.bag import Bag
 from syndicate.values.value import Frozen
 
 _CROSSING: Final = 512
-"""Bytes of memory that a reference takes which both sides know, about."""
+"""The bytes of memory, about, that a reference takes which both sides know."""
 
 GULP: Final = 1024
-"""The events of a packet that are understood at once, by a kernel or here."""
+"""The most events of a packet that are understood in one go, by a kernel or here."""
 
 ASSERTED: Final = 128
-"""Those among them that assert: a third of a millisecond, since each is remembered."""
+"""The most of these that may assert: that takes a third of a millisecond, since each is remembered."""
 
 NO_NOTES: Final[list[Note]] = []
 NO_ENTRIES: Final[list[Entry]] = []
 NO_EVENTS: Final[list[Understood]] = []
-"""What sessions hold of a packet or a turn while there is none; nobody adds to it."""
+"""What sessions hold while no packet and no turn is handled; nobody adds to it."""
 
 NO_PACKETS: Final[Iterator[Frozen]] = iter(())
 

@@ -1,6 +1,6 @@
 """The laws of dataspaces, checked in each run without being asked, by one who sees everything and is no peer.
 
-What each dataspace of a broker handles is counted here a second time, and what each observer is told is kept.
+What each dataspace of a broker handles is counted here a second time, and what each observer is notified of is kept.
 
 =====  ====================================================================================================
 S1     at rest: whatever stands is asserted by a facet that lives; no session remains of a process that died,
@@ -9,12 +9,12 @@ S2     what was acknowledged by a sync through the durable dataspace is there af
        was acknowledged to be gone is not; at rest, what is to be kept stands
 S3     what is recovered is the state after some turn, so that no turn is there by half (S9); and nothing is
        recovered that was asserted through the volatile dataspace alone (S4)
-S5     at rest: what each observer was told is what stands and matches its pattern, there and in the clients
+S5     at rest: what each observer was notified of is what is asserted and matches its pattern, there and in the clients
 S6     for each observer: no retraction without its assertion, and no assertion twice
 S7     the messages of a connection arrive in the order in which they were said, none twice, and none is left
        out unless nobody is there for it
 S8     no message arrives over a connection that was said over another one
-S10    no handler is told what it has not asked for, and nothing comes through a capability after it was
+S10    no handler is notified of what it has not asked for, and nothing comes through a capability after it was
        withdrawn
 S11    at rest: each reference that both sides of a connection know counts what mentions it, no more and no
        less, each import is exported; nothing waits for a peer that takes it, nothing is held for one that has gone
@@ -308,7 +308,7 @@ class Laws:
             self._broken("S6", f"{_name(ref)} in {process.name} is told of the end of what it was never told of")
 
     def _confine(self, process: Process, ref: Ref, kind: int, value: Value) -> None:
-        """Nobody is told what it has not asked for, nor hears through what was withdrawn."""
+        """Nobody is notified of what it has not asked for, nor hears through what was withdrawn."""
         entity = ref.entity
         if isinstance(entity, Passage):
             if self._withdrawn and kind != SYNC:
@@ -447,7 +447,7 @@ class Laws:
                 self._broken("S1", f"the session {peer.name} is there in {broker.name}, and its process has died")
 
     def _informed(self, broker: BrokerProcess, standing: Standing) -> None:
-        """Each observer of the dataspace was told what stands."""
+        """Each observer of the dataspace was told what is asserted."""
         expected: dict[int, tuple[Ref, Counter[Frozen]]] = {}
         for form in standing.forms:
             if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref:

@@ -474,7 +474,7 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
             raise trio.BrokenResourceError from ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait until there is room."""
+        """Wait until there is space."""
         while self.out.room <= 0 and not self.out.broken:
             self.out.writable = trio.Event()
             await self.out.writable.wait()

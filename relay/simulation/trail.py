@@ -55,7 +55,7 @@ class Trail(View):
         """The events of equal captures, each with a space behind it."""
         self._patterns = dict(patterns)
         for pattern in patterns.values():
-            match(pattern, 0)  # raises if it is none
+            match(pattern, 0)  # raises if it is not a pattern
         self._changed: list[Frozen] = []
 
     def add(self, form: Frozen) -> None:

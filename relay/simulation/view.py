@@ -14,7 +14,7 @@ class View:
     def __init__(self, broker: BrokerProcess, pattern: Value) -> None:
         self.broker = broker
         self._pattern = pattern
-        match(pattern, 0)  # raises if it is none
+        match(pattern, 0)  # raises if it is not a pattern
         self._standing: dict[Frozen, tuple[Value, ...]] = {}
         self._value: list[tuple[Value, ...]] | None = []
 
@@ -30,7 +30,7 @@ class View:
 
     @property
     def forms(self) -> list[Frozen]:
-        """What stands, whole."""
+        """What is asserted, whole."""
         return list(self._standing)
 
     def add(self, form: Frozen) -> None:

@@ -75,7 +75,7 @@ def ask(broker: Broker, patterns: Sequence[Pattern]) -> list[list[tuple[Frozen, 
 class Batch:
     """What a batch does: values to keep and to forget, and the name and the number by which it counts once.
 
-    *instead* and *key*: what matches the pattern goes, unless it is kept anew; with a key, only what has a key of the
+    *instead* and *key*: what matches the pattern goes, unless it is kept again; with a key, only what has a key of the
     batch.  The key of a row is made of its captures.
     """
 

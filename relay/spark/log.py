@@ -2,7 +2,7 @@
 
 An *offset* is the number of a batch in such a log.  Spark asks for what lies between two offsets, and asks again after
 a crash; so a batch is in the log before its number is given out, and stays until Spark says that it took effect.  The
-log also has what stands after its last batch: the sum of all changes.  When the stream begins again, what is asserted
+log also has what is asserted after its last batch: the sum of all changes.  When the stream begins again, what is there
 then is compared with that, and the difference is the next batch.  So the sum of what Spark gets is what was asserted at
 some moment, exactly once, whoever was killed; what came and went while nobody looked leaves no row.
 
@@ -135,7 +135,7 @@ class FeedLog:
         return [change for at in range(max(start, self.first) + 1, end + 1) for change in self._batches[at][1]]
 
     def forget(self, end: int) -> None:
-        """The batches up to *end* are not asked for again, but by who begins anew, who gets their sum."""
+        """The batches up to *end* are not asked for again, but by who begins again, who gets their sum."""
         if end > self.first:
             for at in range(self.first + 1, end + 1):
                 self._journal.forget(self._batches.pop(at)[0])

@@ -51,7 +51,7 @@ NAMES: Final = (
 """Spark takes options in any case."""
 
 SPARKS_OWN: Final = frozenset({"checkpointlocation"})
-"""What Spark hands to us as well, and is none of ours."""
+"""What Spark hands to us as well, and is not ours."""
 
 MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 EVENTS: Final = ("assertions", "messages")

@@ -1,4 +1,4 @@
-"""A dataspace as tables of Spark SQL: a view for each record class, read anew by each query."""
+"""A dataspace as tables of Spark SQL: a view for each record class, read again by each query."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def write_all(fd: int, data: bytes) -> None:
 class OutputThread:
     """Writes bytes, in a thread of its own, by the function that it is given.
 
-    *wake*, settable, is called in that thread when there is room again and when writing has failed.
+    *wake*, settable, is called in that thread when there is space again and when writing has failed.
     """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
@@ -238,7 +238,7 @@ class Printer:
             self._lines.append(self._shown(mark, value, why))
 
     def catch_up(self) -> None:
-        """Show what was put off, as far as there is room; raises :class:`~syndicate.errors.OutputError`."""
+        """Show what was put off, as far as there is space; raises :class:`~syndicate.errors.OutputError`."""
         error = self.outlet.error
         if error is not None:
             self.done = True

@@ -43,7 +43,7 @@ class Guest:
 class Lobby:
     """At most *places* guests, of whom at most *room* bytes are ``held``; ``evicted`` were sent away.
 
-    To charge costs nothing but an addition, as long as there is room.
+    To charge costs nothing but an addition, as long as there is space.
     """
 
     def __init__(self, places: int, room: float = math.inf) -> None:

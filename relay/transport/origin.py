@@ -47,5 +47,5 @@ def refusal(origin: str | None, host: str, here: Address, origins: Sequence[str]
 def _name(url: str) -> str:
     try:
         return urlsplit(url).hostname or ""
-    except ValueError:  # an address in brackets that is none
+    except ValueError:  # what is in brackets is no address
         return ""

@@ -101,7 +101,7 @@ class SecureStream(trio.abc.HalfCloseableStream):
         await self._flush()
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait until there is room."""
+        """Wait until there is space."""
         async with self._sending:
             await self.stream.wait_send_all_might_not_block()
 

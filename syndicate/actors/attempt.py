@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class Attempt(Journal, Generic[T]):
-    """One function to be called in a turn of its own, and who is told what came of it: the result, or the error."""
+    """One function to be called in a turn of its own, and who learns what came of it: the result, or the error."""
 
     __slots__ = ("_answer", "_facet", "_fn", "_result", "_turn")
 

@@ -52,7 +52,7 @@ def hazards(statements: Sequence[Statement], specification: Iterable[str] = ("pr
 _NETWORK: Final = "crash"
 """The relation that the network gives, see :mod:`syndicate.dedalus.net`."""
 _HINTS: Final = 50
-"""For so many relations that nothing gives it is told which name may have been meant."""
+"""For how many relations that nothing gives the name that may have been meant is reported."""
 
 
 def _words(rules: Sequence[Rule]) -> Iterator[Hazard]:

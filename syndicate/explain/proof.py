@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from attrs import frozen
 
 from syndicate.explain.derivation import Absence, Derivation
-from syndicate.explain.search import Search, Way
+from syndicate.explain.search import Alternative, Search
 from syndicate.explain.witness import Bound, Fact, Grouped, Witness, Witnesses, facts_of
 from syndicate.graph import reached
 from syndicate.plan import Expression, occurrences
@@ -73,7 +73,7 @@ class Proofs(ABC, Generic[R, D]):
         """Over what is there now, by the rules of each relation."""
         self.witnesses = witnesses
         self.rules = rules
-        self.search: Search[Fact, Proof[R]] = Search(self.base_proof, self.ways, self.otherwise)
+        self.search: Search[Fact, Proof[R]] = Search(self.base_proof, self.alternatives, self.otherwise)
 
     @abstractmethod
     def base_proof(self, fact: Fact) -> Proof[R] | None:
@@ -99,18 +99,18 @@ class Proofs(ABC, Generic[R, D]):
             for _, seen in self.witnesses.of(rule.body, self.bound(fact, rule)):
                 yield Proof("rule", rule, seen)
 
-    def ways(self, fact: Fact) -> Iterator[Way[Fact, Proof[R]]]:
+    def alternatives(self, fact: Fact) -> Iterator[Alternative[Fact, Proof[R]]]:
         """The same, each with all the facts that it rests on."""
-        return (Way(proof, set(facts_of(proof.seen))) for proof in self.proofs(fact))
+        return (Alternative(proof, set(facts_of(proof.seen))) for proof in self.proofs(fact))
 
     def every(self, wanted: Fact) -> Iterator[D]:
         """A derivation for each of its proofs that needs no other proof of the same fact."""
         base = self.base_proof(wanted)
         for proof in [*([base] if base is not None else []), *self.proofs(wanted)]:
-            own = Way(proof, set(facts_of(proof.seen)))
+            own = Alternative(proof, set(facts_of(proof.seen)))
             search = Search(
                 lambda fact: None if fact == wanted else self.base_proof(fact),
-                lambda fact, own=own: iter([own]) if fact == wanted else self.ways(fact),  # type: ignore[misc]  # own=own binds this one
+                lambda fact, own=own: iter([own]) if fact == wanted else self.alternatives(fact),  # type: ignore[misc]  # own=own binds this one
                 self.otherwise,
             )
             if search.prove(wanted):

@@ -1,18 +1,20 @@
-"""Searching a derivation: facts are asked for, the wanted one first; each names all ways in which a rule derives it.
+"""Searching a derivation: facts are asked for, the wanted one first; each names the alternatives
+by which rules derive it.
 
-A way waits until all of its premises are proven.  So no fact rests on itself, and recursion costs what it reaches.
+An alternative waits until all of its premises are proven.  So no fact rests on itself, and recursion costs what it
+reaches.
 
->>> ways = {"a": [("by b", ["b"]), ("by c", ["c"])], "b": [("by a", ["a"])], "c": [("by d", ["d"])]}
+>>> alternatives = {"a": [("by b", ["b"]), ("by c", ["c"])], "b": [("by a", ["a"])], "c": [("by d", ["d"])]}
 >>> search = Search(
 ...     base=lambda fact: "given" if fact == "d" else None,
-...     ways=lambda fact: (Way(proof, set(premises)) for proof, premises in ways.get(fact, [])),
+...     alternatives=lambda fact: (Alternative(proof, set(premises)) for proof, premises in alternatives.get(fact, [])),
 ...     otherwise=lambda fact: None,
 ... )
 >>> search.prove("a"), search.proven["a"], search.prove("x")
 (True, 'by c', False)
 
-The facts are whatever can be a key; a language says how one is given, which ways there are, and what a fact rests on
-that no rule derives.
+The facts are whatever can be a key; a language says how one is given, which alternatives there are, and what
+a fact rests on that no rule derives.
 
 Source: ``docs/design/explain.md``.
 """
@@ -30,11 +32,11 @@ F = TypeVar("F", bound=Hashable)
 P = TypeVar("P")
 
 AT_ONCE: Final = 32
-"""How many ways of one fact are looked at before the others' turn comes."""
+"""How many alternatives of one fact are looked at before the others' turn comes."""
 
 
 @define(eq=False)
-class Way(Generic[F, P]):
+class Alternative(Generic[F, P]):
     """One way in which a fact is derived, and the premises that are still to be proven."""
 
     proof: P
@@ -45,17 +47,17 @@ class Way(Generic[F, P]):
 class Search(Generic[F, P]):
     """The facts that were asked for, and their proofs.
 
-    *base* is the proof of a fact that needs no other, *ways* are the rules' instances that derive one, *otherwise* is
-    the proof of one that no instance derives; None if there is none.
+    *base* is the proof of a fact that needs no other, *alternatives* are the rules' instances that derive one,
+    *otherwise* is the proof of one that no instance derives; None if there is none.
     """
 
     base: Callable[[F], P | None]
-    ways: Callable[[F], Iterator[Way[F, P]]]
+    alternatives: Callable[[F], Iterator[Alternative[F, P]]]
     otherwise: Callable[[F], P | None]
     proven: dict[F, P] = field(init=False, factory=dict)
     """The proofs, each behind those of its premises."""
-    _asked: dict[F, Iterator[Way[F, P]]] = field(init=False, factory=dict)
-    _waiting: dict[F, list[tuple[F, Way[F, P]]]] = field(init=False, factory=dict)
+    _asked: dict[F, Iterator[Alternative[F, P]]] = field(init=False, factory=dict)
+    _waiting: dict[F, list[tuple[F, Alternative[F, P]]]] = field(init=False, factory=dict)
     _derived: set[F] = field(init=False, factory=set)
     _pending: deque[F] = field(init=False, factory=deque)
 
@@ -66,15 +68,15 @@ class Search(Generic[F, P]):
             fact = self._pending.popleft()
             if fact in self.proven:
                 continue
-            ways = list(islice(self._asked[fact], AT_ONCE))
-            if not ways and fact not in self._derived and (proof := self.otherwise(fact)) is not None:
+            alternatives = list(islice(self._asked[fact], AT_ONCE))
+            if not alternatives and fact not in self._derived and (proof := self.otherwise(fact)) is not None:
                 self.settle(fact, proof)
-            for way in ways:
+            for alternative in alternatives:
                 self._derived.add(fact)
-                self._try(fact, way)
+                self._try(fact, alternative)
                 if fact in self.proven:
                     break
-            if len(ways) == AT_ONCE:
+            if len(alternatives) == AT_ONCE:
                 self._pending.append(fact)
         return wanted in self.proven
 
@@ -89,26 +91,26 @@ class Search(Generic[F, P]):
             fact, proof = settling.pop()
             if fact not in self.proven:
                 self.proven[fact] = proof
-                for head, way in self._waiting.pop(fact, ()):
-                    way.missing.discard(fact)
-                    if not way.missing:
-                        settling.append((head, way.proof))
+                for head, alternative in self._waiting.pop(fact, ()):
+                    alternative.missing.discard(fact)
+                    if not alternative.missing:
+                        settling.append((head, alternative.proof))
 
     def _ask(self, fact: F) -> None:
         if fact in self._asked:
             return
-        self._asked[fact] = self.ways(fact)
+        self._asked[fact] = self.alternatives(fact)
         proof = self.base(fact)
         if proof is not None:
             self.settle(fact, proof)
         else:
             self._pending.append(fact)
 
-    def _try(self, fact: F, way: Way[F, P]) -> None:
-        for premise in list(way.missing):
+    def _try(self, fact: F, alternative: Alternative[F, P]) -> None:
+        for premise in list(alternative.missing):
             self._ask(premise)
-        way.missing -= self.proven.keys()
-        if not way.missing:
-            self.settle(fact, way.proof)
-        for premise in way.missing:
-            self._waiting.setdefault(premise, []).append((fact, way))
+        alternative.missing -= self.proven.keys()
+        if not alternative.missing:
+            self.settle(fact, alternative.proof)
+        for premise in alternative.missing:
+            self._waiting.setdefault(premise, []).append((fact, alternative))

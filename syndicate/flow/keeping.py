@@ -281,7 +281,7 @@ class WeighedRows(StateRows):
 
 
 def _measured(aggregate: Aggregate, value: Shape) -> int:
-    """The column of what an aggregate takes of values; raises :class:`ByRows` if it is none."""
+    """The column of what an aggregate takes of values; raises :class:`ByRows` if it is not a column."""
     if aggregate.by is not None:
         value = traced(aggregate.by, value)
     if type(value) is not Leaf:

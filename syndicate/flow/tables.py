@@ -74,7 +74,7 @@ class Kept(Protocol):
         """Be as at a version: the last, or the one before."""
 
     def give_back(self) -> None:
-        """Give room back; between steps."""
+        """Give memory back; between steps."""
 
     def rows(self, shape: Shape) -> Table | None:
         """All of it as a table; None where that cannot be."""
@@ -271,7 +271,7 @@ class Texts:
         return self.words.elements(table, self.shape(shape), 0, len(table))
 
     def items(self, table: Table) -> Iterator[tuple[Element, int]]:
-        """Elements and weights, made a thousand at a time: what nobody keeps takes no room then."""
+        """Elements and weights, made a thousand at a time: what nobody keeps takes no memory then."""
         elements, shape = self.words.elements, self.shape(table.shape)
         return chain.from_iterable(
             zip(elements(table, shape, at, at + _CHUNK), table.weights(at, at + _CHUNK), strict=True)

@@ -160,7 +160,7 @@ class Tabular:
             return None
 
     def give_back(self) -> None:
-        """Give room back; between steps."""
+        """Give memory back; between steps."""
         stores = [each for _, keeper in self.keepers if (each := keeper.store) is not None]
         for each in stores:
             each.give_back()

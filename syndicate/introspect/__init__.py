@@ -39,7 +39,8 @@ __all__ = ["Cause", "Chronicle", "Story", "Why", "chronicled", "introspection", 
 def why(pattern: Value, *chronicles: Chronicle, retracted: bool = False) -> Cause | None:
     """Why the last of what matches *pattern* was asserted or sent; None if nothing was.
 
-    One that stands is preferred; with *retracted*, why it is no longer there.  The result is data, and draws itself.
+    One that is asserted is preferred; with *retracted*, why it is no longer there.  The result is data, which can
+    be drawn.
     """
     return Why(Story.of(*chronicles)).why(pattern, retracted=retracted)
 

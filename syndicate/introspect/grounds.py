@@ -1,4 +1,4 @@
-"""What an assertion that stands rests on, seen without anything having been followed: who asserts it, in which handler,
+"""What a current assertion rests on, seen without anything having been followed: who asserts it, in which handler,
 and what holds the facets that this is in.
 
 A facet of a ``during`` lasts as long as what it was told of.  So whoever looks at the facets above an assertion sees
@@ -63,7 +63,7 @@ class _Ground:
 
 @define(eq=False)
 class _Support:
-    """That a facet lasts as long as something that an interest was told of; *place* is its handler's."""
+    """That a facet lasts as long as something that an interest was notified of; *place* is its handler's."""
 
     skeleton: Skeleton
     constants: Constants
@@ -159,7 +159,7 @@ def _holding(facet: Facet) -> Iterator[_Support]:
 
 
 def _standing(support: _Support, index: Index) -> Generator[None, None, Frozen | None]:
-    """A value that stands and is what the interest was told of."""
+    """A value that is asserted and is what the interest was notified of."""
     pattern = synthesise(support.skeleton, support.constants)
     heads = [support.skeleton.shape[0][1]] if support.skeleton.shape else list(index.bags)
     seen = 0

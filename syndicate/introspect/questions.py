@@ -17,7 +17,7 @@ else, until the question is retracted:
 ``<hosts filter from count o>``   ``[id actor name what [view ..]]``: circuits and programs of rules at work
 ``<drawing id view from ..>``     ``["box" name title kind inside note order]``, ``["line" tail head kind why]``
 ``<loads id view from count o>``  ``[name entries last-ms total-ms given]`` of each box; first, under ``""``, of the
-                                  whole, whose entries are steps; measured while it stands
+                                  whole, whose entries are steps; measured while it is asserted
 ``<held id view box filter ..>``  ``[name text]`` of each row that a box holds now, with *from* and *count*
 ``<reason id view box text o>``   as *why*, of such a row, by the rules
 ``<health o>``                    ``[name number]``
@@ -26,7 +26,7 @@ else, until the question is retracted:
 ``<tail filter credit o>``        ``[time mark text]`` of what happens from now on: ``+``, ``-`` or ``!``
 ``<happened filter credit o>``    ``[number turn time actor kind text place [cause ..] [[verb actor text] ..]]``: steps
                                   of handlers, from now on
-``<followed o>``                  ``[name number]``: how much is kept of what happens; it is kept while this stands
+``<followed o>``                  ``[name number]``: how much is kept of what happens; it is kept while this is asserted
 ``<why text o>``                  ``[title because place [premise ..] [condition ..]]``, the first row for what *text*
                                   writes, premises are numbers of rows: by what happened while it was followed,
                                   or else by what it rests on now
@@ -43,7 +43,7 @@ which small tables are sorted, negative for the largest first.  At most 20 actor
 longer text than 4000 characters ends in ``<cut n>``.  What is no question is answered ``<error text>``.
 
 Contract: an answer holds texts and numbers, never a live reference, so that whoever may ask can reach nobody.  Nothing
-is counted or followed but while a question stands that needs it.  A search looks at 500 values a
+is counted or followed but while a question is asserted that needs it.  A search looks at 500 values a
 turn; the next page is sent when the last was taken.
 
 >>> from syndicate import assert_, dataspace, record, ref, run, stop_actor
@@ -131,7 +131,7 @@ class Introspection(Entity):
         self._followed = Followed(system)
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
-        """Answer a question, for as long as it stands."""
+        """Answer a question, for as long as it is asserted."""
         where, asked = (form[1], form[2]) if _is_within(form) else (None, form)
         observer = asked[-1] if type(asked) is tuple and type(asked[0]) is Symbol else None
         if type(observer) is not Ref:
@@ -436,7 +436,7 @@ def _tail(tail: Tail, there: Contents) -> None:
 
 
 def _meanwhile(begin: Callable[[], Callable[[], None]], standing: Standing) -> None:
-    """Let something go on for as long as a question stands: *begin* returns what ends it."""
+    """Let something go on for as long as a question is asserted: *begin* returns what ends it."""
     on_stop_or_crash(begin())
     standing.begin()
 
@@ -462,8 +462,8 @@ def introspection(
     is meant where a question does not say which.
     *tables* answer more: ``<NAME filter from count o>``; the filter looks at the first field of their rows.
     Whatever goes wrong in it ends nothing else.
-    It costs nothing while no question stands.  Raises :class:`~syndicate.errors.ArgumentError` if *ds* is no dataspace
-    of this system.
+    It costs nothing while no question is asserted.  Raises :class:`~syndicate.errors.ArgumentError` if *ds* is no
+    dataspace of this system.
     """
     turn = current("introspection")
     system = system_of(turn.actor)

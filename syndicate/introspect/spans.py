@@ -340,11 +340,11 @@ class Spans:
     # ------------------------------------------------------------------------------------------------ as a chronicle
 
     def here(self) -> tuple[int, ...]:
-        """Steps, which there are none of."""
+        """No steps."""
         return ()
 
     def path(self, causes: Sequence[int]) -> tuple[Hop, ...]:
-        """What led to steps, which there are none of."""
+        """What led to steps: nothing, as there are none."""
         return ()
 
 

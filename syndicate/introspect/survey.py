@@ -18,7 +18,7 @@ from syndicate.actors.verbs import current_facet, send, sync
 from syndicate.values.value import Record, Ref, Value
 
 PERIOD: Final = 1.0
-"""Seconds between two looks for a question that stands."""
+"""Seconds between two looks for a question that is asserted."""
 
 WINDOW: Final = 500
 """Rows of one answer."""
@@ -88,7 +88,7 @@ def cut(item: Value) -> Value:
 
 
 class Standing:
-    """One question that stands, in a facet of its own."""
+    """One question that is asserted, in a facet of its own."""
 
     def __init__(self, observer: Ref, survey: Callable[[], Survey]) -> None:
         self._observer = observer

@@ -113,7 +113,7 @@ class Why:
         return self._turns[step.process, step.turn]
 
     def why(self, pattern: Value, *, retracted: bool = False) -> Cause | None:
-        """The last of what matches, one that stands if there is one; None if there is none.
+        """The last of what matches, one that is asserted if there is one; None if there is none.
 
         *retracted*: why it is no longer there.
         """
@@ -164,7 +164,7 @@ class Why:
     def _there(
         self, space: Happening, asked: Observe, notice: Happening | None
     ) -> Iterator[tuple[Happening, Done | None]]:
-        """What stood in a dataspace that a new observer was told of."""
+        """What stood in a dataspace that a new observer was notified of."""
         pattern = asked_pattern(asked)
         standing: dict[int, Happening] = {}
         for step in self._spaces.get((space.process, space.target), ()):

@@ -24,7 +24,7 @@ LIKE: Final = 5
 def why_not(why: Why, pattern: Value, *, depth: int = 4) -> Cause:
     """What there is to say about it, as a tree; see the module's text.
 
-    It goes back *depth* handlers.  Something that stands is reported as well: then the question was wrong.
+    It goes back *depth* handlers.  Something that is asserted is reported as well: then the question was wrong.
     """
     return _none(why, pattern, depth, set())
 

@@ -30,7 +30,7 @@ Strata: which relations are computed before which, and where a program waits for
 A relation depends on those that its rules read.  Reading the right side of a difference or an antijoin, or what is
 grouped, is not *monotone*: more rows there may take rows away, so that these must be complete before they are read.
 Such a place is a point of order, as CALM analysis calls it; a program without any is confluent.  A fold into a lattice
-is none, as long as its value is read in a monotone way (:mod:`syndicate.plan.rules`).  Relations that depend on each
+is not one, as long as its value is read in a monotone way (:mod:`syndicate.plan.rules`).  Relations that depend on each
 other are computed together, as one loop; if one of the dependencies in such a component is not monotone, the
 rows have no well-defined meaning, and the program is refused with the whole cycle in the message.
 

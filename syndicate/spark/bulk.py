@@ -10,7 +10,7 @@
 >>> [part.forms() for part in bulk.split(0, ["b"])]
 [[(Symbol('Box'), 'b', Symbol('null'))], [(Symbol('Box'), 'a', 1)]]
 
-Contract: what a table has that is no value is told when the bulk is made, and never later.
+Contract: what a table has that is no value is reported when the bulk is made, and never later.
 
 Source: ``docs/design/spark.md``, "Columns to the turn".
 """

@@ -1,7 +1,7 @@
 """What a Spark session is: classic, with its driver in this process, or of Spark Connect, whose driver is a server.
 
 With Connect, tables and change feeds are followed as always: a look is a query, and its rows come as Arrow.  What needs
-a classic session is told with the reason, at the start.
+a classic session is refused with the reason, at the start.
 """
 
 from __future__ import annotations

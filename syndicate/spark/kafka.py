@@ -36,10 +36,10 @@ class Kafka(Origin):
 
     With a journal nothing is lost or doubled; without, all is read again from ``startingOffsets`` on.
 
-    **As a sink** (``spark_sink(ds, Order, to=Kafka(..), session=..)``) the topic has what stands, as a compacted topic
-    does: a message with the row as JSON for what comes, and one without a value for what goes, under the row's *key*.
-    It is at least once: a message may come again, after a kill or where a broker did not answer, and says the same
-    then.  At a start the topic is read from its beginning, and the difference is written.  There is one sink to a
+    **As a sink** (``spark_sink(ds, Order, to=Kafka(..), session=..)``) the topic has what is asserted, as a compacted
+    topic does: a message with the row as JSON for what comes, and one without a value for what goes, under the row's
+    *key*.  It is at least once: a message may come again, after a kill or where a broker did not answer, and says the
+    same then.  At a start the topic is read from its beginning, and the difference is written.  There is one sink to a
     topic, and nobody else writes to it; a source of it takes the same columns as ``key=``.
 
     Args:

@@ -5,8 +5,8 @@ own log of changes: Delta's change data feed from version to version, Iceberg's 
 snapshots.  A version that is no ancestor of the current one (the table was rolled back, or its snapshots have expired)
 leads to a new look at the whole.
 
-**As a sink** (``spark_sink(ds, Sensor, to=Lake(..), session=..)``) the table is what stands: a row for each distinct
-tuple of captures, nothing else.  What changed, and when, is the lake's own to tell, for a batch is one commit.
+**As a sink** (``spark_sink(ds, Sensor, to=Lake(..), session=..)``) the table is what is asserted: a row for each
+distinct tuple of captures, nothing else.  What changed, and when, is the lake's own to tell, for a batch is one commit.
 
 *Exactly once.*  A batch is a MERGE: a row that came is inserted if it is not there, one that went is deleted if it is.
 To make the same batch twice changes nothing.  A run of the sink has a name of its own, and numbers its batches; Delta

@@ -3,8 +3,8 @@
 An :class:`Origin` is given in the place of the function that makes a DataFrame, and knows which columns say what
 changed.  A :class:`Versioned` one tells its *versions* (commits, snapshots, watermarks): it is read once as a whole, at
 one of them, and from there on only what changed from one version to the next is read.  So nothing is read twice or left
-out, whatever happens to the table meanwhile.  If what changed after the last version cannot be told any more, the table
-is read as a whole again, and the difference takes effect.
+out, whatever happens to the table meanwhile.  If what changed after the last version cannot be determined any more, the
+table is read as a whole again, and the difference takes effect.
 
 Contract: a version is text that a journal keeps; :meth:`Versioned.changes` gives all that changed after one version up
 to another, or raises :class:`~syndicate.spark.place.PlaceGone`.

@@ -172,8 +172,8 @@ def spark_sink(
         ds: the dataspace.
         pattern: a ``@record`` class, which stands for all its fields, or a pattern with a capture for each column.
         to: the directory of the table, or a :class:`~syndicate.spark.lake.Lake`, a table of Delta's or Iceberg's, which
-            holds what stands, or a :class:`~syndicate.spark.kafka.Kafka`, a topic with what stands by key, at least
-            once; both need *session*.  There is one sink to a table or topic.
+            holds what is asserted, or a :class:`~syndicate.spark.kafka.Kafka`, a topic with what is asserted by key, at
+            least once; both need *session*.  There is one sink to a table or topic.
         schema: the columns, in the order of the captures: a record class, whose annotations are their types, a
             ``pyarrow.Schema``, or Spark's ``StructType``.  It may be left out where *pattern* is a record class, or a
             record whose fields are captures.
@@ -191,7 +191,7 @@ def spark_sink(
             is *every*.
 
     Raises:
-        SinkError: the columns cannot be told; (by the actor, which crashes with it) a value fits no column, the
+        SinkError: the columns cannot be determined; (by the actor, which crashes with it) a value fits no column, the
             directory is another sink's, in use or damaged, the disk is full.
         PatternError: the pattern is not one.
 
@@ -497,7 +497,7 @@ class _Sink:
             return None
         changes = [*zip(rows, pending.values(), strict=True)]
         if isinstance(table, LakeTable) and table.overtaken():
-            # Somebody else's commit: what stands is put in the place of what the table holds now.
+            # Somebody else's commit: what is asserted is put in the place of what the table holds now.
             changes += [] if self.stood else self.current.weights.items()
             self._read(table)
         changes += [(row, -1) for row in self.stood]

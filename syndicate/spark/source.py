@@ -444,7 +444,7 @@ class _Source(Follower):
         await self._repeat(look, frame, again)
 
     def _advanced(self, origin: Versioned, session: SparkSession, make: Callable[[], DataFrame]) -> list[Step]:
-        """What changed from the last version to the newest; all of it, if that cannot be told."""
+        """What changed from the last version to the newest; all of it, if that cannot be determined."""
         newest = origin.newest(session) if self.place is not None else origin.first(session)
         if newest is None or (self.place is not None and self.place.order == newest and origin.feed is not None):
             return []

@@ -1,7 +1,7 @@
-"""A topic of Kafka that a sink keeps: what stands, as a compacted topic has it.
+"""A topic of Kafka that a sink keeps: what is asserted, as a compacted topic has it.
 
 A row that comes is a message under its key, one that goes is a message without a value (a tombstone).  So whoever
-reads the topic from its beginning, and keeps the last message of each key, has what stands.  Messages are at least
+reads the topic from its beginning, and keeps the last message of each key, has what is asserted.  Messages are at least
 once: those of a batch that is made again say the same.
 
 Source: ``docs/design/spark.md``, "A topic that a sink keeps".

@@ -71,7 +71,7 @@ def _make_record(cls: C, label: Symbol) -> C:
 
 
 def _expect_annotations(cls: type) -> None:
-    """Raise :class:`RecordDefinition` for what looks like a field and, without an annotation, would be none."""
+    """Raise :class:`RecordDefinition` for what looks like a field and, without an annotation, would not be one."""
     annotated = get_annotations(cls)
     for name, value in vars(cls).items():
         if name in annotated or name.startswith("_") or callable(value) or hasattr(value, "__get__"):

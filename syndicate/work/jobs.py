@@ -88,7 +88,7 @@ def submit(
 
     Raises:
         NotInTurn: no turn is running.
-        NotAValue: *body* is none.
+        NotAValue: *body* is not a value.
     """
     freeze(body)
     now = outside().time_of_day()

@@ -21,7 +21,7 @@ from relay.protocol.codec.collection import weight
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import NotAValue
-from syndicate.native import kernel
+from syndicate.native import kernel, library
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, Value, thaw
 
 Tables: TypeAlias = tuple[str, Mapping[bytes, Symbol], Mapping[Value, WireRef], Mapping[Value, Value], int, int, int]
@@ -37,13 +37,12 @@ SHORT: Final = 64
 """Bytes of the longest name that is remembered: else a peer could have us hold a gigabyte of them."""
 
 
-NARROW: Final = 16
-"""The most keys and values of a dictionary that a kernel reads, which does not know ``limits.entries``."""
-
-
 def levels(limits: Limits) -> int:
-    """The levels that a kernel reads: none where a dictionary of few keys may be too large."""
-    return limits.depth if limits.entries >= NARROW else 0
+    """The levels that a kernel reads, which does not know ``limits.entries``: none where a dictionary may exceed it.
+
+    A kernel reads dictionaries of few keys and values; how many is its own constant.
+    """
+    return 0 if library is None or limits.entries < library.FEW else limits.depth
 
 
 def counted(tag: int, data: bytes) -> bytes:

@@ -192,7 +192,7 @@ class PreservesText:
             if kind is None:
                 at = end
                 if not parts.stack:
-                    first = at  # what stands between packets is part of none
+                    first = at  # what lies between packets is part of none
                 continue
             if kind != _MARK and end == (size if kind == _WORD else token.end(kind)):
                 break

@@ -385,7 +385,7 @@ class Agent(Receiver):
         self.wake()
 
     def checked(self, one: Collection, row: Value) -> Key:
-        """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is none."""
+        """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is not one."""
         key = arrived(row, one.cols, key_count(one))
         if type(key) is Typed or declaration_of(one).lattices:
             (key,) = taken_rows(one, [natural(key)], f"{one.tabname}: a row that was sent")

@@ -182,7 +182,7 @@ class Receiver(Host):
 
     @abstractmethod
     def checked(self, one: Collection, row: Value) -> Key:
-        """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is none."""
+        """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is not one."""
 
     @abstractmethod
     def take(self, one: Collection, row: Key) -> None:

@@ -86,7 +86,7 @@ class Point:
 
     @property
     def unseen(self) -> bool:
-        """Whether it is none perhaps: nobody sees what a function does."""
+        """Whether it may not be one: nobody sees what a function does."""
         return isinstance(self.hazard.why, Unseen)
 
     def __str__(self) -> str:

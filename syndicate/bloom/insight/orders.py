@@ -179,7 +179,7 @@ class _Searching:
                     tried += 1
                     try:
                         self._compare(some)
-                    except SyndicateError:  # these rows are none that the program is for
+                    except SyndicateError:  # the program is not for these rows
                         refused += 1
         return OrderSearch(self.divergences, tried, len(self.runs), size, refused)
 

@@ -2,7 +2,7 @@
 
 A lambda such as ``lambda ack, buf: (buf.dst, buf.ident, 0)`` moves columns and makes nothing new.  Its byte code shows
 it (:func:`picks`), so that it becomes a projection of the algebra, which costs nothing or little, and a wrong column is
-found when the program is made.  All others are called for each row.  An exception is told with the place of the
+found when the program is made.  All others are called for each row.  An exception is reported with the place of the
 function and the row.
 
 >>> from syndicate.bloom.rules.symbols import Side
@@ -332,7 +332,7 @@ def _reads_columns(function: object) -> bool:
 def picks(function: Function, sides: Sequence[Side], site: str) -> list[tuple[str, Value]] | None:
     """Columns with their attributes, as ``_Pick``-free pairs, if the function only moves them; else None.
 
-    A pair's second part is the name of an attribute, or a constant, which is told apart by :func:`is_attribute`.
+    A pair's second part is the name of an attribute, or a constant, which is distinguished by :func:`is_attribute`.
     """
     if not isinstance(function, FunctionType):
         return None
@@ -350,7 +350,7 @@ def picks(function: Function, sides: Sequence[Side], site: str) -> list[tuple[st
         result = function(*[_Symbol(side, site) for side in sides])
     except IllegalRule:
         raise
-    except (_Read, TypeError):  # a row plus what is no tuple, which is told when there is one
+    except (_Read, TypeError):  # a row plus what is no tuple, which is reported when there is one
         return None
     if isinstance(result, _Symbol):
         return [(c, Attribute(a)) for c, a in zip(result._side.columns, result._side.attributes, strict=True)]

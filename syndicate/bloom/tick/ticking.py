@@ -43,7 +43,7 @@ from syndicate.plan.rules import Rule
 from syndicate.values.value import Value
 
 Inspect: TypeAlias = Callable[[Mapping[str, Mapping[Value, int]], Mapping[str, Delta]], object]
-"""It is told what changed in a tick, and what is deferred and sent."""
+"""It learns what changed in a tick, and what is deferred and sent."""
 
 OPERATORS = ("<+", "<-", "<+-", "<~")
 
@@ -199,7 +199,7 @@ class Ticking:
         }
         self._wire(wiring, self.states)
         self.facts = None
-        if self.began:  # the new circuit is told what the old one was, and what comes out of it is known
+        if self.began:  # the new circuit is given what the old one was, and what comes out of it is known
             self.facts = {}
             steps: list[Mapping[str, Delta]] = []
             fixpoint = self.fixpoint

@@ -210,7 +210,7 @@ class Encoding:
         named = [self.term(v, now) for v in dict.fromkeys(variables(*rule.body)) if v.name not in now]
         member = f"{self.world}member{number}"
         head = [f"Z{place}" for place in range(len(rule.head.terms))]
-        key: dict[str, str] = {}  # the variables by which groups are told apart, as they are called in the head
+        key: dict[str, str] = {}  # the variables by which groups are distinguished, as they are called in the head
         more: dict[str, str] = {}  # what else tells them apart
         for place in grouped(rule)[0]:
             term = rule.head.terms[place]
@@ -370,7 +370,7 @@ def _growth(term: Term, times: Collection[str], latest: int) -> float:
 def fixed(rules: Sequence[Rule], start: int, last: int, inputs: Collection[str]) -> frozenset[str]:
     """The relations that have the same rows at each time from *start* to *last*.
 
-    Those of *inputs* are none, as they get rows from outside.
+    Those of *inputs* are left out, as they get rows from outside.
 
     >>> from syndicate.dedalus.desugar import core
     >>> from syndicate.dedalus.parse import parse

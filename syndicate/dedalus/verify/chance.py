@@ -1,10 +1,10 @@
 """Choices that chance draws: how likely it is that faults can break a promise.
 
-A drawing is an order of all that each rule may choose at each time, one as likely as another, so that of certain
-candidates each is as likely to come first; that is how a seed draws.  Drawings are not looked at one by one.  The
-solver says faults and choices that break a promise; where these faults do so whatever else is drawn, all drawings
-with these choices are done; else one choice on which it depends is looked at, for each way in which it can be
-drawn.  So the share of the drawings in which something breaks is exact.
+A drawing is an order of all values that each rule may choose at each time.  All orders are equally likely, so that
+each of some candidates is as likely as another to come first; a seed draws in the same way.  Drawings are not examined
+one by one.  The solver returns faults and choices that break a promise.  If these faults break it whatever else is
+drawn, all drawings with these choices are broken, and are counted.  Otherwise the result depends on a further choice,
+and each outcome of that choice is examined in turn.  So the share of broken drawings is exact.
 
 >>> from syndicate.dedalus.program import Program
 >>> seats = Program.parse('''
@@ -39,13 +39,13 @@ from syndicate.dedalus.verify.counterexample import contested
 from syndicate.dedalus.verify.symbolic import Symbolic
 
 DRAWINGS: Final = 200
-"""So many seeds are tried where not all drawings can be, if nobody says more."""
+"""How many seeds are tried where not all drawings can be examined, by default."""
 MOST_CASES: Final = 1_000
-"""So many questions an exact share may need of the solver."""
+"""How many questions to the solver an exact share may take."""
 MOST_TOGETHER: Final = 7
-"""So many candidates of one choice may be put in all orders."""
+"""The most candidates of one choice whose orders are enumerated."""
 SEEDS: Final = 20_000
-"""So many seeds are tried for one that draws what an example needs."""
+"""How many seeds are tried until one draws what an example needs."""
 CONFIDENCE: Final = 0.95
 
 Place: TypeAlias = tuple[int, int]
@@ -54,7 +54,7 @@ Pick: TypeAlias = tuple[int, int, frozenset[Row], frozenset[Row]]
 """What a rule chooses at a time: of certain candidates, certain values."""
 Order: TypeAlias = tuple[Row, ...]
 Orders: TypeAlias = "dict[tuple[int, int, frozenset[Row]], list[Order]]"
-"""The orders that are left, of all that may be chosen from together."""
+"""Of all values that may be chosen together, the orders that are still possible."""
 
 
 class TooMany(Exception):

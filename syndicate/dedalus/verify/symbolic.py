@@ -437,7 +437,7 @@ class Symbolic:
         for number, rule in enumerate(self.rules):
             if rule.choices:
                 for time in self.cone.matter(rule):
-                    yield from self._alike(number, rule, time)
+                    yield from self._same_choices(number, rule, time)
         if self.chooses and not (choices := faults.choices).free and not choices.drawn:
             yield "#show against/4. #defined against/4."
             if choices.most is not None:
@@ -455,8 +455,8 @@ class Symbolic:
         yield f"obliges :- {promised}, {pre}."
         yield f"#show {call('broken', [*columns, str(self.faults.eot)])} : {promised}, {pre}, not {post}."
 
-    def _alike(self, number: int, rule: Rule, time: int) -> Iterator[str]:
-        """What is chosen is shown; and both runs choose alike among the same."""
+    def _same_choices(self, number: int, rule: Rule, time: int) -> Iterator[str]:
+        """Rules that show what is chosen, and that make both runs choose the same among the same candidates."""
         rules = Dependencies(rule.choices)
         one = [f"A{n}" for n in range(len(rules.variables))]
         value = f"({','.join(one)},)" if one else "()"
@@ -496,7 +496,7 @@ class Symbolic:
         yield f":- {both}, {alike}, {its}, not {mine}."
 
     def _against(self, number: int, columns: list[str], time: int, value: str) -> Iterator[str]:
-        """What is chosen against the default; in the run without faults, among other candidates, it counts apart."""
+        """Rules for the choices that differ from what the seed draws; among other candidates they count in each run."""
         if self.faults.choices.free or self.faults.choices.drawn:
             return
         for world, apart in zip(

@@ -55,7 +55,7 @@ from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.timeline import Message, Timeline
 from syndicate.explain import derivation
-from syndicate.explain.search import Search, Way
+from syndicate.explain.search import Alternative, Search
 from syndicate.graph import components
 
 How: TypeAlias = Literal["fact", "event", "crash", "rule", "message", "above", "deeper"]
@@ -187,7 +187,7 @@ class RuleInstances:
     def __attrs_post_init__(self) -> None:
         self.bodies = [Body(rule) for rule in self.model.rules]
         self.circles = _circles(self.model.rules)
-        self.search = Search(lambda fact: self.origin(*fact), lambda fact: self.ways(*fact), lambda _: None)
+        self.search = Search(lambda fact: self.origin(*fact), lambda fact: self.alternatives(*fact), lambda _: None)
 
     def table(self, relation: str, time: int) -> RowIndex:
         """The rows of a relation at a time."""
@@ -283,7 +283,7 @@ class RuleInstances:
         assert isinstance(instance, RuleInstance)
         return instance
 
-    def ways(self, relation: str, row: Row, time: int) -> Iterator[Way[Fact, RuleInstance | How]]:
+    def alternatives(self, relation: str, row: Row, time: int) -> Iterator[Alternative[Fact, RuleInstance | How]]:
         """The instances that make a row at a time.
 
         Only what depends on it within the timestep waits for a proof: all else is true in the model already.
@@ -295,10 +295,10 @@ class RuleInstances:
                     inside = (
                         set() if is_grouped(rule) else {p for p in instance.parts if p[0] in circle and p[2] == time}
                     )
-                    yield Way(instance, inside)
+                    yield Alternative(instance, inside)
         for message in sorted(self.messages(relation, row, time), key=lambda one: one.sent >= time):
             for instance in self.instances(message.rule, row, message.sent):
-                yield Way(evolve(instance, senders=message.senders), set())
+                yield Alternative(evolve(instance, senders=message.senders), set())
 
     def messages(self, relation: str, row: Row, time: int) -> Iterator[Message]:
         """The messages by which a row arrives at a time."""

@@ -1,4 +1,4 @@
-"""Tails: what a node keeps, as sorted runs, each at least four times as long as the next.
+"""Sorted runs: what a node keeps, in sorted tables, each at least four times as long as the next.
 
 A new run is merged with its neighbours while that does not hold, so that there are few of them and each row is moved a
 logarithmic number of times.  Rows that cancel out are dropped when a merge takes in all runs.  Rows are taken out of

@@ -49,7 +49,7 @@ def from_bytes(data: bytes) -> Element:
             try:
                 importlib.import_module(_modules.pop())
             except ImportError:
-                pass  # it may be none that is needed
+                pass  # it may not be needed
         return read(content)
 
 

@@ -137,7 +137,7 @@ class PagedDistinct:
 
 @define
 class PagedGroups:
-    """``aggregate`` of any kind: the values by key, of which the touched groups are made anew."""
+    """``aggregate`` of any kind: the values by key, of which the touched groups are made again."""
 
     layout: Layout
     groups: Groups

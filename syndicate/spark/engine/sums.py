@@ -1,12 +1,12 @@
 """Sums by key, beside a trace: all that ``sum`` and ``avg`` of integers need of it.
 
-A trace keeps rows.  A group that a delta touches would have to be read as a whole, and added up twice, before and
-after; where groups have many rows, or the delta touches all of them, that is the whole state.  So up to
-:data:`MOST_GROUPS` groups have two sums each in the driver: of the weights, and of the weighted values.  A step then
-adds up its delta alone.
+A trace keeps rows.  Without sums, each group that a delta touches would be read as a whole and added up twice, before
+and after the step; where groups have many rows, or the delta touches all groups, that is the whole state.  So the
+driver keeps two sums for each of up to :data:`MOST_GROUPS` groups: of the weights, and of the weighted values.  A step
+then adds up its delta alone.
 
-Contract: the sums follow from the trace, and are nowhere stored.  They hold for the version of the trace that they were
-made of; after a restart, a step that failed, or one that went another way they are made anew, by one job.
+Contract: the sums follow from the trace, and are not stored.  They belong to the version of the trace that they were
+computed from.  After a restart, a step that failed, or one that did not use them, one job computes them again.
 
 Source: ``docs/design/spark.md``, "The second engine".
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from syndicate.spark.engine.trace import StoredTrace
 
 MOST_GROUPS: Final = 100_000
-"""So many groups are held, in some 25 MB."""
+"""How many groups have sums, which take some 25 MB."""
 
 FORMS: Final = ("sum", "avg")
 _LARGEST: Final = (1 << 63) - 1

@@ -24,7 +24,7 @@ from relay.server.durable import Durable
 from relay.server.journal import Journal
 from relay.session import session as sessions
 from relay.session.backlog import Addressee, Backlog
-from relay.session.debt import Debt
+from relay.session.intake import Debt
 from relay.session.link import Link
 from relay.session.membrane import Crossing, Membrane
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions

@@ -19,7 +19,7 @@ from syndicate.dedalus import Program
 from syndicate.errors import PlanError
 from syndicate.explain.derivation import Absence, Derivation, Group, Holding
 from syndicate.explain.program import Conclusions
-from syndicate.explain.search import Search, Way
+from syndicate.explain.search import Alternative, Search
 
 Clause = tuple[int, frozenset[int]]
 CLAUSES = st.lists(st.tuples(st.integers(0, 9), st.frozensets(st.integers(0, 9), max_size=3)), max_size=30)
@@ -37,16 +37,16 @@ def least(clauses: list[Clause], start: set[int]) -> set[int]:
 def test_what_is_proven_is_the_least_fixpoint(clauses: list[Clause], start: set[int]) -> None:
     """A fact has a proof if and only if it follows, and each proof is of facts that were proven before."""
 
-    def ways(fact: int) -> Iterator[Way[int, frozenset[int]]]:
-        return (Way(body, set(body)) for head, body in clauses if head == fact)
+    def alternatives(fact: int) -> Iterator[Alternative[int, frozenset[int]]]:
+        return (Alternative(body, set(body)) for head, body in clauses if head == fact)
 
     true = least(clauses, start)
     whole: Search[int, frozenset[int]] = Search(
-        lambda _: None, ways, lambda fact: frozenset() if fact in start else None
+        lambda _: None, alternatives, lambda fact: frozenset() if fact in start else None
     )
     for wanted in range(10):
         search: Search[int, frozenset[int]] = Search(
-            lambda fact: frozenset() if fact in start else None, ways, lambda _: None
+            lambda fact: frozenset() if fact in start else None, alternatives, lambda _: None
         )
         assert search.prove(wanted) == (wanted in true)
         assert (wanted in true) or wanted in search.open()
@@ -60,15 +60,15 @@ def test_what_is_proven_is_the_least_fixpoint(clauses: list[Clause], start: set[
 
 
 def test_many_ways_do_not_keep_others_waiting() -> None:
-    """A fact with endlessly many ways that lead nowhere does not stop the search of another."""
+    """A fact with endlessly many alternatives that lead nowhere does not stop the search of another."""
 
-    def ways(fact: int) -> Iterator[Way[int, str]]:
+    def alternatives(fact: int) -> Iterator[Alternative[int, str]]:
         if fact == 0:
-            yield from (Way("endless", {n}) for n in range(1, 10**9))
+            yield from (Alternative("endless", {n}) for n in range(1, 10**9))
         elif fact == 40:
-            yield Way("fact", set())
+            yield Alternative("fact", set())
 
-    search: Search[int, str] = Search(lambda _: None, ways, lambda _: None)
+    search: Search[int, str] = Search(lambda _: None, alternatives, lambda _: None)
     assert search.prove(0)
     assert len(search.open()) < 200
 

@@ -40,8 +40,8 @@ Row: TypeAlias = tuple[int, int]
 Rows: TypeAlias = "Counter[Row]"
 Look: TypeAlias = Callable[[], Rows]
 
-BESIDE: Final = 12
-"""So many kills of a chain are beside a program that goes on; three more are of the program itself."""
+MOST_KILLS: Final = 12
+"""How many kills of a chain strike processes around a program that goes on; three more are of the program itself."""
 
 PROCESSES: Final = {
     "JVM": "org.apache.spark.deploy.SparkSubmit",
@@ -57,8 +57,8 @@ class Setting:
 
     program: str
     parts: str
-    beside: tuple[str, ...]
-    made: Callable[[Iterable[Row]], Rows]
+    targets: tuple[str, ...]
+    expected: Callable[[Iterable[Row]], Rows]
 
 
 def totals(rows: Iterable[Row]) -> Rows:
@@ -158,19 +158,19 @@ def session_of(process: subprocess.Popen[bytes]) -> Iterator[tuple[int, str]]:
 
 @define(eq=False)
 class Chain:
-    """Some runs of a program, and what befalls them."""
+    """Several runs of a program, and the kills in them."""
 
     setting: Setting
     place: Path
     number: int
     say: Callable[[dict[str, Any]], None]
-    beside: int = BESIDE
+    kills: int = MOST_KILLS
     broker: Broker = field(init=False)
     choices: random.Random = field(init=False)
-    there: list[Row] = field(factory=list)
+    rows: list[Row] = field(factory=list)
     states: list[Rows] = field(factory=lambda: [Counter()])
-    came: dict[str, int] = field(factory=dict)
-    """To which of the states each table has come."""
+    reached: dict[str, int] = field(factory=dict)
+    """Which of the states each table has reached."""
     killed: list[dict[str, Any]] = field(factory=list)
     torn: list[str] = field(factory=list)
     process: subprocess.Popen[bytes] | None = None
@@ -189,16 +189,16 @@ class Chain:
         from deltalake import DeltaTable, write_deltalake
 
         table = str(self.place / "from")
-        if len(self.there) > 5 and self.choices.random() < 0.45:
-            gone = self.there.pop(self.choices.randrange(len(self.there)))
+        if len(self.rows) > 5 and self.choices.random() < 0.45:
+            gone = self.rows.pop(self.choices.randrange(len(self.rows)))
             DeltaTable(table).delete(f"n = {gone[0]}")
         else:
             come = [(next(self.numbers), self.choices.randrange(4)) for _ in range(self.choices.randint(1, 6))]
             columns = [pa.array([row[at] for row in come], pa.int64()) for at in (0, 1)]
             configuration = {"delta.enableChangeDataFeed": "true"} if len(self.states) == 1 else None
             write_deltalake(table, pa.table(columns, ["n", "k"]), mode="append", configuration=configuration)
-            self.there.extend(come)
-        self.states.append(self.setting.made(self.there))
+            self.rows.extend(come)
+        self.states.append(self.setting.expected(self.rows))
 
     def changes(self) -> None:
         """Some, at random instants."""
@@ -213,12 +213,12 @@ class Chain:
         command = [sys.executable, "-W", "ignore", "-m", "tests.syndicate.spark.lakes.flowing"]
         command += [self.setting.program, str(self.place), self.broker.address]
         self.starts += 1
-        with (self.place / f"said {self.starts}").open("wb") as said:
-            self.process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=said)
+        with (self.place / f"said {self.starts}").open("wb") as log:
+            self.process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=log)
         assert self.process.stdout is not None
-        assert self.process.stdout.readline() == b"started\n", self.said()
+        assert self.process.stdout.readline() == b"started\n", self.output()
 
-    def said(self) -> str:
+    def output(self) -> str:
         """The end of what the program said last."""
         return (self.place / f"said {self.starts}").read_text(errors="replace")[-3000:]
 
@@ -252,18 +252,18 @@ class Chain:
 
     def look(self, names: Iterable[str]) -> tuple[dict[str, Rows], list[str]]:
         """What the program keeps now, and what of it is torn: of no state, or of one before that which it was in."""
-        found, torn = dict[str, Rows](), list[str]()
+        tables, torn = dict[str, Rows](), list[str]()
         for name, look in looks(self.setting, self.place, self.broker).items():
             if name not in names:
                 continue
-            rows = found[name] = look()
-            states = range(self.came.get(name, 0), len(self.states))
+            rows = tables[name] = look()
+            states = range(self.reached.get(name, 0), len(self.states))
             state = next((at for at in states if self.states[at] == rows), None)
             if state is None:
-                torn.append(f"{name}: {sorted(rows.elements())} after state {self.came.get(name, 0)}")
+                torn.append(f"{name}: {sorted(rows.elements())} after state {self.reached.get(name, 0)}")
             else:
-                self.came[name] = state
-        return found, torn
+                self.reached[name] = state
+        return tables, torn
 
     def converge(self) -> dict[str, Any]:
         """Wait until all that the program keeps is what the last state makes; until then it goes from state to state.
@@ -275,23 +275,23 @@ class Chain:
         began, restarts, wrong, last = time.monotonic(), 0, Counter[str](), self.states[-1]
         while waited and not self.torn:
             late = time.monotonic() > began + PATIENCE
-            found, torn = self.look(waited)
+            tables, torn = self.look(waited)
             self.torn += torn
-            for name, rows in found.items():
+            for name, rows in tables.items():
                 if late or rows == last:
                     wrong += Counter(lost=(last - rows).total(), doubled=(rows - last).total())
                     waited.remove(name)
             if waited and (self.process is None or self.process.poll() is not None):
                 restarts += 1
-                assert restarts < 9, self.said()
+                assert restarts < 9, self.output()
                 self.end()
                 self.start()
             time.sleep(0.3)
         seconds = round(time.monotonic() - began, 1)
-        told = {"seconds": seconds, "restarts": restarts, "torn": len(self.torn)}
-        return told | {"lost": wrong["lost"], "doubled": wrong["doubled"]}
+        report = {"seconds": seconds, "restarts": restarts, "torn": len(self.torn)}
+        return report | {"lost": wrong["lost"], "doubled": wrong["doubled"]}
 
-    def strike(self, target: str) -> None:
+    def kill_while_changing(self, target: str) -> None:
         """Changes, and a kill at a random instant; what is kept is a state at once."""
         if self.process is None or self.process.poll() is not None:
             self.end()
@@ -322,10 +322,10 @@ class Chain:
 
     def check(self) -> None:
         """Say all kills, and what has come of them."""
-        told = {"chain": self.number, "program": self.setting.program, "killed": self.killed, **self.converge()}
-        self.say(told)
-        if told["torn"] or told["lost"] or told["doubled"]:
-            raise AssertionError(f"chain {self.number}, {told}, {self.torn}, in {self.place}: {self.said()}")
+        report = {"chain": self.number, "program": self.setting.program, "killed": self.killed, **self.converge()}
+        self.say(report)
+        if report["torn"] or report["lost"] or report["doubled"]:
+            raise AssertionError(f"chain {self.number}, {report}, {self.torn}, in {self.place}: {self.output()}")
 
     def run(self) -> None:
         """All of it."""
@@ -333,10 +333,10 @@ class Chain:
         try:
             self.change()
             self.start()
-            targets = [*self.choices.choices(self.setting.beside, k=self.beside), "Python", "JVM", "Python"]
+            targets = [*self.choices.choices(self.setting.targets, k=self.kills), "Python", "JVM", "Python"]
             self.choices.shuffle(targets)
             for target in targets:
-                self.strike(target)
+                self.kill_while_changing(target)
             self.check()
         finally:
             self.end()
@@ -346,12 +346,12 @@ class Chain:
 # ------------------------------------------------------------------------------------------------------- the campaign
 
 
-def table(told: list[dict[str, Any]]) -> str:
+def table(reports: list[dict[str, Any]]) -> str:
     """The kills by program and target, and what came of all of a program's, in Markdown."""
     targets = ("Python", "JVM", "executor", "worker", "broker")
     lines = [f"| what runs | {' | '.join(targets)} | kills | chains | lost | doubled | torn |", f"|---|{'---:|' * 10}"]
     for setting in (*SETTINGS, None):
-        some = [one for one in told if setting is None or one["program"] == setting.program]
+        some = [one for one in reports if setting is None or one["program"] == setting.program]
         kills = Counter(each["target"] for one in some for each in one["killed"])
         sums = [sum(one[what] for one in some) for what in ("lost", "doubled", "torn")]
         cells = [*[kills[target] for target in targets], kills.total(), len(some), *sums]
@@ -367,27 +367,29 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no chain after so many")
     parser.add_argument("--log", type=Path, help="a line of JSON for each chain; what it has counts")
     given = parser.parse_args()
-    told = [json.loads(line) for line in given.log.read_text().splitlines()] if given.log and given.log.exists() else []
+    reports = (
+        [json.loads(line) for line in given.log.read_text().splitlines()] if given.log and given.log.exists() else []
+    )
 
     def kills() -> int:
-        return sum(len(one["killed"]) for one in told)
+        return sum(len(one["killed"]) for one in reports)
 
     def say(one: dict[str, Any]) -> None:
-        told.append(one)
+        reports.append(one)
         print(kills(), json.dumps(one), flush=True)
         if given.log:
             with given.log.open("a") as log:
                 print(json.dumps(one), file=log)
 
     began = time.monotonic()
-    number = max([given.first, *[one["chain"] + 1 for one in told]])
+    number = max([given.first, *[one["chain"] + 1 for one in reports]])
     while kills() < given.kills and time.monotonic() < began + 60 * given.minutes:
         place = Path(tempfile.mkdtemp(prefix="kills-"))  # which stays if something is wrong
         Chain(SETTINGS[number % 3], place, number, say).run()
         shutil.rmtree(place, ignore_errors=True)
         shutil.rmtree(Path(pyspark.__file__).parent / "work", ignore_errors=True)  # what the executors said
         number += 1
-    print(table(told))
+    print(table(reports))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ def test_kills(setting: Setting, tmp_path: Path) -> None:
 
     ``SYNDICATE_SPARK_CRASHES=n`` kills n times beside it.
     """
-    told: list[dict[str, Any]] = []
-    Chain(setting, tmp_path, KILLS, told.append, KILLS).run()
-    (one,) = told
+    reports: list[dict[str, Any]] = []
+    Chain(setting, tmp_path, KILLS, reports.append, KILLS).run()
+    (one,) = reports
     assert len(one["killed"]) == KILLS + 3
     assert not any(each["ended"] is False for each in one["killed"]), "a program without its JVM does not end"
