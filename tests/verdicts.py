@@ -13,7 +13,6 @@ messages may arrive.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,20 +21,18 @@ from typing import Any, TypeAlias
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
-from hypothesis.errors import UnsatisfiedAssumption
 
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Rule
 from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.schedule import Delivery
-from syndicate.dedalus.verify.verdict import Verdict
-from syndicate.errors import DedalusArithmetic, DedalusEndless, ExplorationTooLarge, Undecided, Unverifiable
+from syndicate.errors import DedalusArithmetic, DedalusEndless, ExplorationTooLarge
 from tests.syndicate.dedalus.explore.asp import Truth, stable_models
 from tests.syndicate.dedalus.explore.brute import TooMany, projected, runs
 from tests.syndicate.dedalus.explore.test_clingo import averaged, placed, small, truths
-from tests.syndicate.dedalus.verify.brute import brute, chance
+from tests.syndicate.dedalus.verify.compared import compared
 from tests.syndicate.dedalus.verify.senders import choosing, programs
-from tests.syndicate.dedalus.verify.worlds import deciders, joined, numbered, worlds
+from tests.syndicate.dedalus.verify.worlds import deciders, worlds
 
 Asked: TypeAlias = dict[str, Any]
 Count: TypeAlias = Callable[[str], None]
@@ -44,66 +41,6 @@ UNTIL = 3
 
 class Enough(Exception):
     """As many programs were compared as were asked for."""
-
-
-# ------------------------------------------------------------------------------------------------------------- verify
-
-
-def repeats(program: Program, verdict: Verdict, until: int) -> None:
-    """The schedule of a counterexample is a run in which it is seen."""
-    again = program.run(1, until, schedule=json.loads(json.dumps(verdict.schedule())), seed=verdict.seed)
-    assert again.to_json() == verdict.model.to_json()
-
-
-def verified(program: Program, world: Asked, decider: Asked, invariant: str | None, count: Count) -> bool:
-    """Compare a verdict; whether with brute force as well."""
-    asked = {**joined(world, decider), "invariant": invariant}
-    try:
-        searched = program.verify(**asked, engine="search", limit=3000)
-    except (Undecided, Unverifiable, DedalusArithmetic) as error:
-        count(f"not compared: {type(error).__name__}")
-        return False
-    solved = program.verify(**asked)
-    aside = {"choices": 0, "engine": 0}
-    assert {**solved.to_json(), **aside} == {**searched.to_json(), **aside}
-    assert (solved.vacuous, solved.ff_post, solved.seed) == (searched.vacuous, searched.ff_post, searched.seed)
-    count(f"by {solved.engine}")
-    try:
-        least, sets, promising = brute(program, numbered(world, decider), invariant=invariant)
-    except UnsatisfiedAssumption:
-        return False
-    assert (solved.min_faults, list(solved.min_counterexamples)) == (least, sets)
-    assert (solved.vacuous == "") is promising
-    count("broken" if solved.violation_exists else "not broken")
-    if solved.violation_exists:
-        repeats(program, solved, world["eot"])
-    return True
-
-
-def drawn(program: Program, world: Asked, decider: Asked, invariant: str | None, count: Count) -> bool:
-    """Compare the share of drawings that can be broken; whether there is one."""
-    try:
-        verdict = program.verify(**joined(world, decider), invariant=invariant, drawings=3)
-    except (Undecided, Unverifiable, DedalusArithmetic) as error:
-        count(f"not compared: {type(error).__name__}")
-        return False
-    likely = verdict.chance
-    if likely is None:
-        return verified(program, world, {}, invariant, count)
-    count("by chance, of all drawings" if likely.exact else "by chance, sampled")
-    try:
-        share = chance(program, numbered(world, decider), invariant=invariant)
-    except UnsatisfiedAssumption:
-        return False
-    if likely.exact:
-        assert likely.share == share
-        assert verdict.violation_exists is (share > 0)
-    else:
-        assert share < 1 if likely.share == 0 else share > 0
-    count(f"broken {'always' if share == 1 else 'by chance' if share else 'never'}")
-    if verdict.violation_exists:
-        repeats(program, verdict, world["eot"])
-    return True
 
 
 # ------------------------------------------------------------------------------------------------------------ explore
@@ -188,7 +125,7 @@ def main() -> None:
     def count(what: str) -> None:
         figures[what] += 1
 
-    def compared(forced: bool) -> None:
+    def tell(forced: bool) -> None:
         if figures["compared with brute force"] >= told.programs:
             raise Enough
         if forced:
@@ -198,15 +135,14 @@ def main() -> None:
         if program.check():
             return
         note(program.text)
-        compare = drawn if "choose" in decider else verified
-        forced = compare(program, world, decider, invariant, count)
+        forced = compared(program, world, decider, invariant, count)
         if forced:
             for name in (
                 *(name for name in world if world[name] and name != "eot"),
                 *(decider or ["a free adversary"]),
             ):
                 count(f"with {name}")
-        compared(forced)
+        tell(forced)
 
     def compare_outcomes(rules: list[Rule], delivery: Delivery, lossless: bool, relations: set[str]) -> None:
         program = Program(rules)
@@ -215,7 +151,7 @@ def main() -> None:
             note(program.text)
             mode: Mode = "confluence" if told.what == "confluence" else "all-models"
             asked = {"relations": some, "delivery": delivery, "lossless": lossless}
-            compared(explored(program, asked, mode, count))
+            tell(explored(program, asked, mode, count))
 
     some = settings(
         max_examples=10_000_000,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from math import comb
 from typing import Any
@@ -15,11 +14,11 @@ from syndicate.dedalus import Program
 from syndicate.dedalus.solving.solver import Engine
 from syndicate.dedalus.verify import chance as drawings
 from syndicate.dedalus.verify import verdict as verdicts
-from syndicate.dedalus.verify.faults import Choices, NumberedFaults
 from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Undecided, Unverifiable
-from tests.syndicate.dedalus.verify.brute import brute, chance
+from tests.syndicate.dedalus.verify.compared import compared
 from tests.syndicate.dedalus.verify.senders import NODES, choosing
+from tests.syndicate.dedalus.verify.worlds import deciders, worlds
 
 pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
 
@@ -39,57 +38,22 @@ SEATS = Program.parse(
 ASKED: dict[str, Any] = {"eot": 3, "eff": 0, "nodes": ["s", "t"], "invariant": "bad"}
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=LIBERAL)
-@given(
-    choosing(),
-    bounds,
-    st.sampled_from([None, "bad"]),
-    st.sampled_from([None, 0, 7]),
-    st.sampled_from([None, 1, 2]),
-    st.sampled_from([0, 1, 2]),
-)
+@settings(max_examples=12, deadline=None, suppress_health_check=LIBERAL)
+@given(choosing(), worlds(most=2), deciders(chance=False), st.sampled_from([None, "bad"]))
 def test_an_adversary_with_costs_and_bounds(
-    program: Program, asked: dict[str, Any], invariant: str | None, seed: int | None, most: int | None, cost: int
+    program: Program, world: dict[str, Any], decider: dict[str, Any], invariant: str | None
 ) -> None:
     """Both engines find what is found by trying all faults and all choices, each by what it costs."""
-    if program.check():
-        return
-    if seed is not None and most is None and not cost:
-        most = 0
-    faults = NumberedFaults(start=1, nodes=NODES, **asked, choices=Choices(seed, most, cost))
-    least, sets, promising = brute(program, faults, invariant=invariant)
-    more: dict[str, Any] = {"invariant": invariant, "seed": seed, "choices": most, "costs": {"choice": cost}}
-    answers = [program.verify(**asked, nodes=NODES, **more, engine=engine) for engine in ("clingo", "search")]
-    for verdict in answers:
-        assert (verdict.min_faults, list(verdict.min_counterexamples)) == (least, sets)
-        assert (verdict.vacuous == "") is promising
-        if verdict.violation_exists:
-            again = program.run(1, asked["eot"], schedule=json.loads(json.dumps(verdict.schedule())), seed=seed)
-            assert again.to_json() == verdict.model.to_json()
-    one, other = ({**verdict.to_json(), "choices": 0, "engine": 0} for verdict in answers)
-    assert one == other
-    event(f"cost beyond faults: {(answers[0].cost or 0) - (least or 0)}, faults: {least}")
+    if not program.check():
+        compared(program, world, decider, invariant, event)
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=LIBERAL)
-@given(choosing(), bounds.filter(lambda one: not one["late"]), st.sampled_from([None, "bad"]))
-def test_the_share_of_all_drawings(program: Program, asked: dict[str, Any], invariant: str | None) -> None:
+@settings(max_examples=8, deadline=None, suppress_health_check=LIBERAL)
+@given(choosing(), worlds(most=2), st.sampled_from([None, "bad"]))
+def test_the_share_of_all_drawings(program: Program, world: dict[str, Any], invariant: str | None) -> None:
     """The solver's share is that of all orders in which what can be chosen may be taken, each run with each fault."""
-    if program.check():
-        return
-    faults = NumberedFaults(start=1, nodes=NODES, **asked)
-    share = chance(program, faults, invariant=invariant)
-    verdict = program.verify(**asked, nodes=NODES, invariant=invariant, choose="chance")
-    if verdict.chance is None:
-        assert not any(rule.choices for rule in program.core())
-        return
-    event(f"broken: {share}, exact: {verdict.chance.exact}")
-    assert verdict.violation_exists is (share > 0)
-    assert verdict.chance.share == share
-    assert verdict.chance.exact
-    if verdict.violation_exists:
-        again = program.run(1, asked["eot"], schedule=json.loads(json.dumps(verdict.schedule())), seed=verdict.seed)
-        assert again.to_json() == verdict.model.to_json()
+    if not program.check():
+        compared(program, world, {"choose": "chance"}, invariant, event)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=LIBERAL)

@@ -50,7 +50,7 @@ def test_verdict(case: dict[str, Any], engine: Engine) -> None:
 LIBERAL = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=LIBERAL)
+@settings(max_examples=6, deadline=None, suppress_health_check=LIBERAL)
 @given(
     programs(),
     st.sampled_from([(3, 2, 1, 0), (3, 3, 0, 0), (4, 2, 1, 0), (3, 0, 2, 0), (3, 0, 0, 2), (4, 2, 0, 1), (3, 0, 1, 1)]),
@@ -61,7 +61,7 @@ def test_as_all_sets_of_faults(program: Program, bounds: tuple[int, int, int, in
     agrees(program, bounds, invariant)
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=LIBERAL)
+@settings(max_examples=6, deadline=None, suppress_health_check=LIBERAL)
 @given(
     programs(),
     st.sampled_from(
@@ -84,7 +84,7 @@ def test_as_live_faults(program: Program, asked: dict[str, int], invariant: str 
     same(program, {"eot": 3, **asked}, invariant)
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=LIBERAL)
+@settings(max_examples=6, deadline=None, suppress_health_check=LIBERAL)
 @given(
     programs(choosing=True), st.sampled_from([(3, 2, 0, 0), (3, 0, 1, 0), (3, 0, 0, 1)]), st.sampled_from([None, "bad"])
 )

@@ -38,8 +38,8 @@ def worlds(draw: st.DrawFn, *, most: int = 3) -> dict[str, Any]:
 
 
 @st.composite
-def deciders(draw: st.DrawFn) -> dict[str, Any]:
-    """An adversary who is free or pays, or may decide a few choices against those of a seed; a seed alone; chance."""
+def deciders(draw: st.DrawFn, *, chance: bool = True) -> dict[str, Any]:
+    """An adversary who is free or pays, or may decide a few choices against those of a seed; a seed alone; *chance*."""
     seed = draw(st.sampled_from([0, 3, 7]))
     some, cost = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     costs = {"costs": {CHOICE: cost}}
@@ -51,7 +51,7 @@ def deciders(draw: st.DrawFn) -> dict[str, Any]:
         {"seed": seed, "choices": some, **costs},
         {"choose": "chance"},
     ]
-    return draw(st.sampled_from(asked))
+    return draw(st.sampled_from(asked if chance else asked[:-1]))
 
 
 def joined(world: dict[str, Any], decider: dict[str, Any]) -> dict[str, Any]:
