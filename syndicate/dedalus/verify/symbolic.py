@@ -285,13 +285,8 @@ class Symbolic:
             yield f":- node(N), 2 {{ {'; '.join(down)} }}."
         if faults.partitions > 0:
             for number, side in enumerate(faults.sides()):
-                there = set(side)
-                for one in side:
-                    for other in faults.nodes:
-                        if other not in there:
-                            pair = f"{constant(one)},{constant(other)}"
-                            yield f"apart({number},{pair}). apart({number},{constant(other)},{constant(one)})."
-            yield f"{{ partition(P,A,B) : apart(P,_,_), {span} }} {faults.partitions}."
+                yield " ".join(f"side({number},{constant(one)})." for one in side)
+            yield f"{{ partition(P,A,B) : side(P,_), {span} }} {faults.partitions}."
         yield " ".join(["#show.", *(f"#show {name}/{arity}." for name, arity in self._kinds().items())])
 
     def _kinds(self) -> dict[str, int]:
@@ -315,7 +310,10 @@ class Symbolic:
         if faults.crashes:
             table.at(self.times, ["mute(N,t) :- crash(N,t).", "mute(N,t) :- mute(N,t-1)."])
         if faults.partitions:
-            table.at(self.times, ["cut(S,R,t) :- partition(P,A,B), A <= t, t < B, apart(P,S,R)."])
+            lines = ["parted(P,t) :- partition(P,A,B), A <= t, t < B."]
+            for one, other in (("S", "R"), ("R", "S")):  # of what is no node, too: that is on the other side
+                lines.append(f"cut(S,R,t) :- parted(P,t), sends(S,R,t), side(P,{one}), not side(P,{other}).")
+            table.at(self.times, lines)
         if self.columns.get("crash") == 3:
             crash = self.bad.atom("crash", ["A", "N", "T"], "t")
             lines = [f"{crash} :- node(A), crash(N,T).", f"{crash} :- node(A), stop(N,T)."]
@@ -366,6 +364,9 @@ class Symbolic:
         sender = self.bad.sender(rule, head, {name.name: "t" for name in rule.times})
         sent = f"{call(f'sent{number}', [*head, sender, 't'])} :- {', '.join(goals) or '#true'}."
         table.at(times, [*lines, sent])
+        if faults.partitions:
+            to = head[0] if head else NOWHERE
+            table.at(times, [f"sends({sender},{to},t) :- {call(f'sent{number}', [*head, sender, 't'])}."])
         times = [time for time in times if time < faults.eot and (time < faults.eff or self.slowest)]
         if not head:
             return
@@ -395,8 +396,8 @@ class Symbolic:
             since = f"t-{by + 1}"
             sent = call(f"sent{number}", [*columns, "S", since])
             quiet = f", not mute(S,{since})" if faults.crashes else ""
-            if columns and faults.partitions:
-                quiet += f", not cut(S,C0,{since})"
+            if faults.partitions:
+                quiet += f", not cut(S,{columns[0] if columns else NOWHERE},{since})"
             lines = []
             if by:
                 if by <= faults.late:
@@ -516,6 +517,8 @@ _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "pause": Outage,
     "partition": Partition,
 }
+NOWHERE: Final = "nowhere"
+"""Where a message without columns goes."""
 _OF_WAYS: Final = ("drop", "late", "again")
 _OF_NODES: Final = ("crash", "stop", "restart", "pause")
 _ARITIES: Final = {

@@ -17,7 +17,9 @@ from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.faults import NumberedFaults
 from syndicate.errors import DedalusRejected, FactError, Undecided, Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute
+from tests.syndicate.dedalus.verify.compared import compared
 from tests.syndicate.dedalus.verify.senders import NODES, programs
+from tests.syndicate.dedalus.verify.worlds import KINDS
 
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
 VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())
@@ -121,6 +123,26 @@ def same(program: Program, bounds: dict[str, int], invariant: str | None) -> Non
         assert again.to_json() == found.model.to_json()
         for one in found.broken:
             assert (one.row in again.at(one.time)[one.relation]) is one.never
+
+
+ELSEWHERE = {
+    "to a place that is no node": 's(X, Y)@async :- e(X, Y); s("z", X)@async :- e(X, _); pre(X) :- e(X, _);'
+    'post(X) :- s("z", X);',
+    "from a place that is no node": 's(Y, X)@async :- e(_, Y), f(X); e("z", "b"); f("z"); pre(Y) :- e(_, Y); post(Y) :- s(Y, _);',
+    "from nobody": "s(Y, 1)@async :- e(_, Y); t(Y)@async :- s(1, _), e(Y, _); t(Y)@async :- f, e(_, Y); f;"
+    "pre(Y) :- e(_, Y); post(Y) :- t(Y), s(Y, _);",
+    "to nobody": 'on@async :- e(X, _), X == "b"; pre(X) :- e(X, _); post(X) :- on, e(X, _);',
+}
+
+
+@pytest.mark.parametrize("kind", [*KINDS])
+@pytest.mark.parametrize("where", [*ELSEWHERE])
+def test_messages_elsewhere(where: str, kind: str) -> None:
+    """What goes to a place that is no node, or comes from one, fares in both engines as in a run."""
+    program = Program.parse(f'e("a", "b"); e("b", "a"); persist[s, 2]; {ELSEWHERE[where]}')
+    told: list[str] = []
+    assert compared(program, {"eot": 3, "eff": 0, kind: 2}, {}, None, told.append)
+    assert "by clingo" in told
 
 
 # ------------------------------------------------------------------------------------------------------ other questions
