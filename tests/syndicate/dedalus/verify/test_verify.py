@@ -128,7 +128,8 @@ def same(program: Program, bounds: dict[str, int], invariant: str | None) -> Non
 ELSEWHERE = {
     "to a place that is no node": 's(X, Y)@async :- e(X, Y); s("z", X)@async :- e(X, _); pre(X) :- e(X, _);'
     'post(X) :- s("z", X);',
-    "from a place that is no node": 's(Y, X)@async :- e(_, Y), f(X); e("z", "b"); f("z"); pre(Y) :- e(_, Y); post(Y) :- s(Y, _);',
+    "from a place that is no node": 's(Y, X)@async :- e(X, Y), f(X); e("z", "b"); f("z");'
+    "pre(Y) :- e(_, Y); post(Y) :- s(Y, _);",
     "from nobody": "s(Y, 1)@async :- e(_, Y); t(Y)@async :- s(1, _), e(Y, _); t(Y)@async :- f, e(_, Y); f;"
     "pre(Y) :- e(_, Y); post(Y) :- t(Y), s(Y, _);",
     "to nobody": 'on@async :- e(X, _), X == "b"; pre(X) :- e(X, _); post(X) :- on, e(X, _);',
