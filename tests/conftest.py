@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["syndicate.testing", "tests.isolation"]
 
-# The suite draws the same examples each time, so that a change is judged by what it changes; `make nightly` draws new
-# ones.  There is no deadline: the machine may have other things to do.  A mutant is killed by any failure, be it small
-# or not.
-settings.register_profile("suite", deadline=None, derandomize=True)
-settings.register_profile("search", deadline=None, print_blob=True)
+# The suite draws the same examples each time, so that a change is judged by what it changes, and few, for the ordinary
+# mistake; `make nightly` draws new ones, and all (`tests.strategies.examples`), for the rare one.  There is no
+# deadline: the machine may have other things to do.  A mutant is killed by any failure, be it small or not.
+settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("search", deadline=None, print_blob=True, max_examples=100)
 settings.register_profile(
     "mutation", deadline=None, derandomize=True, max_examples=25, phases=[Phase.explicit, Phase.generate]
 )

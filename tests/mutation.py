@@ -366,13 +366,13 @@ def copy() -> Iterator[Path]:
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, root / name)
         for path in (root / "tests").rglob("test_*.py"):
-            path.write_text(re.sub(r"max_examples=(\d+)", fewer, path.read_text()))
+            path.write_text(re.sub(r"max_examples=(?:(\d+)|examples\((\d+)\))", fewer, path.read_text()))
         yield root
 
 
 def fewer(bound: re.Match[str]) -> str:
     """As many random examples as *bound* says, but at most 25: what a mutant breaks shows in few."""
-    return f"max_examples={min(int(bound[1]), EXAMPLES)}"
+    return f"max_examples={min(int(bound[1] or bound[2]), EXAMPLES)}"
 
 
 @contextlib.contextmanager

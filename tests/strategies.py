@@ -6,11 +6,21 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from syndicate import ANY, Dictionary, Record, Ref, Symbol, ValueSet, capture, record
 from syndicate.values.pattern import Capture, Group, Kind, Literal, Pattern, kind_of, pattern_of
 from syndicate.values.value import fields_of, freeze, is_record, label_of, order
+
+
+def examples(number: int) -> int:
+    """How many random examples a costly test draws: *number* in `make nightly`, a share of them in `make test`.
+
+    The share is that of the profile (`tests/conftest.py`), whose number of examples holds for all other tests.
+    """
+    return number * settings().max_examples // 100
+
 
 MERSENNE: Final = 2**61 - 1
 """``hash(n * MERSENNE)`` is the same for all n."""

@@ -47,6 +47,7 @@ from syndicate.testing import Seen, Watcher, settled, watch
 from syndicate.values.pattern import Group, Kind, match
 from syndicate.values.value import MAX_DEPTH, freeze
 from tests.inside import index_of
+from tests.strategies import examples
 
 
 @record
@@ -908,7 +909,7 @@ class Model:
 
 
 @pytest.mark.parametrize("levels", [1, 2])
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(rounds=ROUNDS)
 def test_against_the_naive_matcher(levels: int, rounds: list[Any]) -> None:
     """At rest each inner observer knows what its pattern matches outside, and was told no more than had to be.

@@ -49,7 +49,7 @@ from tests.inside import index_of, within
 from tests.relay.caveat_oracle import Chance, Malformed, check, model, run
 from tests.relay.session.test_session import EMPTY, Probe, crossings, send_all
 from tests.relay.wire import Wire
-from tests.strategies import REFS, patterns, values
+from tests.strategies import REFS, examples, patterns, values
 from tests.work import calls
 
 ALICE = '<rewrite <rec Says [<_> <bind String>]> <rec Says [<lit "alice"> <ref 0>]>>'
@@ -106,7 +106,7 @@ def test_what_is_malformed_agrees_with_the_oracle() -> None:
     assert 1_000 < refused < 9_000
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.integers(0, 2**32), values(refs=False, max_leaves=5))
 def test_the_newest_runs_first(seed: int, value: Any) -> None:
     """Attenuating twice is to pass the newer caveats and then the older; what the newer drop stays dropped."""

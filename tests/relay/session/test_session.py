@@ -51,7 +51,7 @@ from syndicate.values.text import parse_pattern
 from syndicate.values.value import FALSE, MAX_DEPTH, SEQ, Frozen, freeze
 from tests.inside import index_of
 from tests.relay.wire import End, Wire
-from tests.strategies import patterns, patterns_like, values
+from tests.strategies import examples, patterns, patterns_like, values
 
 EMPTY = ((0, 1, 0, 0), (1, 0, 0, 0))
 """The crossings of both ends of a wire when nothing goes on: the published reference only."""
@@ -450,7 +450,7 @@ def test_observers_that_come_home(shared: Wire) -> None:
     assert stolen[1] is stolen[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_a_remote_observer_knows_what_matches(data: st.DataObject) -> None:
     """For any values and patterns, classes included, a remote observer is notified of exactly what matches, once."""
@@ -705,7 +705,7 @@ events = st.one_of(
 packets = st.builds(TurnPacket, st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 9]), events), max_size=6))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(packets, max_size=6))
 def test_a_peer_may_send_anything(sent: list[TurnPacket]) -> None:
     """Whatever a peer sends, nothing crashes, others are served, and nothing is left when it has gone."""
@@ -803,7 +803,7 @@ class Life:
             self.wire.act(self.end, partial(stop, self.facets.pop(which % len(self.facets))))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 7), st.integers(0, 5)), max_size=25))
 def test_histories_leave_nothing_behind(steps: list[tuple[bool, int, int]]) -> None:
     """After any history in which everything was taken back, both membranes are as they were at the beginning."""

@@ -46,6 +46,7 @@ from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze
 from tests.relay.protocol.codec.test_collection import colliding
 from tests.relay.wire import End, Wire
+from tests.strategies import examples
 
 AT_ONCE = evolve(DEFAULT, ahead=0)
 """Limits by which whatever one does not take at once waits as state."""
@@ -292,7 +293,7 @@ class Scene:
         return [captures for mark, *captures in self.seen[0] if mark == "!"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["put", "put", "clear", "say", "take"]), st.integers(0, 3), st.integers(0, 5)),
@@ -450,7 +451,7 @@ def _script() -> list[TurnPacket | Nop]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=1))
 def test_any_chunking_of_the_bytes_is_the_same(sizes: list[int]) -> None:
     """However the bytes of a peer are cut up on their way, the same happens."""
@@ -663,7 +664,7 @@ many = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps=st.lists(many, min_size=1, max_size=8), ahead=st.sampled_from([0, 500, 1 << 18]), ends=st.booleans())
 def test_whatever_goes_out_in_pieces_arrives_whole_and_in_order(
     steps: list[tuple[str, int, bool]], ahead: int, ends: bool

@@ -50,7 +50,7 @@ from syndicate.actors.turn import Handle
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.value import TRUE
 from tests.relay.wire import End, Wire
-from tests.strategies import P
+from tests.strategies import P, examples
 
 Step: TypeAlias = tuple[int, list[tuple[str, int, int]]]
 
@@ -237,7 +237,7 @@ CODECS = [Msgpack, Preserves, PreservesText]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(program=st.lists(steps, max_size=12))
 def test_a_turn_is_one_patch_at_a_peer(codec: Callable[..., Codec], program: list[Step]) -> None:
     """From one peer to another, by way of a broker: what is heard of each turn is what is heard of it here."""
@@ -251,7 +251,7 @@ def test_a_turn_is_one_patch_at_a_peer(codec: Callable[..., Codec], program: lis
 
 
 @pytest.mark.parametrize("held", ["acting", "broker 2"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(program=st.lists(steps, min_size=2, max_size=12))
 def test_turns_that_arrive_together_stay_turns(held: str, program: list[Step]) -> None:
     """However many turns a peer gets to read at once, they are heard one after the other."""

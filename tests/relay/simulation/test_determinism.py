@@ -13,7 +13,7 @@ from tests.relay.simulation.test_worked_systems import FOLDER
 from tests.relay.simulation.test_worked_systems import SYSTEMS as WORKED
 
 RULES = [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "voting", "storing", "gossip")]
-SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "40"))
+SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "20"))
 
 
 def digests(hashes: int, seeds: int = SEEDS, *scenarios: str, **variables: str) -> str:

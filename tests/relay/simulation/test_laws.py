@@ -11,7 +11,7 @@ from tests.relay.simulation import crowd
 from tests.relay.simulation.mutants import MUTANTS, Mutant, broken_by
 from tests.relay.simulation.systems import moving
 
-RUNS = int(os.environ.get("SYNDICATE_SEEDS", "8"))
+RUNS = int(os.environ.get("SYNDICATE_SEEDS", "4"))
 SEEDS = 100
 """How many others are tried where a mutant's own seed does not show it any more, for what a seed means has changed."""
 

@@ -28,7 +28,7 @@ from syndicate.lattice import Set
 from syndicate.simulation.guard import guarded
 from syndicate.storage.event_log import LogWriter
 
-SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "30"))
+SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "12"))
 
 
 @record

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from syndicate.errors import KeyConflict, Unstratifiable
+from tests.strategies import examples
 from tests.syndicate.bloom.lattice_programs import CELLS, KINDS, MERGED, merged_rows, program, random_rules, value
 from tests.syndicate.bloom.naive import Cyclic, KeyClash, Naive
 from tests.syndicate.bloom.programs import give
@@ -39,7 +40,7 @@ def state(p: Any) -> dict[str, Any]:
     return {name: p.collection(name).value if name in CELLS else set(p.collection(name)) for name in KINDS}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
 @example(seed=1000678, declared=False, semi_naive=True)  # wiring again for one collection finds lattices in another
 def test_random_programs(seed: int, declared: bool, semi_naive: bool) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.errors import KeyConflict, Unstratifiable
+from tests.strategies import examples
 from tests.syndicate.bloom.naive import Cyclic, KeyClash, Naive, Rows
 from tests.syndicate.bloom.programs import KINDS, give, program, random_rules
 
@@ -24,7 +25,7 @@ def random_input(rng: random.Random) -> dict[tuple[str, str], Rows]:
     return given
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(st.integers(0, 2**32))
 def test_random_programs(seed: int) -> None:
     """All operators and expressions, with deletions, for eight ticks."""

@@ -14,11 +14,12 @@ from syndicate.dedalus.run import run
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.timeline import order
 from tests.hashes import printed
+from tests.strategies import examples
 from tests.syndicate.dedalus.naive import naive
 from tests.syndicate.dedalus.programs import programs
 
 RANDOM = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 
 

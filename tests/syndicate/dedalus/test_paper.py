@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Row
+from tests.strategies import examples
 
 
 def told(text: str, until: int = 6, start: int = 1, **options: Any) -> dict[str, dict[int, list[Row]]]:
@@ -250,7 +251,7 @@ STORED = "".join(f"tm({n}); sc({n}, {n + 1});" for n in range(-6, 12)) + "".join
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(bodies(), st.sampled_from(["X", "X, Y", "Z, X", "Z, W"]), st.sampled_from(["", "@next"]))
 def test_as_if_the_clock_were_stored(body: str, head: str, kind: str) -> None:
     """What is computed is what a long enough table of all times would give, for any values."""

@@ -20,6 +20,7 @@ from syndicate.flow import aggregates
 from syndicate.flow.element import natural
 from syndicate.lattice import Max
 from syndicate.values import record
+from tests.strategies import examples
 from tests.syndicate.flow.oracle import form
 from tests.syndicate.plan import naive
 from tests.syndicate.plan.programs import (
@@ -35,7 +36,7 @@ from tests.syndicate.plan.programs import (
 
 seeds = st.integers(0, 2**32)
 domains = st.sampled_from([FEW, ALIKE, ANY_KIND])
-slowly = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slowly = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def random_facts(rng: random.Random, values: Sequence[Any]) -> dict[str, dict[Any, Any]]:

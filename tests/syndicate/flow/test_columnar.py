@@ -19,6 +19,7 @@ import syndicate.flow.local
 from syndicate.errors import CircuitError, StepFailed, UnhashableElement, WeightError
 from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges, shape, where
 from syndicate.flow import aggregates as agg
+from tests.strategies import examples
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import two_sources
 from tests.syndicate.flow.oracle import Bag, bag_of, check
@@ -157,7 +158,7 @@ def test_random_circuits(seed: int) -> None:
     check(circuit(rng), changes(rng, 14, kinds=1 + seed % 3, signed=False))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 3))
 def test_any_mixture(rng: random.Random, kinds: int) -> None:
     """The same with what hypothesis finds, and small examples where it fails."""

@@ -20,6 +20,7 @@ from syndicate.flow.comparison import differ
 from syndicate.flow.expression import Expression, expressed
 from syndicate.flow.fixpoint import LoopRows
 from syndicate.flow.stream import Stream
+from tests.strategies import examples
 from tests.syndicate.flow.circuits import deltas
 from tests.syndicate.flow.oracle import check
 from tests.syndicate.flow.test_columnar import first, second
@@ -124,7 +125,7 @@ def cleaned(kept: Any) -> Any:
     return {place: each for place, each in kept.items() if each}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_same_as_by_rows(seed: int) -> None:
     """Outputs, errors, derivations that are kept; a failed step leaves nothing; a snapshot of one is the other's."""

@@ -19,6 +19,7 @@ from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges
 from syndicate.flow import aggregates as agg
 from syndicate.flow.contents import held
 from syndicate.flow.local import LARGE_CHANGE
+from tests.strategies import examples
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import two_sources
 from tests.syndicate.flow.oracle import Bag, bag_of, check
@@ -70,7 +71,7 @@ def test_random_circuits_of_other_tests(seed: int) -> None:
     check(build(rng), circuits.deltas(rng, ["a", "b"], 8, alike=build is circuits.flat))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_rows_large_and_small_and_columns(rng: random.Random) -> None:
     """Whatever comes after whatever, and in whatever form."""

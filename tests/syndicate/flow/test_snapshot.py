@@ -36,6 +36,7 @@ from syndicate.flow.snapshot import register
 from syndicate.values.record import record
 from syndicate.values.value import Dictionary, Record, Symbol, ValueSet
 from tests.hashes import printed
+from tests.strategies import examples
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import AGGREGATES, first, second, two_sources
 from tests.syndicate.flow.oracle import form
@@ -81,7 +82,7 @@ def shown(out: Any) -> Any:
     return {form(element): weight for element, weight in out.items()}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.sampled_from(BUILDS), st.integers(0, 10**6), st.integers(0, 9), st.booleans())
 def test_restored_goes_on_as_before(build: Any, seed: int, at: int, alike: bool) -> None:
     """Random circuits, restored after a random step into a fresh circuit and into one that has run: nothing differs."""
@@ -325,7 +326,7 @@ def opened(data: bytes) -> list[Any]:
     return frames
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_damaged_bytes_never_restore(data: st.DataObject) -> None:
     """Bytes flipped, cut, inserted or doubled: an error, and the circuit stays as it is."""
@@ -359,7 +360,7 @@ junk = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_forged_frames_never_break_anything(data: st.DataObject) -> None:
     """With a digest that fits, a frame that is none is still one of the errors, or else a circuit that runs."""

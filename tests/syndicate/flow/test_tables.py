@@ -24,7 +24,7 @@ from syndicate.flow.element import Typed, key_of
 from syndicate.flow.shape import leaf, row_shape
 from syndicate.flow.tables import Texts, words
 from syndicate.flow.tabular import Tabular
-from tests.strategies import P
+from tests.strategies import P, examples
 from tests.syndicate.flow.circuits import two_sources
 from tests.syndicate.flow.oracle import bag_of, check
 from tests.syndicate.flow.test_columnar import circuit, first, second
@@ -119,7 +119,7 @@ def step_both(ours: Circuit, rows: Circuit, step: Any, rng: random.Random) -> No
         assert contents(ours) == contents(rows)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_same_as_by_rows(seed: int) -> None:
     """Outputs, errors and what is kept; a step that fails leaves nothing; a snapshot of one is the other's."""
@@ -358,7 +358,7 @@ def of_some(rng: random.Random, steps: int) -> Iterator[dict[str, Any]]:
         yield {"a": ZSet(delta)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 10**6))
 def test_aggregates_as_by_rows(seed: int) -> None:
     """Outputs, errors and what is kept, in groups of all sizes; after failures, and from each other's snapshots."""

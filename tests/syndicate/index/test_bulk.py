@@ -16,7 +16,7 @@ from syndicate.index.analysis import analyse
 from syndicate.index.bulk import Bulk, FormsBulk
 from syndicate.index.skeleton import Index
 from syndicate.values.value import Frozen, freeze
-from tests.strategies import ATOMS, patterns, patterns_like, values
+from tests.strategies import ATOMS, examples, patterns, patterns_like, values
 
 OBSERVERS = [Ref.unbound() for _ in range(3)]
 RECORD = st.builds(Record, st.just(Symbol("p")), st.lists(st.sampled_from(ATOMS) | values(max_leaves=3), max_size=3))
@@ -50,7 +50,7 @@ def test_a_bulk_is_its_records(hot: int, kind: type[FormsBulk], monkeypatch: pyt
     """
     monkeypatch.setattr(trie, "HOT", hot)
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(st.data())
     def agree(data: st.DataObject) -> None:
         pool = data.draw(st.lists(RECORD, min_size=1, max_size=5))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from syndicate import plan as ra
 from syndicate.flow import ZSet
 from syndicate.plan.rewrite import Rewriting
+from tests.strategies import examples
 from tests.syndicate.flow.oracle import form
 from tests.syndicate.plan import naive
 from tests.syndicate.plan.programs import (
@@ -50,7 +51,7 @@ def follow(program: ra.Program, rng: random.Random, *, steps: int = 5, values: S
             assert {form(row) for row in sums[name]} == wanted[name], f"{name}\n{program.explain()}"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seeds, domains)
 def test_random_expressions(seed: int, values: Sequence[Any]) -> None:
     """One rule with a deep body, of all operators."""
@@ -62,7 +63,7 @@ def test_random_expressions(seed: int, values: Sequence[Any]) -> None:
     follow(program, rng, values=values)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seeds)
 def test_random_joins_and_projections(seed: int) -> None:
     """What is put together and taken apart again, of relations with keys: where no distinct is needed, none is."""
@@ -76,7 +77,7 @@ def test_random_joins_and_projections(seed: int) -> None:
     follow(program, rng)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seeds, domains)
 def test_random_recursive_programs(seed: int, values: Sequence[Any]) -> None:
     """Layers of relations that depend on each other, with negation and aggregates of the layers below."""
@@ -84,7 +85,7 @@ def test_random_recursive_programs(seed: int, values: Sequence[Any]) -> None:
     follow(random_program(rng, values=values), rng, values=values)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seeds, domains)
 def test_random_programs_without_recursion(seed: int, values: Sequence[Any]) -> None:
     """The same with functions that make new values."""
@@ -92,7 +93,7 @@ def test_random_programs_without_recursion(seed: int, values: Sequence[Any]) -> 
     follow(random_program(rng, recursive=False, values=values), rng, values=values)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(seeds, domains)
 def test_rewriting_keeps_the_rows(seed: int, values: Sequence[Any]) -> None:
     """Selections moved down and joins put in order: the definitions give the same rows as before."""
@@ -108,7 +109,7 @@ def test_rewriting_keeps_the_rows(seed: int, values: Sequence[Any]) -> None:
     assert naive.value(Rewriting().push(body), env).tuples(body.heading) == naive.value(body, env).tuples(body.heading)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seeds)
 def test_bags_have_the_rows_of_sets(seed: int) -> None:
     """Where no aggregate counts rows, a plan of bags gives each row of the set with a weight of 1 or more."""

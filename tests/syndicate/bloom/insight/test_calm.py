@@ -31,6 +31,7 @@ from syndicate.bloom import (
 )
 from syndicate.bloom.insight.calm import Calm
 from syndicate.errors import IllegalRule, Unstratifiable
+from tests.strategies import examples
 from tests.syndicate.bloom.naive import Body
 from tests.syndicate.bloom.programs import Maker
 
@@ -358,7 +359,7 @@ def outcome(kind: type[Bloom], facts: Facts, seed: int) -> dict[tuple[str, str],
     return {**ever, **ends}
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.integers(0, 2**32))
 def test_what_is_called_confluent_is(seed: int) -> None:
     """Over orders, batches and repetitions of the same input, its rows are the same."""

@@ -17,6 +17,7 @@ from syndicate.bloom import Bloom, Network, bloom, channel, lbool, lmax, lmin, l
 from syndicate.bloom.insight.calm import Calm
 from syndicate.errors import SyndicateError, Unstratifiable
 from syndicate.lattice import Max
+from tests.strategies import examples
 from tests.syndicate.bloom.lattice_programs import CELLS, MERGED, STEPS, LatticeMaker, merged_rows, value
 from tests.syndicate.bloom.naive import Body
 
@@ -239,7 +240,7 @@ def diverging(seed: int, runs: int = 3) -> tuple[Calm | None, set[str]]:
     return calm, {name for other in others for node, name in other if first[node, name] != other[node, name]}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 2**32))
 def test_what_is_called_confluent_is(seed: int) -> None:
     """Over orders, batches, repetitions and firings of timers, it comes out the same."""

@@ -16,6 +16,7 @@ from syndicate.bloom import Bloom, agg, bloom, channel, const, import_module, lb
 from syndicate.bloom.insight.memory import remember
 from syndicate.bloom.insight.why import Reason, why, why_not
 from syndicate.errors import BloomDeclaration, KeyConflict, RowAbsent, Unstratifiable
+from tests.strategies import examples
 from tests.syndicate.bloom.naive import NaiveRule, Rows
 from tests.syndicate.bloom.programs import KINDS, give, program, random_rules
 from tests.syndicate.bloom.test_oracle import random_input
@@ -270,7 +271,7 @@ def is_acyclic(tree: Reason) -> bool:
     return visit(tree)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(st.integers(0, 2**32))
 def test_random_programs(seed: int) -> None:
     """Rows of every collection, after every tick, have trees that are true; none is its own reason."""

@@ -16,6 +16,7 @@ from syndicate.dedalus.ast import Aggregate, Atom, Constant, Goal, Kind, Rule, V
 from syndicate.dedalus.explore.outcome import Exploration
 from syndicate.dedalus.schedule import Delivery
 from syndicate.errors import DedalusArithmetic, ExplorationTooLarge
+from tests.strategies import examples
 from tests.syndicate.dedalus.explore.asp import Truth, stable_models
 from tests.syndicate.dedalus.programs import facts, lively, rules
 
@@ -24,7 +25,7 @@ pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
 MODELS = [json.loads(path.read_text()) for path in sorted(CASES.glob("*.expected.json"))]
 RANDOM = settings(
-    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    deadline=None, max_examples=examples(80), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 loose = st.tuples(
     st.lists(facts(), min_size=1, max_size=4),
@@ -124,7 +125,7 @@ def placed(draw: st.DrawFn) -> list[Rule]:
     return found
 
 
-@settings(RANDOM, max_examples=30)
+@settings(RANDOM, max_examples=examples(30))
 @given(placed(), st.booleans(), st.sets(st.sampled_from(["p", "q"]), min_size=1))
 def test_causal(program: list[Rule], lossless: bool, relations: set[str]) -> None:
     """Messages that may not come before their causes: the models in which ``before`` has no cycle."""
@@ -136,7 +137,7 @@ def test_causal(program: list[Rule], lossless: bool, relations: set[str]) -> Non
     event(f"models: {count}")
 
 
-@settings(RANDOM, max_examples=30)
+@settings(RANDOM, max_examples=examples(30))
 @given(placed(), st.booleans(), st.sets(st.sampled_from(["p", "q"]), min_size=1), st.integers(3, 4))
 def test_ends_at_locations(program: list[Rule], lossless: bool, relations: set[str], final: int) -> None:
     """Where locations are apart, runs end as clingo says they can."""

@@ -19,6 +19,7 @@ from syndicate.dedalus.ast import Rule, Variable
 from syndicate.dedalus.explore.explorer import Explorer
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.errors import DedalusParadox, DedalusRejected, ExplorationTooLarge, FactError, ScheduleError
+from tests.strategies import examples
 from tests.syndicate.dedalus.explore.brute import TooMany, projected, runs
 from tests.syndicate.dedalus.programs import lively
 from tests.syndicate.dedalus.test_command import dedalus, words
@@ -28,7 +29,7 @@ CASES = Path(__file__).parents[3] / "data" / "dedalus"
 MODELS = [json.loads(path.read_text()) for path in sorted(CASES.glob("*.expected.json"))]
 EXPLORED = [case for case in MODELS if case["mode"] != "single"]
 RANDOM = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 RACE = """
 bid("ann", 3)@1; bid("bob", 5)@1; close()@2; persist[seen, 2]; persist[closed, 0]; persist[sold, 2];

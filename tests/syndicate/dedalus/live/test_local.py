@@ -19,6 +19,7 @@ from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Model
 from syndicate.dedalus.timeline import Message
 from syndicate.errors import DedalusArithmetic, DedalusRejected, RowMisfit, ScheduleError
+from tests.strategies import examples
 
 PLACES = ("a", "b", "c")
 
@@ -102,7 +103,7 @@ def differences(program: Program, logs: list[EventLog], model: Model) -> list[An
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.sets(st.sampled_from(HEADS), min_size=2, max_size=8), st.integers(0, 10**6))
 def test_apart_and_together(rules: set[str], seed: int) -> None:
     """What happens at locations that run apart is a run of the program in one place, choices and losses included."""
@@ -251,7 +252,7 @@ FAILING = [
 ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.sets(st.sampled_from(FAILING), min_size=1, max_size=6),
     st.lists(

@@ -11,13 +11,14 @@ from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Term, Variable
 from syndicate.dedalus.lower import sender_of
 from syndicate.dedalus.net import delaying, dropping
 from syndicate.errors import DedalusArithmetic, Undecided, Unverifiable
+from tests.strategies import examples
 from tests.syndicate.dedalus.explore.asp import stable_models
 from tests.syndicate.dedalus.verify.senders import NODES, programs
 
 pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
 
 RANDOM = settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 MOST = 20_000
 

@@ -18,6 +18,7 @@ from syndicate.dedalus.desugar import core
 from syndicate.dedalus.parse import parse
 from syndicate.dedalus.verify import induction
 from syndicate.dedalus.verify.induction import prove
+from tests.strategies import examples
 
 State = tuple[frozenset[tuple[str, Row]], frozenset[tuple[str, Row]]]
 MOST = 400
@@ -114,7 +115,7 @@ def compared(text: str, nodes: tuple[int, ...] = ()) -> str:
 pieces = st.lists(st.sampled_from(PIECES), min_size=2, max_size=6, unique=True)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(pieces, st.sampled_from(BAD), st.sampled_from([(), (), (1,), (1, 2)]))
 def test_random_programs(some: list[str], bad: str, nodes: tuple[int, ...]) -> None:
     """What is proved holds in all states, and what is broken is broken then; also where clocks pass by themselves."""
