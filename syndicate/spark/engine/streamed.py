@@ -62,7 +62,7 @@ def spark_stream(
     writes them leaves out a micro-batch that is repeated, as :func:`spark_source`, Delta and ``format("syndicate")``
     do.  A query has one result; two results of one circuit have a state each.
 
-    A micro-batch of an aggregate costs half a second of the processors and more, 1.3 to 1.7 times that of Spark's own
+    A micro-batch of an aggregate costs half a second of the processors and more, 1.2 to 1.8 times that of Spark's own
     in update mode, which gives no retractions (``benchmarks/RESULTS.md``).  A page of a key that it touches is read and
     written as a whole.
 
