@@ -373,30 +373,22 @@ class Session(State):
         turn = current("feed")
         reach: Reach | None = None
         first: Sequence[Understood] | None = None
-        began, packets = self.events_in, self.packets_in
+        began, packets = self.events_in - max(len(self._acts), len(self._entries)), self.packets_in
         if (usual := self._do_usual(turn, done)) is not None:
             if not usual:
                 return
             first, reach = usual
         try:
-            while (
-                self._acts
-                or self._entries
-                or (form := next(self._packets, None) if self._next is None else self._next) is not None
-            ):
+            while self._acts or self._entries or (form := next(self._packets, None)) is not None:
                 if self._silent or not self.facet.alive:  # an earlier one was the last
                     return
                 if self._entries:
                     self._understand()
-                elif not self._acts:
+                    self.soon(self._go_on, _SHARE)
+                    return
+                if not self._acts:
                     if turn.late:
                         turn.hand_over()
-                    count = max(self.events_in - began, self.packets_in - packets)
-                    if count >= _SHARE:
-                        self._next = form
-                        self.soon(self._go_on, count + (0 if reach is None else reach.total))
-                        return
-                    self._next = None
                     packet = read(form)
                     self.packets_in += 1
                     if self.packets_in == 1 and self.dials:
@@ -421,6 +413,10 @@ class Session(State):
                 ready = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
                 for kind, target, value, assertion in acts[ready:]:
                     self._act(kind, target, value, assertion)
+                count = max(self.events_in - began, self.packets_in - packets)
+                if count >= _SHARE:
+                    self.soon(self._go_on, count + (0 if reach is None else reach.total))
+                    return
         except ProtocolError as e:
             self.fail(e)
             return
@@ -639,7 +635,7 @@ class Session(State):
         self._debt.clear()
         self._intake.clear()
         self._acts, self._entries, self._events = (), (), NO_EVENTS
-        self._packets, self._next = NO_PACKETS, None
+        self._packets = NO_PACKETS
 
     def statistics(self) -> Statistics:
         """What has passed, and what is there."""

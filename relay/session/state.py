@@ -63,7 +63,6 @@ class State:
         "_half",
         "_intake",
         "_left",
-        "_next",
         "_noted",
         "_over",
         "_packets",
@@ -140,7 +139,6 @@ class State:
         self._left, self._over = 0, False  # and whether it has come to its retractions
         self._intake = Intake()
         self._packets = NO_PACKETS
-        self._next: Frozen | None = None
         self._acts: Sequence[Understood] = ()
         self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = NO_EVENTS

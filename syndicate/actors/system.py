@@ -457,6 +457,8 @@ class System:
                     left -= meter.count(take, actor, events) if meter and meter.weight else take(actor, events)
                     most, unless = self._most()
                 self.taken += 16 - left
+                if left < 0 and self.lanes and self.inlet is not None:  # a slice of a long turn
+                    self._meanwhile(self.inlet)
         finally:
             here.turn = outer
             if self._postponed:

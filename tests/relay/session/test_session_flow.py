@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, MutableMapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, TurnPacket,
 from relay.protocol.packets import S as SYNCED
 from relay.session.proxy import Proxy
 from relay.session.session import Session
+from relay.session.state import ASSERTED
 from syndicate import (
     Entity,
     Observe,
@@ -559,6 +561,35 @@ def test_a_read_of_many_events_lets_others_have_their_turns(wire: Wire, probe: P
     assert session.events_in == 1000
     assert session.debt == 0
     assert not session.busy
+
+
+def test_packets_of_many_assertions_are_done_in_small_steps() -> None:
+    """Between two looks at the sockets a packet is decoded, or some of it is understood, or it is done; not two of
+    these.
+    """
+    wire = Wire(dataspace)
+    codec, session = Msgpack(), wire.right.session
+    wire.right.hear(codec.encode(write(turn((M, "one before")))))
+    wire.system.drain()
+    count, packets = 1000, 3
+    before = session.packets_in
+    looks = [(before, 0, 0)]
+
+    def look() -> None:
+        looks.append((session.packets_in, len(session.assertions), len(session.facet.handles)))
+
+    wire.system.inlet = look
+    for first in range(1, packets * count, count):
+        asserted = [(A, freeze(["mine", n]), n) for n in range(first, first + count)]
+        wire.right.hear(codec.encode(write(turn(*asserted))))
+    wire.system.drain()
+    look()
+    steps = [tuple(b - a for a, b in zip(*pair, strict=True)) for pair in pairwise(looks)]
+    assert looks[-1] == (before + packets, packets * count, packets * count)
+    assert max(sum(map(bool, step)) for step in steps) == 1
+    assert [max(step[place] for step in steps) for place in range(3)] == [1, ASSERTED, count]
+    assert not session.busy
+    assert session.debt == 0
 
 
 def test_debt_is_owed_until_large_turns_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,6 +179,35 @@ def test_others_go_on_while_a_large_turn_is_taken(monkeypatch: pytest.MonkeyPatc
     assert len(done) > MANY // lanes.LARGE // 2, "an actor that has nothing to do with it has its turns in between"
 
 
+def test_what_comes_from_outside_waits_for_one_slice_of_a_large_turn() -> None:
+    """The sockets are looked at after each slice, and whoever hears something there has its turn after the next."""
+    stage = Stage(lambda ds: None)
+    bystander: list[Facet] = []
+
+    def other() -> None:
+        prevent_inert_check()
+        bystander.append(current_facet())
+
+    stage.system.spawn(other)
+    stage.system.drain()
+
+    def act(ds: Ref) -> None:
+        for n in range(MANY):
+            assert_(ds, P(n))
+
+    waited: list[int] = []
+
+    def look() -> None:
+        came = stage.system.taken
+        bystander[0].enter(lambda: waited.append(stage.system.taken - came))
+
+    stage.act(act)
+    stage.system.inlet = look
+    stage.system.drain()
+    assert len(waited) >= MANY // lanes.STRETCH - 1
+    assert max(waited) <= lanes.STRETCH + 16
+
+
 def test_what_comes_meanwhile_waits_in_order() -> None:
     """Batches of all senders are taken one after the other, each whole."""
     heard: list[int] = []
