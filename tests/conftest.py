@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -43,12 +44,22 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # else xdist has read the groups already, and each process opens a session
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test that uses the Spark session, so that nobody has to remember to; one process runs them all."""
     for item in items:
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker("spark")
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Call a test by its name alone, where all reports come together: xdist adds that of its group, by which those that
+    failed would not be found again.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        report.nodeid = report.nodeid.removesuffix("@spark")
 
 
 def pytest_collection_finish() -> None:

@@ -99,3 +99,11 @@ def test_for_all_tests_and_doctests(tmp_path: Path) -> None:
         check=False,
     )
     assert "4 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_one_process_runs_all_of_spark(request: pytest.FixtureRequest) -> None:
+    """Else each of the processes opens a session of its own."""
+    if not request.config.getoption("loadgroup", default=False):
+        pytest.skip("this is one process")
+    tests = [one for one in request.session.items if isinstance(one, pytest.Function) and "spark" in one.fixturenames]
+    assert [test.nodeid for test in tests if not test.nodeid.endswith("@spark")] == []
