@@ -117,6 +117,8 @@ def _telling(said: Sequence[str]) -> str:
     'an executor was lost, and so was what it had computed (executor 1 exited caused by one of the tasks)'
     >>> _telling(["Error from python worker:\n  python3.9: not found\nPYTHONPATH was: ..."])
     'its Python workers do not start (python3.9: not found); those of syndicate.spark.open_session() run this Python'
+    >>> _telling(["Job aborted", "[TASK_WRITE_FAILED] Task failed while writing rows to /t", "No space left on device"])
+    'a disk is full: make room ([TASK_WRITE_FAILED] Task failed while writing rows to /t)'
     """
     whole = "\n".join(said)
     lost = re.search(r"ExecutorLostFailure \(([^\n]*)\)|\[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND\] ([^\n]*)", whole)
@@ -135,9 +137,11 @@ def _telling(said: Sequence[str]) -> str:
     # The cause is wrapped in errors of the query, the job, the task and the thread; Spark's own errors start with a
     # name.
     wrappers = ("[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
-    return _line(next((text for text in said if text.startswith("[") and not text.startswith(wrappers)), said[-1]))
+    line = _line(next((text for text in said if text.startswith("[") and not text.startswith(wrappers)), said[-1]))
+    return f"a disk is full: make room ({line})" if _FULL.search(whole) else line
 
 
+_FULL: Final = re.compile("No space left on device|Disk quota exceeded")
 _ENDED: Final = "its session has ended"
 _OF_THE_END: Final = (
     "SparkContext was shut down",

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -44,6 +44,14 @@ def test_a_lost_session() -> None:
     ) as caught:
         explained("Box", fail, lost)
     assert caught.value.__context__ is None
+
+
+def test_a_full_disk(spark: SparkSession) -> None:
+    """Java's words for it are deep among the causes: what is to be done comes first."""
+    jvm: Any = spark.sparkContext._jvm
+    full = jvm.java.io.FileOutputStream("/dev/full")
+    with pytest.raises(SourceError, match=r"the rows of Box: a disk is full: make room \(No space left on device\)$"):
+        explained("Box", full.write, 1)
 
 
 @pytest.mark.parametrize("ours", [True, False])
