@@ -3,7 +3,7 @@
 //! Each takes part in a step once, and can take that back until the next step begins: `take_back(version)` leaves what
 //! was there at that version, however often it is called.
 
-use crate::slots::{hash, prefetch, same, Set, Slots, Word, NONE};
+use crate::slots::{hash, prefetch, same, Set, Slots, Word, BLOCK, NONE};
 use crate::words::{fits, number, small, too_large, Data, Table, Words, LARGE};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -45,9 +45,6 @@ impl<T> History<T> {
 
 /// From so many values on, those of a key have a table of their own.
 const MANY: u32 = 16;
-
-/// So many keys ahead a second entry is asked for.
-const AHEAD: usize = 8;
 
 /// The rows of a stream by key, less those of the running step, and those.
 #[pyclass(module = "syndicate._native")]
@@ -113,15 +110,29 @@ impl Arranged {
         if key == NONE { NONE } else { halves(self.keys.beside(key)[0]).0 }
     }
 
-    /// Ask for the second entry of a key that is soon walked.
+    /// Ask for the entries of the keys from here on, a block of which is soon walked: step by step, those of all keys
+    /// at once, as each that is waited for alone takes as long as all of them.
     #[inline]
     pub fn ahead(&self, keys: &[u32], at: usize) {
-        if let Some(&key) = keys.get(at + AHEAD) {
-            let first = self.first(key);
-            if first != NONE {
-                let next = self.next(first);
+        if at % BLOCK == 0 {
+            self.walk_ahead(&keys[at..keys.len().min(at + BLOCK)]);
+        }
+    }
+
+    fn walk_ahead(&self, keys: &[u32]) {
+        let (mut each, mut count) = ([NONE; BLOCK], 0);
+        for first in keys.iter().map(|&key| self.first(key)).filter(|&first| first != NONE) {
+            each[count] = first;
+            count += 1;
+        }
+        for _ in 0..MANY {
+            let all = std::mem::take(&mut count);
+            for at in 0..all {
+                let next = self.next(each[at]);
                 if next != NONE {
                     prefetch(&self.entries, next as usize * self.stride());
+                    each[count] = next;
+                    count += 1;
                 }
             }
         }
@@ -508,9 +519,11 @@ impl Product<'_> {
     fn emit(&mut self, key: &[Word], left: &[Word], right: &[Word], weight: i64) {
         if weight != 0 {
             self.is_large |= weight.unsigned_abs() >= LARGE as u64;
-            self.out.rows.extend_from_slice(key);
-            self.out.rows.extend_from_slice(left);
-            self.out.rows.extend_from_slice(right);
+            for part in [key, left, right] {
+                for &word in part {
+                    self.out.rows.push(word); // of so few words, a call for all of them would be too much
+                }
+            }
             self.out.weights.push(weight);
         }
     }
@@ -545,9 +558,13 @@ impl Product<'_> {
         let mut keys = Set::new(width, 1, b.len()); // beside a key: its last row of b, of a, and one each
         let mut before_b = vec![0u32; b.len()];
         let mut before_a: Vec<(u32, u32)> = Vec::new(); // rows of a of shared keys: the row, and the one before
+        let mut hashes = [0; BLOCK];
         for (at, before) in before_b.iter_mut().enumerate() {
             let key = &b.row(at)[..width];
-            let hashed = hash(key);
+            if at % BLOCK == 0 {
+                keys.ahead(at..b.len().min(at + BLOCK), |at| &b.row(at)[..width], &mut hashes);
+            }
+            let hashed = hashes[at % BLOCK];
             let number = keys.find(hashed, key).unwrap_or_else(|| keys.insert(hashed, key));
             let place = &mut keys.beside_mut(number)[0];
             *before = *place as u32;
@@ -560,7 +577,10 @@ impl Product<'_> {
         for at in 0..a.len() {
             self.right.ahead(&met, at);
             let key = &a.row(at)[..width];
-            match keys.find(hash(key), key) {
+            if at % BLOCK == 0 {
+                keys.ahead(at..a.len().min(at + BLOCK), |at| &a.row(at)[..width], &mut hashes);
+            }
+            match keys.find(hashes[at % BLOCK], key) {
                 None => self.forth(a.row(at), a.weights[at], met[at]),
                 Some(number) => {
                     let (last_b, last_a) = halves(keys.beside(number)[0]);
@@ -573,12 +593,26 @@ impl Product<'_> {
             }
         }
         let mut is_shared = vec![false; b.len()];
-        for &number in &shared {
-            let mut last = halves(keys.beside(number)[0]).0;
-            while last != 0 {
-                is_shared[last as usize - 1] = true;
-                last = before_b[last as usize - 1];
+        let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+        for number in shared {
+            let (mut last_b, mut last_a) = halves(keys.beside(number)[0]);
+            lefts.clear();
+            rights.clear();
+            let (mut of_left, mut of_right) = (NONE, NONE);
+            while last_a != 0 {
+                let (at, before) = before_a[last_a as usize - 1];
+                lefts.push(changed(self.left, arriving_a, at as usize));
+                of_right = met[at as usize];
+                last_a = before;
             }
+            while last_b != 0 {
+                let at = last_b as usize - 1;
+                rights.push(changed(self.right, arriving_b, at));
+                of_left = met_back[at];
+                is_shared[at] = true;
+                last_b = before_b[at];
+            }
+            self.of_both(keys.row(number), &lefts, &rights, (of_left, of_right));
         }
         for at in 0..b.len() {
             self.left.ahead(&met_back, at);
@@ -586,49 +620,38 @@ impl Product<'_> {
                 self.back(b.row(at), b.weights[at], met_back[at]);
             }
         }
-        for number in shared {
-            let (mut last_b, mut last_a) = halves(keys.beside(number)[0]);
-            let (mut rows_a, mut rows_b) = (Vec::new(), Vec::new());
-            while last_a != 0 {
-                let (at, before) = before_a[last_a as usize - 1];
-                rows_a.push(at);
-                last_a = before;
+    }
+
+    /// A key that changes on both sides, what changes of it, and its numbers.
+    fn of_both(&mut self, key: &[Word], lefts: &[Change<'_>], rights: &[Change<'_>], numbers: (u32, u32)) {
+        let (left, right) = (self.left, self.right);
+        for one in lefts {
+            for other in rights {
+                let (new, old) = (one.new.saturating_mul(other.new), one.old.saturating_mul(other.old));
+                self.emit(key, one.value, other.value, new.saturating_sub(old));
             }
-            while last_b != 0 {
-                rows_b.push(last_b - 1);
-                last_b = before_b[last_b as usize - 1];
-            }
-            let key = keys.row(number);
-            let lefts = changed(self.left, arriving_a, &rows_a);
-            let rights = changed(self.right, arriving_b, &rows_b);
-            let of_left = self.left.keys.find(hash(key), key).unwrap_or(NONE);
-            let of_right = self.right.keys.find(hash(key), key).unwrap_or(NONE);
-            let (left, right) = (self.left, self.right);
-            let (mine, others) = (entries(&lefts), entries(&rights));
-            for one in &lefts {
-                for other in &rights {
-                    let (new, old) = (one.new.saturating_mul(other.new), one.old.saturating_mul(other.old));
-                    self.emit(key, one.value, other.value, new.saturating_sub(old));
-                }
-                let mut entry = right.first(of_right);
-                while entry != NONE {
-                    if others.binary_search(&entry).is_err() {
-                        let weight = (one.new - one.old).saturating_mul(right.weight(entry));
-                        self.emit(key, one.value, right.value(entry), weight);
-                    }
-                    entry = right.next(entry);
+        }
+        let mut entry = right.first(numbers.1);
+        let others = if entry == NONE { Vec::new() } else { entries(rights) };
+        while entry != NONE {
+            if others.binary_search(&entry).is_err() {
+                for one in lefts {
+                    let weight = (one.new - one.old).saturating_mul(right.weight(entry));
+                    self.emit(key, one.value, right.value(entry), weight);
                 }
             }
-            let mut entry = left.first(of_left);
-            while entry != NONE {
-                if mine.binary_search(&entry).is_err() {
-                    for other in &rights {
-                        let weight = left.weight(entry).saturating_mul(other.new - other.old);
-                        self.emit(key, left.value(entry), other.value, weight);
-                    }
+            entry = right.next(entry);
+        }
+        let mut entry = left.first(numbers.0);
+        let mine = if entry == NONE { Vec::new() } else { entries(lefts) };
+        while entry != NONE {
+            if mine.binary_search(&entry).is_err() {
+                for other in rights {
+                    let weight = left.weight(entry).saturating_mul(other.new - other.old);
+                    self.emit(key, left.value(entry), other.value, weight);
                 }
-                entry = left.next(entry);
             }
+            entry = left.next(entry);
         }
     }
 }
@@ -648,17 +671,11 @@ struct Change<'a> {
     new: i64,
 }
 
-fn changed<'a>(side: &Arranged, arriving: &'a Arriving, rows: &[u32]) -> Vec<Change<'a>> {
-    rows.iter()
-        .rev()
-        .map(|&at| {
-            let at = at as usize;
-            let entry = arriving.found.entries[at];
-            let old = if entry == NONE { 0 } else { side.weight(entry) };
-            let value = &arriving.data.row(at)[side.keys.width..];
-            Change { value, entry, old, new: old + arriving.data.weights[at] }
-        })
-        .collect()
+fn changed<'a>(side: &Arranged, arriving: &'a Arriving, at: usize) -> Change<'a> {
+    let entry = arriving.found.entries[at];
+    let old = if entry == NONE { 0 } else { side.weight(entry) };
+    let value = &arriving.data.row(at)[side.keys.width..];
+    Change { value, entry, old, new: old + arriving.data.weights[at] }
 }
 
 /// What two sides give together because of what arrives at either: rows of key, left value, right value.

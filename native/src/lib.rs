@@ -6,6 +6,7 @@
 mod arranged;
 mod crossing;
 mod delivery;
+mod elements;
 mod fields;
 mod fixpoint;
 mod frames;

@@ -248,6 +248,7 @@ impl Set {
     /// The hashes of some rows, each of which begins where it is said to; what is soon read of them is asked for.
     #[inline]
     pub fn ahead<'a>(&self, rows: std::ops::Range<usize>, row: impl Fn(usize) -> &'a [Word], hashes: &mut [u64; BLOCK]) {
+        let hashes = &mut hashes[..rows.len()];
         for (at, hashed) in rows.zip(hashes.iter_mut()) {
             *hashed = hash(row(at));
             prefetch(&self.slots.slots, self.slots.place(*hashed));

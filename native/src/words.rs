@@ -3,6 +3,7 @@
 //! Two parts are the same, as `key_of` in `syndicate/flow/element.py` has it, if and only if their words are equal.
 
 use crate::arranged::{join, Arranged, Summed, Weighed};
+use crate::elements::{has_constant, integer, Maker, Recent, Shape};
 use crate::fixpoint::Fixpoint;
 use crate::ranked::Ranked;
 use crate::slots::{hash, Set, Word};
@@ -11,7 +12,6 @@ use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -144,56 +144,6 @@ pub fn fits(weights: &[i64]) -> bool {
     weights.iter().all(|weight| weight.abs() < LARGE)
 }
 
-/// How an element is made of the words of a row.
-enum Maker {
-    Column(usize),
-    Constant(Py<PyAny>),
-    Tuple(Vec<Maker>),
-}
-
-/// What elements look like: nested tuples of columns, written as their numbers, and of constants, each in a list.
-#[pyclass(frozen, module = "syndicate._native")]
-pub struct Shape {
-    maker: Maker,
-    columns: Vec<usize>,
-}
-
-#[pymethods]
-impl Shape {
-    #[new]
-    fn new(written: Bound<'_, PyAny>) -> PyResult<Shape> {
-        let mut columns = Vec::new();
-        let maker = read_maker(&written, &mut columns)?;
-        Ok(Shape { maker, columns })
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit_maker(&self.maker, &visit)
-    }
-}
-
-fn visit_maker(maker: &Maker, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-    match maker {
-        Maker::Column(_) => Ok(()),
-        Maker::Constant(constant) => visit.call(constant),
-        Maker::Tuple(parts) => parts.iter().try_for_each(|part| visit_maker(part, visit)),
-    }
-}
-
-fn read_maker(written: &Bound<'_, PyAny>, columns: &mut Vec<usize>) -> PyResult<Maker> {
-    if let Ok(parts) = written.cast_exact::<PyTuple>() {
-        return Ok(Maker::Tuple(parts.iter().map(|part| read_maker(&part, columns)).collect::<PyResult<_>>()?));
-    }
-    if let Ok(constant) = written.cast_exact::<PyList>() {
-        return Ok(Maker::Constant(constant.get_item(0)?.unbind()));
-    }
-    let column: usize = written.extract()?;
-    if !columns.contains(&column) {
-        columns.push(column);
-    }
-    Ok(Maker::Column(column))
-}
-
 /// What is ordered by itself, each apart from the others.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
@@ -314,6 +264,18 @@ impl Words {
         }
     }
 
+    /// A new reference to what a word is.  Nothing is locked when it is used: to make an object may run code.
+    #[inline]
+    pub fn part(&self, py: Python<'_>, word: Word) -> PyResult<Py<PyAny>> {
+        if let Some(number) = number(word) {
+            return integer(py, number);
+        }
+        match self.things().things.get((word >> 1) as usize) {
+            Some(Some(thing)) => Ok(thing.clone_ref(py)),
+            _ => Err(PyTypeError::new_err("a word of no element")),
+        }
+    }
+
     /// What a word is, as far as the order of values goes; None for what Python orders.
     pub fn kind(&self, py: Python<'_>, word: Word) -> Option<Kind> {
         if word & 1 == 1 {
@@ -341,11 +303,7 @@ impl Words {
         if one == other {
             return Ok(Ordering::Equal);
         }
-        let (one, other) = {
-            let things = self.things();
-            let thing = |word: Word| made(py, &Maker::Column(0), &[word], &things.things);
-            (thing(one)?.into_bound(py), thing(other)?.into_bound(py))
-        };
+        let (one, other) = (self.part(py, one)?.into_bound(py), self.part(py, other)?.into_bound(py));
         let place = |thing: &Bound<'_, PyAny>| match thing.cast_exact::<PyFloat>() {
             Ok(float) if float.value().is_nan() => (1, 0), // above all numbers
             Ok(float) => (0, 1 + i32::from(float.value().is_sign_positive())),
@@ -358,63 +316,18 @@ impl Words {
         Ok(one.compare(&other)?.then(place.1.cmp(&others.1)))
     }
 
+    /// Whether words are all integers and texts.
+    fn are_plain(&self, py: Python<'_>, words: &[Word]) -> bool {
+        let things = self.things();
+        words.iter().all(|&word| {
+            let thing = || things.things.get((word >> 1) as usize)?.as_ref();
+            word & 1 == 1 || thing().is_some_and(|thing| thing.bind(py).is_exact_instance_of::<PyString>())
+        })
+    }
+
     fn natural<'py>(&self, key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
         if key.get_type().is(&self.typed) { key.getattr(intern!(py, "value")) } else { Ok(key) }
-    }
-}
-
-/// The first integers, which are made once: they recur.
-static INTEGERS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
-
-fn integers(py: Python<'_>) -> Vec<Py<PyAny>> {
-    (0..1i64 << 13).map(|number| PyInt::new(py, number).into_any().unbind()).collect()
-}
-
-fn has_constant(maker: &Maker) -> bool {
-    match maker {
-        Maker::Column(_) => false,
-        Maker::Constant(_) => true,
-        Maker::Tuple(parts) => parts.iter().any(has_constant),
-    }
-}
-
-/// A new reference to the element that a row makes.
-#[inline]
-fn made(py: Python<'_>, maker: &Maker, row: &[Word], things: &[Option<Py<PyAny>>]) -> PyResult<Py<PyAny>> {
-    match maker {
-        Maker::Column(column) => {
-            let word = row[*column];
-            if word & 1 == 1 {
-                if let Some(integer) = INTEGERS.get_or_init(py, || integers(py)).get((word >> 1) as usize) {
-                    return Ok(integer.clone_ref(py));
-                }
-                // SAFETY: a new integer, or null with an exception.
-                return unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(word as i64 >> 1)) }.map(Bound::unbind);
-            }
-            match things.get((word >> 1) as usize) {
-                Some(Some(thing)) => Ok(thing.clone_ref(py)),
-                _ => Err(PyTypeError::new_err("a word of no element")),
-            }
-        }
-        Maker::Constant(constant) => Ok(constant.clone_ref(py)),
-        Maker::Tuple(parts) => {
-            // SAFETY: a new tuple, each place of which is filled once before anybody else sees it.  What holds nothing
-            // that the collector follows is no work of it: tuples of tuples it untracks by itself.
-            unsafe {
-                let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(parts.len() as isize))?;
-                let mut flat = true;
-                for (at, part) in parts.iter().enumerate() {
-                    let item = made(py, part, row, things)?.into_ptr();
-                    flat &= ffi::PyLong_CheckExact(item) != 0 || ffi::PyUnicode_CheckExact(item) != 0;
-                    ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, item);
-                }
-                if flat && !parts.is_empty() {
-                    ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
-                }
-                Ok(tuple.unbind())
-            }
-        }
     }
 }
 
@@ -581,14 +494,14 @@ impl Words {
         start: usize,
         stop: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let things = self.things();
         let data = &table.data;
         let stop = stop.min(data.len());
-        // SAFETY: a new list, each place of which is filled once before anybody else sees it.
+        let mut recent = Recent::new(data.width);
+        // SAFETY: a new list, each place of which is filled once before anybody else sees it; it holds what is made.
         unsafe {
             let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(stop.saturating_sub(start) as isize))?;
             for at in start..stop {
-                let element = made(py, &shape.maker, data.row(at), &things.things)?;
+                let element = recent.made(py, &shape.maker, data.row(at), self)?;
                 ffi::PyList_SET_ITEM(list.as_ptr(), (at - start) as isize, element.into_ptr());
             }
             Ok(list.cast_into_unchecked())
@@ -597,26 +510,23 @@ impl Words {
 
     /// A table in which no row recurs as a canonical batch; None where an element may be no key by itself.
     fn batch<'py>(&self, py: Python<'py>, table: &Table, shape: &Shape) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let things = self.things();
         let data = &table.data;
-        let is_plain = |&word: &Word| {
-            word & 1 == 1
-                || things.things.get((word >> 1) as usize).is_some_and(|thing| {
-                    thing.as_ref().is_some_and(|thing| thing.bind(py).is_exact_instance_of::<PyString>())
-                })
-        };
-        if !table.once || has_constant(&shape.maker) || !data.rows.iter().all(is_plain) {
+        if !table.once || has_constant(&shape.maker) || !self.are_plain(py, &data.rows) {
             return Ok(None);
         }
         let batch = PyDict::new(py);
+        let (mut recent, mut last) = (Recent::new(data.width), None);
         let one = PyInt::new(py, 1);
         for at in 0..data.len() {
-            let element = made(py, &shape.maker, data.row(at), &things.things)?;
+            // SAFETY: the last element is there until this one is.
+            let element = unsafe { recent.made(py, &shape.maker, data.row(at), self)? };
             match data.weights[at] {
-                1 => batch.set_item(element, &one)?,
-                weight => batch.set_item(element, weight)?,
+                1 => batch.set_item(&element, &one)?,
+                weight => batch.set_item(&element, weight)?,
             }
+            last = Some(element);
         }
+        drop(last);
         Ok(Some(batch))
     }
 

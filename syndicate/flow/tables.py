@@ -221,7 +221,9 @@ class Words(Protocol):
         """Forget what words stand for that nobody has any more, where there are many new ones; between steps."""
 
 
-_CHUNK: Final = 1024
+_CHUNK: Final = 64
+"""So many elements are made at once: what nobody keeps is then made where the last ones were, which is near, and there
+are never enough of it for the collector to look."""
 
 Makes: TypeAlias = Callable[[Element], Key]
 
@@ -271,15 +273,11 @@ class Texts:
         return self.words.elements(table, self.shape(shape), 0, len(table))
 
     def items(self, table: Table) -> Iterator[tuple[Element, int]]:
-        """Elements and weights, made a thousand at a time: what nobody keeps takes no memory then."""
-        elements, shape = self.words.elements, self.shape(table.shape)
-        return chain.from_iterable(
-            zip(elements(table, shape, at, at + _CHUNK), table.weights(at, at + _CHUNK), strict=True)
-            for at in range(0, len(table), _CHUNK)
-        )
+        """Elements and weights, made a few at a time."""
+        return zip(self.each(table), table.weights(0, len(table)), strict=True)
 
     def each(self, table: Table) -> Iterator[Element]:
-        """The elements, made a thousand at a time."""
+        """The elements, made a few at a time: what nobody keeps takes no memory then."""
         elements, shape = self.words.elements, self.shape(table.shape)
         return chain.from_iterable(elements(table, shape, at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -286,6 +287,33 @@ def test_words_are_identity(parts: list[Any]) -> None:
     assert kernel.table([((1, 2, 3), 1)], texts.shape(row_shape(2)), row_shape(2)) is None
 
 
+@given(st.lists(st.tuples(*[st.sampled_from((*ALIKE[:-3], *LARGE, 9000, 9001))] * 3), max_size=200), st.randoms())
+@settings(max_examples=40)
+def test_elements_come_back_however_many_parts_recur(rows: list[Any], rng: random.Random) -> None:
+    """Whether a part is that of the row before or not, and however they are read; no reference is lost or kept."""
+    kernel = words(key_of, Typed, [Symbol])
+    assert kernel is not None
+    texts = Texts(kernel)
+    rows = [row for row in rows for _ in range(rng.choice((1, 1, 2, 70)))][:300]
+    weights = [rng.choice((1, -1, 3)) for _ in rows]
+    thing = str(["a thing"])
+    rows = [(thing, *row) for row in rows if None not in row]
+    weights = weights[: len(rows)]
+    table = kernel.table(list(zip(rows, weights, strict=True)), texts.shape(row_shape(4)), row_shape(4))
+    assert table is not None
+    pairs = {(thing, number // 3, number): 1 + number % 2 for number in range(200)}
+    once = kernel.table(list(pairs.items()), texts.shape(row_shape(3)), row_shape(3))
+    assert once is not None
+    expected = [(row[2], "x", (row[0], (row[3],), row[2])) for row in rows]
+    before = sys.getrefcount(thing)
+    nested = table.shaped((leaf(2), "x", (leaf(0), (leaf(3),), leaf(2))), False)
+    assert list(map(repr, texts.each(table))) == list(map(repr, rows))
+    assert list(map(repr, texts.items(nested))) == list(map(repr, zip(expected, weights, strict=True)))
+    assert list(map(repr, texts.elements(table, leaf(1)))) == [repr(row[1]) for row in rows]
+    assert texts.batch(once) == pairs
+    assert sys.getrefcount(thing) == before
+
+
 def test_the_specification_is_rows() -> None:
     """Where no kernel runs there are no words."""
     assert native.specifications["words"](key_of, Typed, []) is None  # type: ignore[operator]
@@ -306,6 +334,37 @@ def test_a_change_of_two_sides_makes_no_row_twice() -> None:
         found = list(c.step(step)["out"].items())
         assert len({row for row, _ in found}) == len(found)
         assert all(weight for _, weight in found)
+
+
+@pytest.mark.parametrize("keys", [2, 40, 4000])
+@pytest.mark.parametrize("seed", range(3))
+def test_joins_of_many_rows_in_long_and_short_chains(keys: int, seed: int) -> None:
+    """What a step gives is the change of the whole product: from the first load on, until all is gone."""
+    rng = random.Random(seed)
+    c = join()
+    there: dict[str, dict[Any, int]] = {"a": {}, "b": {}}
+    shown: dict[Any, int] = {}
+    for size in (300, 0, 1, 31, 32, 33, 150, 400, -1):
+        step = {}
+        for name, rows in there.items():
+            fresh = {(rng.randrange(keys), rng.randrange(60)): rng.choice((1, 1, 2, -1)) for _ in range(abs(size))}
+            gone = rng.sample(sorted(rows), min(len(rows), size // 3)) if size > 0 else list(rows) if size else []
+            step[name] = change = {**({} if size < 0 else fresh), **{row: -rows[row] for row in gone}}
+            for row, weight in change.items():
+                rows[row] = rows.get(row, 0) + weight
+                if not rows[row]:
+                    del rows[row]
+        for row, weight in c.step(step)["out"].items():
+            shown[row] = shown.get(row, 0) + weight
+        rights: dict[Any, list[Any]] = {}
+        for (key, value), weight in there["b"].items():
+            rights.setdefault(key, []).append((value, weight))
+        assert {row: weight for row, weight in shown.items() if weight} == {
+            (key, one, other): weight * more
+            for (key, one), weight in there["a"].items()
+            for other, more in rights.get(key, ())
+        }
+    assert [len(keeper) for _, keeper in tables_of(c).keepers] == [0, 0]
 
 
 NUMBERS = (0, 1, -1, 2.5, -0.0, 0.0, 1.0, 1e300, -1e300, float("nan"), float("inf"), 2**62, -(2**70), 2**53 + 1)

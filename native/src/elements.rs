@@ -1,0 +1,154 @@
+//! Elements, made of the words of rows: what they look like, and how they are made.
+
+use crate::slots::Word;
+use crate::words::Words;
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyInt, PyList, PyTuple};
+
+/// How an element is made of the words of a row.
+pub enum Maker {
+    Column(usize),
+    Constant(Py<PyAny>),
+    Tuple(Vec<Maker>),
+}
+
+/// What elements look like: nested tuples of columns, written as their numbers, and of constants, each in a list.
+#[pyclass(frozen, module = "syndicate._native")]
+pub struct Shape {
+    pub maker: Maker,
+    pub columns: Vec<usize>,
+}
+
+#[pymethods]
+impl Shape {
+    #[new]
+    pub fn new(written: Bound<'_, PyAny>) -> PyResult<Shape> {
+        let mut columns = Vec::new();
+        let maker = read_maker(&written, &mut columns)?;
+        Ok(Shape { maker, columns })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit_maker(&self.maker, &visit)
+    }
+}
+
+fn visit_maker(maker: &Maker, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    match maker {
+        Maker::Column(_) => Ok(()),
+        Maker::Constant(constant) => visit.call(constant),
+        Maker::Tuple(parts) => parts.iter().try_for_each(|part| visit_maker(part, visit)),
+    }
+}
+
+fn read_maker(written: &Bound<'_, PyAny>, columns: &mut Vec<usize>) -> PyResult<Maker> {
+    if let Ok(parts) = written.cast_exact::<PyTuple>() {
+        return Ok(Maker::Tuple(parts.iter().map(|part| read_maker(&part, columns)).collect::<PyResult<_>>()?));
+    }
+    if let Ok(constant) = written.cast_exact::<PyList>() {
+        return Ok(Maker::Constant(constant.get_item(0)?.unbind()));
+    }
+    let column: usize = written.extract()?;
+    if !columns.contains(&column) {
+        columns.push(column);
+    }
+    Ok(Maker::Column(column))
+}
+
+/// The first integers, which are made once: they recur.
+static INTEGERS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+
+fn integers(py: Python<'_>) -> &[Py<PyAny>] {
+    INTEGERS.get_or_init(py, || (0..1i64 << 13).map(|number| PyInt::new(py, number).into_any().unbind()).collect())
+}
+
+pub fn has_constant(maker: &Maker) -> bool {
+    match maker {
+        Maker::Column(_) => false,
+        Maker::Constant(_) => true,
+        Maker::Tuple(parts) => parts.iter().any(has_constant),
+    }
+}
+
+/// An integer, a new reference.
+#[inline]
+pub fn integer(py: Python<'_>, number: i64) -> PyResult<Py<PyAny>> {
+    match integers(py).get(number as usize) {
+        Some(integer) => Ok(integer.clone_ref(py)),
+        // SAFETY: a new integer, or null with an exception.
+        None => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(number)) }.map(Bound::unbind),
+    }
+}
+
+/// What the words of the last row are, column by column, all in its element: in rows of a join most of them recur.
+pub struct Recent(Vec<(Word, *mut ffi::PyObject)>);
+
+/// The word of nothing.
+const NOTHING: Word = Word::MAX - 1;
+
+impl Recent {
+    /// Of so many columns.
+    pub fn new(columns: usize) -> Recent {
+        Recent(vec![(NOTHING, std::ptr::null_mut()); columns])
+    }
+
+    /// A new reference to the element that a row makes.
+    ///
+    /// # Safety
+    /// The element made before, if any, must be there still; there was no error.
+    #[inline]
+    pub unsafe fn made(&mut self, py: Python<'_>, maker: &Maker, row: &[Word], words: &Words) -> PyResult<Py<PyAny>> {
+        self.new_reference(py, maker, row, words).map(|element| Py::from_owned_ptr(py, element))
+    }
+
+    unsafe fn new_reference(
+        &mut self,
+        py: Python<'_>,
+        maker: &Maker,
+        row: &[Word],
+        words: &Words,
+    ) -> PyResult<*mut ffi::PyObject> {
+        match maker {
+            Maker::Column(column) => self.part(py, *column, row, words),
+            Maker::Constant(constant) => Ok(constant.clone_ref(py).into_ptr()),
+            Maker::Tuple(parts) => {
+                // Each place of a new tuple is filled once before anybody else sees it.  What holds nothing that the
+                // collector follows is no work of it: tuples of tuples it untracks by itself.
+                let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(parts.len() as isize))?;
+                let mut flat = true;
+                for (at, part) in parts.iter().enumerate() {
+                    let item = match part {
+                        Maker::Column(column) => self.part(py, *column, row, words)?,
+                        other => self.new_reference(py, other, row, words)?,
+                    };
+                    flat &= ffi::PyLong_CheckExact(item) != 0 || ffi::PyUnicode_CheckExact(item) != 0;
+                    ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, item);
+                }
+                if flat && !parts.is_empty() {
+                    ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
+                }
+                Ok(tuple.into_ptr())
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn part(
+        &mut self,
+        py: Python<'_>,
+        column: usize,
+        row: &[Word],
+        words: &Words,
+    ) -> PyResult<*mut ffi::PyObject> {
+        let (word, place) = (row[column], &mut self.0[column]);
+        if place.0 == word {
+            ffi::Py_INCREF(place.1);
+        } else {
+            *place = (word, words.part(py, word)?.into_ptr());
+        }
+        Ok(place.1)
+    }
+}
