@@ -142,7 +142,7 @@ class Link:
         self._waiting = False  # whether the session has yet to be given it
         self._poller: Poller | None = None  # which reads, if it does
         self._polled = -1  # the descriptor that it waits for, if it does
-        self._crowded = False  # whether as one of many strangers
+        self._crowded = False  # whether as one of many untrusted peers
         self._dozes: bool | None = None  # whether a ping alone wakes nobody; not known before the peer pings
         # What the tasks wait for: of an idle connection, nothing.
         self._served: trio.Event | None = None

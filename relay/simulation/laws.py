@@ -65,8 +65,8 @@ _SLACK: Final = 1.5
 
 
 @define(eq=False)
-class Standing:
-    """What the dataspace of one life of a broker holds, counted by us."""
+class CurrentAssertions:
+    """What the dataspace of one run of a broker holds, counted by us."""
 
     forms: Bag = field(factory=Bag)
     values: list[Value] = field(factory=list)
@@ -74,8 +74,8 @@ class Standing:
 
 
 @define(eq=False)
-class Kept:
-    """What a durable dataspace should keep: the state after each turn, by what it changed; one line of life."""
+class DurableAssertions:
+    """What a durable dataspace should keep: the state after each turn, by what it changed."""
 
     forms: dict[Frozen, None] = field(factory=dict)
     owners: dict[Assertion, Frozen] = field(factory=dict)
@@ -118,8 +118,8 @@ class Laws:
     def __init__(self, world: Stage) -> None:
         self.views: list[View] = []
         self._world = world
-        self._standing: dict[BrokerProcess, Standing] = {}
-        self._durable: dict[BrokerProcess, Kept] = {}
+        self._standing: dict[BrokerProcess, CurrentAssertions] = {}
+        self._durable: dict[BrokerProcess, DurableAssertions] = {}
         self._passed: dict[Assertion, tuple[Handle, list[Passage]]] = {}
         self._withdrawn: dict[int, tuple[Passage, float]] = {}
         self.sessions = Sessions(world, self._broken)
@@ -129,7 +129,7 @@ class Laws:
 
     def begin(self, broker: BrokerProcess, recovered: Sequence[Frozen] | None) -> None:
         """A life of a broker begins, with what its disk held."""
-        self._standing[broker] = Standing()
+        self._standing[broker] = CurrentAssertions()
         for view in self.views:
             if view.broker is broker:
                 view.clear()
@@ -137,11 +137,11 @@ class Laws:
             before = self._durable.get(broker)
             if before is not None:
                 self._compare(broker, before, set(recovered))
-            durable = self._durable[broker] = Kept()
+            durable = self._durable[broker] = DurableAssertions()
             durable.forms = dict.fromkeys(recovered)
             durable.first = frozenset(recovered)
 
-    def _compare(self, broker: BrokerProcess, durable: Kept, recovered: set[Frozen]) -> None:
+    def _compare(self, broker: BrokerProcess, durable: DurableAssertions, recovered: set[Frozen]) -> None:
         whole = any(state == recovered for at, state in durable.states() if at >= durable.acknowledged)
         if whole:
             return
@@ -264,7 +264,7 @@ class Laws:
                 if view.broker is broker:
                     view.hear(form)
 
-    def _keep(self, durable: Kept, kind: int, form: Frozen, handle: Assertion | None) -> None:
+    def _keep(self, durable: DurableAssertions, kind: int, form: Frozen, handle: Assertion | None) -> None:
         if kind == ASSERT and handle is not None:
             passes = type(form) is tuple and len(form) == 2 and form[0] is VOLATILE
             if not passes and not _has_reference(form):
@@ -280,7 +280,7 @@ class Laws:
         elif kind == SYNC and type(form) is Ref:
             durable.asked[id(form.entity)] = form, len(durable.changes)
 
-    def _acknowledge(self, durable: Kept, ref: Ref) -> None:
+    def _acknowledge(self, durable: DurableAssertions, ref: Ref) -> None:
         asked = durable.asked.pop(id(ref.entity), None)
         if asked is not None:
             durable.acknowledged = max(durable.acknowledged, asked[1])
@@ -412,7 +412,7 @@ class Laws:
         self._alike()
         self.sessions.at_rest()
 
-    def _owned(self, broker: BrokerProcess, standing: Standing) -> None:
+    def _owned(self, broker: BrokerProcess, standing: CurrentAssertions) -> None:
         assert broker.system is not None
         assert broker.ds is not None
         entity = broker.ds.entity
@@ -429,7 +429,7 @@ class Laws:
             what = unparse_form(more[0]) if more else "something"
             self._broken("S1", f"{what} stands in {broker.name}, and nobody who lives asserts it")
 
-    def _stands(self, broker: BrokerProcess, standing: Standing) -> None:
+    def _stands(self, broker: BrokerProcess, standing: CurrentAssertions) -> None:
         durable = self._durable.get(broker)
         missing = [form for form in durable.forms if form not in standing.forms] if durable is not None else []
         if missing:
@@ -446,7 +446,7 @@ class Laws:
             if pair is not None and pair.ours.life.dead and not pair.whole:
                 self._broken("S1", f"the session {peer.name} is there in {broker.name}, and its process has died")
 
-    def _informed(self, broker: BrokerProcess, standing: Standing) -> None:
+    def _informed(self, broker: BrokerProcess, standing: CurrentAssertions) -> None:
         """Each observer of the dataspace was told what is asserted."""
         expected: dict[int, tuple[Ref, Counter[Frozen]]] = {}
         for form in standing.forms:
@@ -478,7 +478,7 @@ class Laws:
             if visible and _alive(ref) and _shapes(self._views_of(ref)) != _shapes(views):
                 self._broken("S5", f"{_name(ref)}, an observer in {process.name}, {self._difference(ref, views)}")
 
-    def _behind(self, proxy: Proxy) -> Standing | None:
+    def _behind(self, proxy: Proxy) -> CurrentAssertions | None:
         """What the reference that *proxy* stands for leads to, if that is a broker's dataspace."""
         end = self.sessions.ends.get(session_of(proxy))
         if end is None or end.other is None or not end.other.lives:
@@ -528,7 +528,7 @@ class Laws:
         self._world.broken("law", name, text)
 
 
-def _captures(standing: Standing, interest: Frozen) -> Counter[Frozen]:
+def _captures(standing: CurrentAssertions, interest: Frozen) -> Counter[Frozen]:
     """The distinct captures that an interest is to be told of."""
     pattern = synthesise(interest[1], interest[2])
     distinct: dict[Frozen, None] = {}

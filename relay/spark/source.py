@@ -202,8 +202,8 @@ def _unlike(what: str, columns: Sequence[str], names: Sequence[str]) -> str:
 
 
 @frozen
-class Asked(InputPartition):
-    """A partition of a read: what its executor asks."""
+class QuestionsPartition(InputPartition):
+    """A partition of a read: the questions that its executor asks."""
 
     questions: tuple[Question, ...]
 
@@ -216,11 +216,11 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """What each executor asks."""
-        return [Asked(tuple(part)) for part in self.parts] or [Asked(())]
+        return [QuestionsPartition(tuple(part)) for part in self.parts] or [QuestionsPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Ask."""
-        assert isinstance(partition, Asked)
+        assert isinstance(partition, QuestionsPartition)
         answers = ask(self.settings.broker, [question.pattern for question in partition.questions])
         for question, captured in zip(partition.questions, answers, strict=True):
             changes = [(row, 1) for row in question.rows(captured)]
@@ -277,8 +277,8 @@ def _batches(question: Question, changes: Sequence[Change], schema: StructType, 
 
 
 @frozen
-class Told(InputPartition):
-    """A partition of a stream: rows, in Arrow's stream format."""
+class RowsPartition(InputPartition):
+    """A partition of a stream: its rows, in Arrow's stream format."""
 
     data: bytes
 
@@ -333,12 +333,12 @@ class _StreamReader(DataSourceStreamReader):
             entries = list(zip(rows, [weight for _, weight in of_it], strict=True))
             for at in range(0, len(entries), self.settings.rows):
                 share = entries[at : at + self.settings.rows]
-                parts.append(Told(_written(list(_batches(question, share, self.schema, self.settings.mode)))))
+                parts.append(RowsPartition(_written(list(_batches(question, share, self.schema, self.settings.mode)))))
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What the driver has sent along."""
-        assert isinstance(partition, Told)
+        assert isinstance(partition, RowsPartition)
         yield from _read(partition.data).to_batches()
 
     def commit(self, end: dict[str, str | int]) -> None:
@@ -374,7 +374,7 @@ def _read(data: bytes) -> pa.Table:
 
 
 @frozen
-class Written(WriterCommitMessage):
+class WrittenRows(WriterCommitMessage):
     """What a task has to write, and for which query."""
 
     data: bytes
@@ -413,13 +413,13 @@ class _Target:
         question.template()
         return cls(settings, question, overwrite, weighted)
 
-    def taken(self, batches: Iterator[pa.RecordBatch]) -> Written:
+    def taken(self, batches: Iterator[pa.RecordBatch]) -> WrittenRows:
         """In a task: what it has to write."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
-        return Written(_written(list(batches)), query)
+        return WrittenRows(_written(list(batches)), query)
 
     def put(self, messages: Sequence[WriterCommitMessage | None], name: str | None, number: int) -> None:
         """In the driver: let all of it take effect."""
@@ -428,7 +428,7 @@ class _Target:
         sent: list[Frozen] = []
         value, key = self.question.template(), self.key
         for message in messages:
-            if not isinstance(message, Written) or not message.data:
+            if not isinstance(message, WrittenRows) or not message.data:
                 continue
             table = _read(message.data)
             rows = list(zip(*[forms(table.column(each), each) for each in self.question.names], strict=True))
@@ -491,7 +491,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
         """In the driver, for each batch; again after a crash."""
-        queries = [message.query for message in messages if isinstance(message, Written) and message.query]
+        queries = [message.query for message in messages if isinstance(message, WrittenRows) and message.query]
         name = self.target.settings.application or next(iter(queries), None)
         if name is None and messages:
             raise SinkError(
@@ -502,4 +502,4 @@ class _StreamWriter(DataSourceStreamArrowWriter):
             self.target.put(messages, name, batchId)
 
 
-__all__ = ["Asked", "NarrowingDataSource", "SyndicateDataSource", "Told", "Written"]
+__all__ = ["NarrowingDataSource", "QuestionsPartition", "RowsPartition", "SyndicateDataSource", "WrittenRows"]

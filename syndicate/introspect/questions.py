@@ -92,7 +92,7 @@ from syndicate.introspect.memory import held
 from syndicate.introspect.reasons import row_text, rows_of, why_row, written
 from syndicate.introspect.rules_at_work import drawn, hosts, loaded
 from syndicate.introspect.story import Story, Writer
-from syndicate.introspect.survey import STRIDE, TEXT, WINDOW, Page, Row, Standing, Survey, Table, cut
+from syndicate.introspect.survey import STRIDE, TEXT, WINDOW, OpenQuestion, Page, Row, Survey, Table, cut
 from syndicate.introspect.tail import OURS, Followed, Happenings, Tail
 from syndicate.introspect.why import Why
 from syndicate.introspect.why_not import why_not
@@ -167,15 +167,15 @@ class Introspection(Entity):
         survey = self._survey(name, fields, where)
         if survey is None:
             return None
-        standing = Standing(observer, survey)
+        question = OpenQuestion(observer, survey)
         match name, fields:
             case "actors", _:
-                return partial(_meanwhile, lambda: Meter.begin(self._system), standing)
+                return partial(_meanwhile, lambda: Meter.begin(self._system), question)
             case "followed", _:
-                return partial(_meanwhile, self._followed.begin, standing)
+                return partial(_meanwhile, self._followed.begin, question)
             case "loads", [int(number), *_] if (host := self._host(number)) is not None:
-                return partial(_meanwhile, host.measure, standing)
-        return standing.begin
+                return partial(_meanwhile, host.measure, question)
+        return question.begin
 
     def _survey(self, name: str, values: list[Value], where: int | None) -> Callable[[], Survey] | None:
         """What answers a question with these fields; None if there is no such question."""
@@ -435,10 +435,10 @@ def _tail(tail: Tail, there: Contents) -> None:
     tail.begin(there.ds)
 
 
-def _meanwhile(begin: Callable[[], Callable[[], None]], standing: Standing) -> None:
+def _meanwhile(begin: Callable[[], Callable[[], None]], question: OpenQuestion) -> None:
     """Let something go on for as long as a question is asserted: *begin* returns what ends it."""
     on_stop_or_crash(begin())
-    standing.begin()
+    question.begin()
 
 
 def _explained(steps: list[EventStep], process: str, pattern: Pattern, negative: bool) -> list[Row]:

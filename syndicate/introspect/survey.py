@@ -87,7 +87,7 @@ def cut(item: Value) -> Value:
     return item
 
 
-class Standing:
+class OpenQuestion:
     """One question that is asserted, in a facet of its own."""
 
     def __init__(self, observer: Ref, survey: Callable[[], Survey]) -> None:

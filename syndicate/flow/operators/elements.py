@@ -292,7 +292,6 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
     """``distinct`` of a flat stream; gives pairs where the stream is indexed."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
-    look = state.get
 
     def step() -> dict[Key, int]:
         batch = cells[i]
@@ -302,12 +301,9 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
         if type(batch) is Mixed:
             out = Mixed()
             meet(batch, state)
-        olds: list[int | None] = []
+        olds = list(map(state.get, batch))  # as :func:`syndicate.flow.undo.note` does
         undo.append((put_back, (state, batch, olds)))
-        remember = olds.append  # before each is changed: to ask for all of them first would go to the table twice
-        for key, weight in batch.items():
-            old = look(key)
-            remember(old)
+        for (key, weight), old in zip(batch.items(), olds, strict=True):
             if old is None:
                 state[key] = weight
                 if weight > 0:
