@@ -58,7 +58,8 @@ struct RoundNames {
     grains: f64, // the parts of a step that times are kept to
     ping: u8,    // what says only that one is there
     pings: usize, // so many bytes, if no more come, change nothing
-    chunk: usize,  // the bytes that are read at once
+    few: usize,   // the most of a crowd that are called at once
+    chunk: usize, // the bytes that are read at once
     little: usize, // those above which what was read is long work
     direct: Slot,
     number: Slot,
@@ -89,6 +90,7 @@ impl RoundNames {
                 ping: py.import("relay.session.session")?.getattr("PING")?.extract::<[u8; 1]>()?[0],
                 pings: py.import("relay.session.session")?.getattr("PINGS")?.extract()?,
                 slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.unbind(),
+                few: py.import("relay.transport.poller")?.getattr("CROWD")?.extract()?,
                 chunk: py.import("relay.transport.stream")?.getattr("CHUNK")?.extract()?,
                 little: py.import("relay.session.link")?.getattr("LITTLE")?.extract()?,
                 actor: Slot::of(&facet, "actor")?,
@@ -305,8 +307,15 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
     let session = slots.session.get(link)?;
     let stranger = hop.session.untrusted.holds(&session)?;
-    if slots.owing.holds(link)? || slots.crowded.holds(link)? != stranger {
+    if slots.owing.holds(link)? {
         return Ok(false);
+    }
+    if slots.crowded.holds(link)? != stranger {
+        link.call_method0(intern!(py, "_unpoll"))?;
+        link.call_method0(intern!(py, "_poll"))?;
+        if slots.polled.number(link)? < 0 {
+            return Ok(false);
+        }
     }
     let Some(stream) = Plain::of(names, slots.stream.get(link)?, true)? else { return Ok(false) };
     let data = BUFFER.with_borrow_mut(|buffer| {
@@ -708,15 +717,24 @@ pub fn make_rounds<'py>(
     if here::turn(py).is_some() {
         return Ok(false);
     }
+    let few = RoundNames::of(py)?.few;
+    let gate: i32 = poller.getattr(intern!(py, "_gate"))?.extract()?;
     let (began, look) = (Instant::now(), poller.getattr(intern!(py, "look"))?);
     let (mut wait, mut rounds, mut woken) = (Duration::ZERO, 0, 0);
-    let (mut ready, mut moment) = (Vec::new(), None);
+    let (mut ready, mut crowd, mut moment) = (Vec::new(), Vec::new(), None);
     let done = loop {
-        if !epoll::wait(py, number, wait, &mut ready) {
+        if !epoll::wait(py, number, wait, epoll::MOST, &mut ready) {
             break Ok(false);
         }
         if ready.is_empty() {
             break Ok(true);
+        }
+        if let Some(place) = ready.iter().position(|&each| each == gate) {
+            ready.remove(place);
+            if !epoll::wait(py, gate, Duration::ZERO, few, &mut crowd) {
+                break Ok(false);
+            }
+            ready.append(&mut crowd); // behind all others
         }
         let done = match round(&poller, &look, &watched, &ready, &mut moment) {
             Ok(Some(done)) => {
@@ -747,7 +765,7 @@ mod epoll {
     use std::time::Duration;
 
     /// The most that are called in a round; the others are ready in the next.
-    const MOST: usize = 256;
+    pub const MOST: usize = 256;
     /// `epoll_pwait2`, which counts in nanoseconds; its number is the same on all processors.  Since Linux 5.11.
     const PWAIT2: c_long = 441;
 
@@ -770,8 +788,9 @@ mod epoll {
         fn syscall(number: c_long, ...) -> c_long;
     }
 
-    /// Wait for so long until one of an epoll object's is ready, and list those; false where that cannot be done.
-    pub fn wait(py: Python<'_>, number: i32, wait: Duration, ready: &mut Vec<i32>) -> bool {
+    /// Wait for so long until one of an epoll object's is ready, and list those, `MOST` at most; false where that
+    /// cannot be done.
+    pub fn wait(py: Python<'_>, number: i32, wait: Duration, most: usize, ready: &mut Vec<i32>) -> bool {
         let mut events = [Event { events: 0, data: [0; 2] }; MOST];
         let time = Time { seconds: wait.as_secs() as i64, nanoseconds: i64::from(wait.subsec_nanos()) };
         let (place, time) = (events.as_mut_ptr() as usize, &time);
@@ -779,7 +798,7 @@ mod epoll {
             // SAFETY: the call writes so many events at most, and they and the time outlive it.
             let count = unsafe {
                 let (time, none) = (time as *const Time, null::<c_void>());
-                syscall(PWAIT2, number as c_int, place as *mut Event, MOST as c_int, time, none, 0usize)
+                syscall(PWAIT2, number as c_int, place as *mut Event, most.min(MOST) as c_int, time, none, 0usize)
             };
             usize::try_from(count).map_err(|_| Error::last_os_error())
         };
@@ -799,7 +818,9 @@ mod epoll {
     use pyo3::prelude::*;
     use std::time::Duration;
 
-    pub fn wait(_: Python<'_>, _: i32, _: Duration, _: &mut Vec<i32>) -> bool {
+    pub const MOST: usize = 0;
+
+    pub fn wait(_: Python<'_>, _: i32, _: Duration, _: usize, _: &mut Vec<i32>) -> bool {
         false
     }
 }

@@ -22,6 +22,7 @@ Source: Syndicate schemas, ``protocol`` and ``sturdy``; ``docs/design/protocol.m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -115,6 +116,7 @@ class Extension:
     form: Frozen
 
 
+@lru_cache(16)
 def liveness(ping: float, idle: float) -> Extension:
     """The packet that says how often the sender is heard, and how long it waits, in seconds.
 

@@ -78,11 +78,11 @@ class Door:
     proof: bytes = field(repr=False)
     scope: trio.CancelScope = field(factory=trio.CancelScope)
     shown: Handle | None = None
+    address: str = field(init=False)
+    """The actual one."""
 
-    @property
-    def address(self) -> str:
-        """The actual one."""
-        return str(self.listener.address)
+    def __attrs_post_init__(self) -> None:
+        self.address = str(self.listener.address)
 
 
 class Broker:
@@ -422,7 +422,7 @@ class Broker:
             return
         facet = current_facet()
         self._sessions[facet] = peer
-        on_stop_or_crash(partial(Broker._gone, self, facet, peer))
+        facet.hooks.append((partial(Broker._gone, self, facet, peer), True))
         peer.session = open_link(
             peer.tap,
             publish=gatekeeper(),

@@ -131,7 +131,7 @@ def deadlines() -> Deadlines:
 def watch(watched: Watched) -> None:
     """Ask from now on."""
     here = deadlines()
-    here.add(watched, NEVER, trio.current_time())
+    here.add(watched, NEVER, here.clock())
     if not here.runs:
         here.runs = True
         trio.lowlevel.spawn_system_task(here.run, name="relay clock")

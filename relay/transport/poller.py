@@ -51,7 +51,7 @@ LINGER: Final = 0.0002
 say.  A round of trio's loop costs as much as a packet; whatever else has become ready in it waits for so long at most.
 """
 
-_FEW: Final = 4
+CROWD: Final = 4
 """The most of a crowd that are called at once."""
 
 _SELECTABLE: Final = 1024
@@ -129,7 +129,7 @@ class Poller(trio.abc.Instrument):
         if not ready:
             return True
         if (self._gate, select.EPOLLIN) in ready:
-            ready = [each for each in ready if each[0] != self._gate] + self._crowd.poll(0, _FEW)
+            ready = [each for each in ready if each[0] != self._gate] + self._crowd.poll(0, CROWD)
         self.rounds += 1
         self.woken += len(ready)
         done = make_round(self, self._watched, ready)

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 import trio
 
-from relay.transport.poller import AVAILABLE, Poller, polling
+from relay.transport.poller import AVAILABLE, CROWD, Poller, polling
 from relay.transport.stream import ByteStream
 from syndicate import assert_
 from syndicate.actors.system import System
@@ -64,6 +64,40 @@ async def test_what_has_come_is_handled_in_the_same_round(
         theirs.send(b"x")
         poller.look()
         assert len(steps) == 4
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+async def test_a_crowd_comes_behind_all_others_and_a_few_at_a_time(
+    system: System, kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a few of them have said is done before the next few are read; none is left out, also where kernels run."""
+    if not kernel:
+        monkeypatch.setattr("relay.transport.poller.make_rounds", lambda *arguments: False)
+    pairs = [socket.socketpair() for _ in range(3 * CROWD + 1)]
+    steps: list[str] = []
+    turns: list[int] = []
+    with polling() as poller:
+
+        def arrived(name: str, ours: socket.socket) -> None:
+            ours.recv(100)
+            steps.append(name)
+            system.spawn(lambda: turns.append(len(steps)))
+
+        for number, (ours, theirs) in enumerate(pairs):
+            name = "crowd" if number else "other"
+            poller.add(ours.fileno(), system, Reading(partial(arrived, name, ours)), crowd=number > 0)
+            theirs.setblocking(False)
+        await system.settle()
+        for _, theirs in pairs[::-1]:
+            theirs.send(b"x")
+        await until(lambda: len(turns) == len(pairs))
+        for ours, _ in pairs:
+            poller.remove(ours.fileno())
+    assert steps == ["other"] + ["crowd"] * 3 * CROWD
+    assert turns == [1 + CROWD] * (1 + CROWD) + [1 + 2 * CROWD] * CROWD + [1 + 3 * CROWD] * CROWD
+    for ours, theirs in pairs:
+        ours.close()
+        theirs.close()
 
 
 async def test_a_system_may_ask_when_nobody_uses_it_any_more(
