@@ -7,8 +7,8 @@ only rows are taken that the rules can derive at all, negation and time left asi
 
 A proof has a *base*, all runs until *depth* timesteps after the last fact that has a time, and a *step*: no timestep
 breaks the invariant if the *depth* before it did not, from any state.  States that never are would spoil the step:
-so it may use lemmas, that two rows are never there together (or one never at all), which are kept as long as they hold
-in the base and one step preserves all of them together.
+so it may use lemmas, guessed from states that are (:mod:`syndicate.dedalus.verify.lemmas`), which are kept as long as
+they hold in the base and one step preserves all of them together.
 
 >>> from syndicate.dedalus.desugar import core
 >>> from syndicate.dedalus.parse import parse
@@ -29,7 +29,7 @@ Source: Sheeran et al. 2000 (k-induction); Flanagan and Leino 2001 (lemmas that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations_with_replacement
+from itertools import cycle
 from time import monotonic
 from typing import Final, Literal
 
@@ -40,6 +40,7 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, call, constant
 from syndicate.dedalus.solving.solver import INSTALL, OutOfTime, Solver, Unencodable, is_there, row_of
+from syndicate.dedalus.verify.lemmas import Lemma, guessed
 from syndicate.errors import Unverifiable
 
 LOOKING_BACK: Final = 3
@@ -47,8 +48,12 @@ LOOKING_BACK: Final = 3
 MOST_LEMMAS: Final = 40_000
 LEMMAS_AT_ONCE: Final = 4_000
 """So many are given to the solver before one looks at the clock."""
-_MANY_ROWS: Final = ("sign_def=pos", "sign_fix=yes")
+HORIZON: Final = 12
+"""So many timesteps after the last fact with a time states are looked at, to guess lemmas."""
+_MANY_ROWS: Final = ("rand_freq=0", "sign_def=pos", "sign_fix=yes")
 """What may be there or not is there, where the solver has no reason: such a state breaks many lemmas at once."""
+_FEW_ROWS: Final = ("rand_freq=0", "sign_def=neg", "sign_fix=yes")
+"""The same for lemmas by which one row is not there without another."""
 
 
 @frozen
@@ -277,12 +282,12 @@ class _Proving:
         *row, time = min(rows, key=lambda one: int(one[-1]))
         return int(time), tuple(row)
 
-    def steps(self, back: int, lemmas: Sequence[tuple[str, str]]) -> bool:
+    def steps(self, back: int, lemmas: Sequence[Lemma]) -> bool:
         """Whether no state breaks the invariant *back* timesteps after it was broken last."""
         lines = [*self.possible(), *self.anything(1)]
         for time in range(1, back + 2):
             lines += self.timestep(time, first=time == 1, facts=False)
-            lines += [f":- {one.format(time)}, {other.format(time)}." for one, other in lemmas]
+            lines += [f":- {_at(lemma, time)}." for lemma in lemmas]
         lines += [f":- bad({time})." for time in range(1, back + 1)]
         lines.append(f":- not bad({back + 1}).")
         return self.solver(lines).some() is None
@@ -306,51 +311,81 @@ class _Proving:
                     atoms[call(f"ever{number}", [*columns, "{0}"])] = None
         return list(atoms)
 
-    def lemmas(self, first: int) -> tuple[list[tuple[str, str]], str]:
-        """Pairs of rows that are never there together after a time: the most that hold in the base and in each step.
+    def guesses(self, rows: Sequence[str]) -> list[Lemma]:
+        """What holds in some states: of each row that can be there, some have it."""
+        import clingo
 
-        Or why none were tried.
-        """
+        until = self.last + HORIZON
+        shown = [
+            f"#show there({number},{time}) : {row.format(time)}."
+            for number, row in enumerate(rows)
+            for time in range(self.last + 1, until + 1)
+        ]
+        asked = self.solver([*self.runs(until), "#show.", *shown])
+        states: set[int] = set()
+        for number, row in enumerate(rows):
+            for place, sign in enumerate(("rnd", "neg", "pos")):
+                drawn = ("rand_freq=0.3", f"seed={3 * number + place}", f"sign_def={sign}", "sign_fix=no")
+                answer = asked.some(*drawn, assuming=[(clingo.parse_term(row.format(until)), True)])
+                asked.check()
+                if answer is None:
+                    break
+                there = dict.fromkeys(range(self.last + 1, until + 1), 0)
+                for symbol in answer.shown:
+                    one, time = symbol.arguments
+                    there[time.number] |= 1 << one.number
+                states.update(there.values())
+        return list(guessed(rows, states))
+
+    def lemmas(self, first: int) -> tuple[list[Lemma], str]:
+        """What is guessed, and holds in the base and in each step from a time on; or why none were tried."""
         rows = self.carried()
-        pairs = list(combinations_with_replacement(rows, 2))
         if any("{" in row.replace("{0}", "") for row in rows):
             return [], "; no lemmas were tried, since a value has a curly bracket"
-        if len(pairs) > MOST_LEMMAS:
-            return [], f"; no lemmas were tried, of which there may be {len(pairs):,}, and not {MOST_LEMMAS:,}"
-        start = [*self.runs(first + 1)]
-        pairs = self._surviving(pairs, start, first + 1, None)
+        lemmas = self.guesses(rows)
+        if len(lemmas) > MOST_LEMMAS:
+            return [], f"; no lemmas were tried, of which there may be {len(lemmas):,}, and not {MOST_LEMMAS:,}"
+        lemmas = self._surviving(lemmas, [*self.runs(first + 1)], first + 1, None)
         step = [*self.possible(), *self.anything(1)]
         for time in (1, 2):
             step += self.timestep(time, first=time == 1, facts=False)
         step.append(":- bad(1).")
-        return self._surviving(pairs, step, 2, 1), ""
+        return self._surviving(lemmas, step, 2, 1), ""
 
-    def _surviving(
-        self, pairs: list[tuple[str, str]], lines: Sequence[str], at: int, before: int | None
-    ) -> list[tuple[str, str]]:
+    def _surviving(self, lemmas: Sequence[Lemma], lines: Sequence[str], at: int, before: int | None) -> list[Lemma]:
         """Those that no model breaks at a time, given that all that are kept held at another."""
         import clingo
 
         asked = self.solver([*lines, "#show hit/1. #defined hit/1. #defined keep/1."])
-        for start in range(0, len(pairs), LEMMAS_AT_ONCE):
+        for start in range(0, len(lemmas), LEMMAS_AT_ONCE):
             text = []
-            for number, (one, other) in enumerate(pairs[start : start + LEMMAS_AT_ONCE], start):
+            for number, lemma in enumerate(lemmas[start : start + LEMMAS_AT_ONCE], start):
                 text.append(f"#external keep({number}).")
                 if before is not None:
-                    text.append(f":- keep({number}), {one.format(before)}, {other.format(before)}.")
-                text.append(f"hit({number}) :- keep({number}), {one.format(at)}, {other.format(at)}.")
+                    text.append(f":- keep({number}), {_at(lemma, before)}.")
+                text.append(f"hit({number}) :- keep({number}), {_at(lemma, at)}.")
             asked.add("\n".join(text))
         asked.add("some :- hit(_). :- not some.")
-        numbers = set(range(len(pairs)))
+        numbers = set(range(len(lemmas)))
         for number in numbers:
             asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), True)
-        while (answer := asked.some(*_MANY_ROWS)) is not None:
+        signs = cycle((_MANY_ROWS, _FEW_ROWS) if any(_negative(lemma) for lemma in lemmas) else (_MANY_ROWS,))
+        while (answer := asked.some(*next(signs))) is not None:
             for symbol in answer.shown:
                 if symbol.name == "hit":
                     number = symbol.arguments[0].number
                     numbers.discard(number)
                     asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), False)
-        return [pairs[number] for number in sorted(numbers)]
+        return [lemmas[number] for number in sorted(numbers)]
+
+
+def _at(lemma: Lemma, time: int) -> str:
+    """The goals of a lemma at a time."""
+    return ", ".join(lemma).format(time)
+
+
+def _negative(lemma: Lemma) -> bool:
+    return lemma[-1].startswith("not ")
 
 
 def _place(rule: Rule) -> str:

@@ -12,6 +12,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.protocols import Protocol
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule
 from syndicate.dedalus.desugar import core
@@ -168,6 +169,34 @@ def test_a_lock() -> None:
     assert proof.verdict == "proved", proof
     broken = prove(core(parse(LOCK.replace(", notin taken(S)", ""))), "two")
     assert (broken.verdict, broken.row) == ("broken", (1,))
+
+
+GUESSED = {
+    "persist[p, 1]; ": "persist[q, 1]; p(1)@1; q(X)@async :- p(X); bad() :- q(X), notin p(X);",
+    "persist[p, 1];": "persist[q, 1]; e(1)@1; e(2)@1; p(X)@next :- e(X), choose((), (X)); q(3)@async :- p(_);"
+    "bad() :- q(3), notin p(1), notin p(2);",
+    "old(A) :- v(A, _);": "persist[v, 2]; persist[said, 3]; a(1); a(2); a(3); w(1); w(2); old(0);"
+    "new(A) :- a(A), notin old(A);"
+    "v(A, W)@next :- new(A), w(W), choose((A), (W)); say(A, W)@async :- v(A, W); said(0, A, W)@next :- say(A, W);"
+    "most(W) :- said(_, A, W), said(_, B, W), A != B; bad() :- most(V), most(W), V != W;",
+}
+
+
+@pytest.mark.parametrize("kept", [*GUESSED])
+def test_lemmas_that_are_guessed(kept: str) -> None:
+    """What arrives was sent, by one or by one of two; of three votes no two values have most; without it, none is."""
+    proof = prove(core(parse(kept + GUESSED[kept])), "bad")
+    assert proof.verdict == "proved"
+    assert proof.lemmas > 0
+    assert prove(core(parse(GUESSED[kept])), "bad").verdict != "proved"
+
+
+def test_two_proposers_never_choose_two_values() -> None:
+    """Paxos of three acceptors is proved for all times; where they forget what they have promised it is broken."""
+    paxos = Protocol("paxos", 2)
+    assert paxos.program().prove("split").verdict == "proved"
+    forgetful = Program.parse(paxos.rules.replace("notin passed(A, B), ", ""))
+    assert forgetful.verify(eot=13, eff=13, nodes=paxos.nodes, invariant="split").violation_exists
 
 
 @pytest.mark.parametrize(
