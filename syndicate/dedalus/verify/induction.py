@@ -7,7 +7,7 @@ only rows are taken that the rules can derive at all, negation and time left asi
 
 A proof has a *base*, all runs until *depth* timesteps after the last fact that has a time, and a *step*: no timestep
 breaks the invariant if the *depth* before it did not, from any state.  States that never are would spoil the step:
-so it may use lemmas, guessed from states that are (:mod:`syndicate.dedalus.verify.lemmas`), which are kept as long as
+so it may use lemmas, guessed from states that are (:func:`guessed`), which are kept as long as
 they hold in the base and one step preserves all of them together.
 
 >>> from syndicate.dedalus.desugar import core
@@ -28,10 +28,10 @@ Source: Sheeran et al. 2000 (k-induction); Flanagan and Leino 2001 (lemmas that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import cycle
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import combinations, cycle
 from time import monotonic
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -40,8 +40,10 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, call, constant
 from syndicate.dedalus.solving.solver import INSTALL, OutOfTime, Solver, Unencodable, is_there, row_of
-from syndicate.dedalus.verify.lemmas import Lemma, guessed
 from syndicate.errors import Unverifiable
+
+Lemma: TypeAlias = tuple[str, ...]
+"""Goals at a time that is to be filled in, of which some one is always false."""
 
 LOOKING_BACK: Final = 3
 """So many timesteps are looked back at most, if nobody says more."""
@@ -377,6 +379,48 @@ class _Proving:
                     numbers.discard(number)
                     asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), False)
         return [lemmas[number] for number in sorted(numbers)]
+
+
+def guessed(rows: Sequence[str], states: Collection[int]) -> Iterator[Lemma]:
+    """What holds in some states, each of which is the sum of the bits of its rows.
+
+    >>> list(guessed(["p(1,{0})", "q(1,{0})", "r(1,{0})"], [0b001, 0b011, 0b110]))
+    [('p(1,{0})', 'r(1,{0})'), ('r(1,{0})', 'not q(1,{0})')]
+
+    A row is never there; or two are never there together; or one never without another; or never without one of two
+    that are of one relation.  What another lemma says already is left out.
+    """
+    every = (1 << len(rows)) - 1
+    beside, always = [0] * len(rows), [every] * len(rows)
+    for state in states:
+        for number in _numbers(state):
+            beside[number] |= state
+            always[number] &= state
+    for number, row in enumerate(rows):
+        if not beside[number]:
+            yield (row,)
+            continue
+        yield from ((row, rows[n]) for n in range(number + 1, len(rows)) if beside[n] and not beside[number] >> n & 1)
+        yield from ((row, f"not {rows[n]}") for n in _numbers(always[number]) if n != number)
+        having = [state for state in states if state >> number & 1]
+        maybe = beside[number] & ~always[number]
+        for one, other in combinations(_numbers(maybe), 2):
+            if _relation(rows[one]) == _relation(rows[other]):
+                either = 1 << one | 1 << other
+                if all(state & either for state in having):
+                    yield row, f"not {rows[one]}", f"not {rows[other]}"
+
+
+def _numbers(state: int) -> Iterator[int]:
+    """The numbers of the rows of a state."""
+    while state:
+        low = state & -state
+        yield low.bit_length() - 1
+        state ^= low
+
+
+def _relation(row: str) -> str:
+    return row.partition("(")[0]
 
 
 def _at(lemma: Lemma, time: int) -> str:
