@@ -146,6 +146,17 @@ class _Proving:
         names = {rule.head.relation for rule in self.rules if rule.kind != "deductive" or rule.head.time is not None}
         return {name: width for name, width in arities(self.rules).items() if name in names and width}
 
+    @property
+    def moved(self) -> set[str]:
+        """The relations that have rules which bring rows from one timestep into a later one."""
+        return {rule.head.relation for rule in self.rules if not rule.fact and rule.kind != "deductive"}
+
+    @property
+    def lasting(self) -> dict[str, int]:
+        """The relations, with their widths, of which a state has rows: moved, or, where clocks may stand, standing."""
+        names = self.moved.union(self.standing if self.nodes else ())
+        return {name: width for name, width in arities(self.rules).items() if name in names}
+
     def prove(self, depth: int) -> Proof:
         first, untried = self.last, ""
         for back in range(1, depth + 1):
@@ -241,13 +252,14 @@ class _Proving:
     def anything(self, time: int) -> Iterator[str]:
         """All states at a time: each row that can be there, or not; each message that can have been sent, or not."""
         world, possible = Encoding(self.rules), Encoding(self.rules, "any_")
+        for name, width in self.lasting.items():
+            columns = [f"C{place}" for place in range(width)]
+            where = "" if name in self.moved else f", C0 = ({';'.join(self.nodes)})"
+            yield f"{{ {world.atom(name, columns, time)} }} :- {possible.atom(name, columns, 0)}{where}."
         for number, rule in enumerate(self.rules):
-            if rule.fact or rule.kind == "deductive":
-                continue
-            columns = [f"C{place}" for place in range(len(rule.head.terms))]
-            there = possible.atom(rule.head.relation, columns, 0)
-            yield f"{{ {world.atom(rule.head.relation, columns, time)} }} :- {there}."
-            if rule.kind != "next":
+            if _sends(rule):
+                columns = [f"C{place}" for place in range(len(rule.head.terms))]
+                there = possible.atom(rule.head.relation, columns, 0)
                 yield f"{{ {call(f'ever{number}', [*columns, str(time)])} }} :- {there}."
 
     def solver(self, lines: Iterable[str]) -> Solver:
@@ -301,15 +313,12 @@ class _Proving:
         asked = self.solver(self.possible())
         world, possible = Encoding(self.rules), Encoding(self.rules, "any_")
         atoms: dict[str, None] = {}
-        widths = arities(self.rules)
-        for number, rule in enumerate(self.rules):
-            if rule.fact or rule.kind == "deductive":
-                continue
-            name = rule.head.relation
-            for atom in asked.control.symbolic_atoms.by_signature(possible.names[name], widths[name] + 1):
+        for name, width in self.lasting.items():
+            sent = [n for n, rule in enumerate(self.rules) if _sends(rule) and rule.head.relation == name]
+            for atom in asked.control.symbolic_atoms.by_signature(possible.names[name], width + 1):
                 columns = [str(one) for one in atom.symbol.arguments[:-1]]
                 atoms[call(world.names[name], [*columns, "{0}"])] = None
-                if rule.kind != "next":
+                for number in sent:
                     atoms[call(f"ever{number}", [*columns, "{0}"])] = None
         return list(atoms)
 
@@ -440,6 +449,10 @@ def _place(rule: Rule) -> str:
     if isinstance(first, Variable) and first in Dependencies(rule.choices).variables:
         return f"V{first.name}"
     return ""
+
+
+def _sends(rule: Rule) -> bool:
+    return not rule.fact and rule.kind not in ("deductive", "next")
 
 
 def _negated(goal: object) -> bool:

@@ -89,9 +89,12 @@ PIECES = [
     "q(X) :- r(X), notin k(X);",
     "r(2) :- p(1), p(2);",
     "p(X)@later :- r(X);",
+    "e(1)@1;",
+    "e(X) :- q(X), notin p(X);",
 ]
 BAD = ["bad() :- p(1), r(1);", "bad() :- p(X), q(X);", "bad() :- r(2);", "bad() :- q(2), notin p(1);", "bad() :- p(2);"]
-ALL = "p(3)@1; q(X) :- none(X); r(X) :- none(X); k(X) :- none(X); none(0)@1;"
+BAD += ["bad() :- e(1), r(2);", "bad() :- e(X), r(X), notin q(X);"]
+ALL = "p(3)@1; q(X) :- none(X); r(X) :- none(X); k(X) :- none(X); e(X) :- none(X); none(0)@1;"
 """Each relation is there."""
 
 
@@ -136,6 +139,17 @@ def test_clocks_that_pass_by_themselves() -> None:
     assert prove(core(parse(LOCK)), "two", nodes=["a", "b"]).verdict == "proved"
     # the server's own clock needs a lemma of three rows: that what is still granted is what has been sent
     assert prove(core(parse(LOCK)), "two", nodes=["a", "b", 1]).verdict == "unknown"
+
+
+def test_what_stands_is_in_every_state() -> None:
+    """A row that is given once, or deduced beside such, is there as long as its node's clock stands."""
+    counting = 'c1("b")@1; c2(N)@next :- c1(N); c3(N)@next :- c2(N); c4(N)@next :- c3(N); c5(N)@next :- c4(N);'
+    for start in ('start("a")@1;', 'start("x")@1; go("a")@1; start(N) :- go(N), notin c4("b");'):
+        rules = core(parse(counting + start + "bad(N, M) :- start(N), c5(M);"))
+        assert prove(rules, "bad", nodes=["a", "b"]).verdict != "proved"
+        proof = prove(rules, "bad", nodes=["a", "b"], depth=6)
+        assert (proof.verdict, proof.time) == ("broken", 5)
+        assert prove(rules, "bad").verdict == "proved"
 
 
 def test_the_random_programs_are_of_all_kinds() -> None:
