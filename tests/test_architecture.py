@@ -91,7 +91,7 @@ INSIDE = {
         influence space outcome replay stability bounds state arrivals symbolic explorer
     """,
     "syndicate.dedalus.verify": """
-        faults choosing cone ground lineage counterexample search symbolic chance induction verdict
+        domains faults choosing cone ground lineage counterexample search symbolic chance induction verdict
     """,
     "syndicate.flow": """
         element node comparison undo shape expression zset tables aggregates arrangement trace encoding stream

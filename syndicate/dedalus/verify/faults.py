@@ -135,7 +135,8 @@ class Faults:
     Omissions before *eff*; messages that are *late* by so many timesteps at most, or arrive *again* so much later; up
     to so many nodes that *crash*, that *stop* altogether, that are down and *restart* with nothing, that *pause* and
     keep what they have; up to so many *partitions*.  A node has one such fault at most, a way at a time one of its own.
-    *costs* are 1, unless they are said.
+    *costs* are 1, unless they are said.  With *outsiders* messages may go to, or come from, what is none of the nodes:
+    that, and nobody, is on the other side of each partition.
     """
 
     nodes: tuple[Value, ...]
@@ -151,6 +152,7 @@ class Faults:
     partitions: int = 0
     costs: Mapping[str, int] = field(factory=dict)
     choices: Choices = Choices()
+    outsiders: bool = False
 
     @property
     def outages(self) -> bool:
@@ -158,10 +160,16 @@ class Faults:
         return max(self.stops, self.restarts, self.pauses) > 0
 
     def sides(self) -> Iterator[tuple[Value, ...]]:
-        """The ways to part the nodes in two, each by the side without the first."""
-        rest = self.nodes[1:]
-        for size in range(1, len(rest) + 1):
-            yield from combinations(rest, size)
+        """The ways to part the nodes from each other and from *outsiders*, each by a side that these are not on.
+
+        Without outsiders the first node is on the other side, so that each way is there once.
+
+        >>> [*Faults(("a", "b"), 1, 3, 2, 0).sides()], [*Faults(("a", "b"), 1, 3, 2, 0, outsiders=True).sides()]
+        ([('b',)], [('a',), ('b',), ('a', 'b')])
+        """
+        some = self.nodes if self.outsiders else self.nodes[1:]
+        for size in range(1, len(some) + 1):
+            yield from combinations(some, size)
 
     def weight(self, fault: Fault) -> int:
         """What a fault costs, and a little more the longer it lasts."""

@@ -46,6 +46,7 @@ from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.chance import DRAWINGS, Chance, Drawings, TooMany, sampled
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
+from syndicate.dedalus.verify.domains import outsiders
 from syndicate.dedalus.verify.faults import CHOICE, KINDS, UNIT, Choices, Faults
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
@@ -54,7 +55,7 @@ from syndicate.errors import Disagreement, Undecided, Unverifiable
 
 MOST_COST: Final = 100
 MOST_PARTED: Final = 8
-"""There are 127 ways to part so many nodes in two."""
+"""There are 127 ways to part so many nodes in two, and 255 to part them from others as well."""
 MAX_RUNS: Final = 100_000
 PARTS: Final = 4
 """One drawing of many takes no more than one of so many parts of the time that is left."""
@@ -255,6 +256,7 @@ def verify(
         Choices(seed, choices, priced),
     )  # fmt: skip
     _possible(arities(rules), faults, pre, post, invariant)
+    faults.outsiders = partitions > 0 and outsiders(rules, faults.nodes, events)
     if engine not in ENGINES:
         raise Unverifiable(f"there is no engine {engine!r}: there are {', '.join(ENGINES)}")
     observers = observing(rules, specified(pre, post, invariant)) if faults.outages else set[str]()

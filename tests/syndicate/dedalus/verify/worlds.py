@@ -5,10 +5,13 @@ What one of them says is what :meth:`Program.verify` is asked, besides the speci
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from attrs import define
 from hypothesis import strategies as st
 
+from syndicate.dedalus.ast import Value
 from syndicate.dedalus.verify.faults import CHOICE, Choices, NumberedFaults
 from tests.syndicate.dedalus.verify.senders import NODES
 
@@ -60,10 +63,19 @@ def joined(world: dict[str, Any], decider: dict[str, Any]) -> dict[str, Any]:
     return {"nodes": NODES, **world, **decider, **({"costs": costs} if costs else {})}
 
 
-def numbered(world: dict[str, Any], decider: dict[str, Any]) -> NumberedFaults:
+@define(eq=False)
+class EverySide(NumberedFaults):
+    """Faults with a partition for each set of nodes that something can be said to be on the other side of."""
+
+    def sides(self) -> Iterator[tuple[Value, ...]]:
+        for mask in range(1, 1 << len(self.nodes)):
+            yield tuple(node for place, node in enumerate(self.nodes) if mask >> place & 1)
+
+
+def numbered(world: dict[str, Any], decider: dict[str, Any]) -> EverySide:
     """The faults and choices of both, for the oracle."""
     costs = {**world.get("costs", {}), **decider.get("costs", {})}
     seed, most, cost = decider.get("seed"), decider.get("choices"), costs.get(CHOICE, 0)
     choices = Choices(seed, 0 if seed is not None and most is None and not cost else most, cost)
     rest = {name: value for name, value in world.items() if name != "costs"}
-    return NumberedFaults(NODES, start=1, **{"crashes": 0, **rest}, costs=costs, choices=choices)
+    return EverySide(NODES, start=1, **{"crashes": 0, **rest}, costs=costs, choices=choices)
