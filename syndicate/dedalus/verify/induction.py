@@ -28,10 +28,11 @@ Source: Sheeran et al. 2000 (k-induction); Flanagan and Leino 2001 (lemmas that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import combinations, cycle
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import cycle, islice
 from time import monotonic
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
+from typing import Literal as OneOf
 
 from attrs import evolve, frozen
 
@@ -41,9 +42,6 @@ from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, call, constant
 from syndicate.dedalus.solving.solver import INSTALL, OutOfTime, Solver, Unencodable, is_there, row_of
 from syndicate.errors import Unverifiable
-
-Lemma: TypeAlias = tuple[str, ...]
-"""Goals at a time that is to be filled in, of which some one is always false."""
 
 LOOKING_BACK: Final = 3
 """So many timesteps are looked back at most, if nobody says more."""
@@ -59,10 +57,27 @@ _FEW_ROWS: Final = ("rand_freq=0", "sign_def=neg", "sign_fix=yes")
 
 
 @frozen
+class Literal:
+    """A row of a relation, as it stands in the text, or that it is not there; the time is said where it is asked."""
+
+    relation: str
+    columns: tuple[str, ...]
+    negated: bool = False
+
+    def at(self, time: int) -> str:
+        """The same at a time."""
+        return f"{'not ' if self.negated else ''}{call(self.relation, [*self.columns, str(time)])}"
+
+
+Lemma: TypeAlias = tuple[Literal, ...]
+"""Some one of these is always false."""
+
+
+@frozen
 class Proof:
     """What was found of an invariant: *time* is when it is broken, *depth* how far the step looked back."""
 
-    verdict: Literal["proved", "broken", "unknown"]
+    verdict: OneOf["proved", "broken", "unknown"]
     invariant: str
     depth: int
     lemmas: int = 0
@@ -308,27 +323,27 @@ class _Proving:
 
     # ------------------------------------------------------------------------------------------------------- lemmas
 
-    def carried(self) -> list[str]:
-        """The rows of a state, as atoms at a time that is to be filled in."""
+    def carried(self) -> list[Literal]:
+        """The rows of a state."""
         asked = self.solver(self.possible())
         world, possible = Encoding(self.rules), Encoding(self.rules, "any_")
-        atoms: dict[str, None] = {}
+        atoms: dict[Literal, None] = {}
         for name, width in self.lasting.items():
             sent = [n for n, rule in enumerate(self.rules) if _sends(rule) and rule.head.relation == name]
             for atom in asked.control.symbolic_atoms.by_signature(possible.names[name], width + 1):
-                columns = [str(one) for one in atom.symbol.arguments[:-1]]
-                atoms[call(world.names[name], [*columns, "{0}"])] = None
+                columns = tuple(map(str, atom.symbol.arguments[:-1]))
+                atoms[Literal(world.names[name], columns)] = None
                 for number in sent:
-                    atoms[call(f"ever{number}", [*columns, "{0}"])] = None
+                    atoms[Literal(f"ever{number}", columns)] = None
         return list(atoms)
 
-    def guesses(self, rows: Sequence[str]) -> list[Lemma]:
-        """What holds in some states: of each row that can be there, some have it."""
+    def guesses(self, rows: Sequence[Literal]) -> list[Lemma]:
+        """What holds in some states: of each row that can be there, some have it; one too many, if there are more."""
         import clingo
 
         until = self.last + HORIZON
         shown = [
-            f"#show there({number},{time}) : {row.format(time)}."
+            f"#show there({number},{time}) : {row.at(time)}."
             for number, row in enumerate(rows)
             for time in range(self.last + 1, until + 1)
         ]
@@ -337,7 +352,7 @@ class _Proving:
         for number, row in enumerate(rows):
             for place, sign in enumerate(("rnd", "neg", "pos")):
                 drawn = ("rand_freq=0.3", f"seed={3 * number + place}", f"sign_def={sign}", "sign_fix=no")
-                answer = asked.some(*drawn, assuming=[(clingo.parse_term(row.format(until)), True)])
+                answer = asked.some(*drawn, assuming=[(clingo.parse_term(row.at(until)), True)])
                 asked.check()
                 if answer is None:
                     break
@@ -346,16 +361,14 @@ class _Proving:
                     one, time = symbol.arguments
                     there[time.number] |= 1 << one.number
                 states.update(there.values())
-        return list(guessed(rows, states))
+        return list(islice(guessed(rows, states, asked.check), MOST_LEMMAS + 1))
 
     def lemmas(self, first: int) -> tuple[list[Lemma], str]:
         """What is guessed, and holds in the base and in each step from a time on; or why none were tried."""
         rows = self.carried()
-        if any("{" in row.replace("{0}", "") for row in rows):
-            return [], "; no lemmas were tried, since a value has a curly bracket"
         lemmas = self.guesses(rows)
         if len(lemmas) > MOST_LEMMAS:
-            return [], f"; no lemmas were tried, of which there may be {len(lemmas):,}, and not {MOST_LEMMAS:,}"
+            return [], f"; no lemmas were tried, of which there may be more than {MOST_LEMMAS:,}"
         lemmas = self._surviving(lemmas, [*self.runs(first + 1)], first + 1, None)
         step = [*self.possible(), *self.anything(1)]
         for time in (1, 2):
@@ -369,6 +382,7 @@ class _Proving:
 
         asked = self.solver([*lines, "#show hit/1. #defined hit/1. #defined keep/1."])
         for start in range(0, len(lemmas), LEMMAS_AT_ONCE):
+            asked.check()
             text = []
             for number, lemma in enumerate(lemmas[start : start + LEMMAS_AT_ONCE], start):
                 text.append(f"#external keep({number}).")
@@ -382,6 +396,7 @@ class _Proving:
             asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), True)
         signs = cycle((_MANY_ROWS, _FEW_ROWS) if any(_negative(lemma) for lemma in lemmas) else (_MANY_ROWS,))
         while (answer := asked.some(*next(signs))) is not None:
+            asked.check()
             for symbol in answer.shown:
                 if symbol.name == "hit":
                     number = symbol.arguments[0].number
@@ -390,11 +405,12 @@ class _Proving:
         return [lemmas[number] for number in sorted(numbers)]
 
 
-def guessed(rows: Sequence[str], states: Collection[int]) -> Iterator[Lemma]:
-    """What holds in some states, each of which is the sum of the bits of its rows.
+def guessed(rows: Sequence[Literal], states: Collection[int], check: Callable[[], object] = int) -> Iterator[Lemma]:
+    """What holds in some states, each of which is the sum of the bits of its rows; *check* looks at the clock.
 
-    >>> list(guessed(["p(1,{0})", "q(1,{0})", "r(1,{0})"], [0b001, 0b011, 0b110]))
-    [('p(1,{0})', 'r(1,{0})'), ('r(1,{0})', 'not q(1,{0})')]
+    >>> rows = [Literal(name, ("1",)) for name in "pqr"]
+    >>> [", ".join(one.at(5) for one in lemma) for lemma in guessed(rows, [0b001, 0b011, 0b110])]
+    ['p(1,5), r(1,5)', 'r(1,5), not q(1,5)']
 
     A row is never there; or two are never there together; or one never without another; or never without one of two
     that are of one relation.  What another lemma says already is left out.
@@ -402,22 +418,29 @@ def guessed(rows: Sequence[str], states: Collection[int]) -> Iterator[Lemma]:
     every = (1 << len(rows)) - 1
     beside, always = [0] * len(rows), [every] * len(rows)
     for state in states:
+        check()
         for number in _numbers(state):
             beside[number] |= state
             always[number] &= state
+    absent = [evolve(row, negated=True) for row in rows]
+    alike: dict[str, int] = {}
     for number, row in enumerate(rows):
+        alike[row.relation] = alike.get(row.relation, 0) | 1 << number
+    for number, row in enumerate(rows):
+        check()
         if not beside[number]:
             yield (row,)
             continue
         yield from ((row, rows[n]) for n in range(number + 1, len(rows)) if beside[n] and not beside[number] >> n & 1)
-        yield from ((row, f"not {rows[n]}") for n in _numbers(always[number]) if n != number)
+        yield from ((row, absent[n]) for n in _numbers(always[number]) if n != number)
         having = [state for state in states if state >> number & 1]
         maybe = beside[number] & ~always[number]
-        for one, other in combinations(_numbers(maybe), 2):
-            if _relation(rows[one]) == _relation(rows[other]):
+        for one in _numbers(maybe):
+            check()
+            for other in _numbers(maybe & alike[rows[one].relation] & -(2 << one)):
                 either = 1 << one | 1 << other
                 if all(state & either for state in having):
-                    yield row, f"not {rows[one]}", f"not {rows[other]}"
+                    yield row, absent[one], absent[other]
 
 
 def _numbers(state: int) -> Iterator[int]:
@@ -428,17 +451,13 @@ def _numbers(state: int) -> Iterator[int]:
         state ^= low
 
 
-def _relation(row: str) -> str:
-    return row.partition("(")[0]
-
-
 def _at(lemma: Lemma, time: int) -> str:
     """The goals of a lemma at a time."""
-    return ", ".join(lemma).format(time)
+    return ", ".join(one.at(time) for one in lemma)
 
 
 def _negative(lemma: Lemma) -> bool:
-    return lemma[-1].startswith("not ")
+    return lemma[-1].negated
 
 
 def _place(rule: Rule) -> str:
