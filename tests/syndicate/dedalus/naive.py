@@ -23,7 +23,6 @@ from syndicate.dedalus.ast import (
     Variable,
     Wildcard,
 )
-from syndicate.dedalus.lower import sender_of
 
 State = dict[str, set[Row]]
 Binding = dict[str, Any]
@@ -102,9 +101,17 @@ def holds(goal: object, known: Binding, rows: Callable[[Atom], set[Row]]) -> boo
     return True
 
 
+def sender(rule: Rule) -> Variable | Constant | None:
+    """Who sends is what stands first in the first atom that is not negated; nobody, where that is no place."""
+    for goal in rule.body:
+        if isinstance(goal, Atom) and not goal.negated:
+            return next((term for term in goal.terms[:1] if isinstance(term, Variable | Constant)), None)
+    return None
+
+
 def heads(rule: Rule, held: list[Binding]) -> dict[Row, set[Value]]:
     """The rows that a rule derives of its bindings, each with those who send it, if that is what it does."""
-    place, made = sender_of(rule), defaultdict[Row, set[Value]](set)
+    place, made = sender(rule), defaultdict[Row, set[Value]](set)
     if not rule.aggregates:
         for known in held:
             made[tuple(value(t, known) for t in rule.head.terms)].add("" if place is None else value(place, known))

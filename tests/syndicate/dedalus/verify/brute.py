@@ -1,7 +1,8 @@
 """The oracle of verdicts: a run for each set of faults and for each way to choose, by the naive evaluator.
 
 With the engine it shares what a network does with a message, and which rules heed who is down; with the verdicts
-nothing but which faults there are.  A program that needs too many runs is refused as an example.
+nothing but which faults there are, of which the sides of partitions are its own.  A program that needs too many runs is
+refused as an example.
 """
 
 from __future__ import annotations

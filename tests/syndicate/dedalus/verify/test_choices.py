@@ -7,7 +7,7 @@ from math import comb
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
@@ -44,16 +44,43 @@ def test_an_adversary_with_costs_and_bounds(
     program: Program, world: dict[str, Any], decider: dict[str, Any], invariant: str | None
 ) -> None:
     """Both engines find what is found by trying all faults and all choices, each by what it costs."""
-    if not program.check():
-        compared(program, world, decider, invariant, event)
+    assume(not program.check())
+    assume(compared(program, world, decider, invariant, event))
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=LIBERAL)
 @given(choosing(), worlds(most=2), st.sampled_from([None, "bad"]))
 def test_the_share_of_all_drawings(program: Program, world: dict[str, Any], invariant: str | None) -> None:
     """The solver's share is that of all orders in which what can be chosen may be taken, each run with each fault."""
-    if not program.check():
-        compared(program, world, {"choose": "chance"}, invariant, event)
+    assume(not program.check())
+    assume(compared(program, world, {"choose": "chance"}, invariant, event))
+
+
+CHOSEN = """
+w("a", 1)@1; w("a", 2)@1; w("a", 3)@1; to("a", "b");
+p(A, X) :- w(A, X), choose((A), (X));
+q(B, X)@async :- p(A, X), to(A, B);
+q(B, X)@next :- q(B, X);
+"""
+SHARES = {
+    "bad(X) :- p(_, X), X > 1;": "broken by chance",
+    "bad(X) :- p(_, X), X > 2;": "broken by chance",
+    "bad(X) :- q(_, X), X > 1;": "broken by chance",
+    "bad(X) :- q(_, X);": "broken always",
+    "bad(X) :- q(X, _), p(X, _);": "broken never",
+}
+
+
+@pytest.mark.parametrize("bad", [*SHARES])
+@pytest.mark.parametrize("world", [{"eot": 3, "eff": 0}, {"eot": 3, "eff": 2}, {"eot": 3, "eff": 0, "crashes": 1}])
+def test_programs_that_are_compared(bad: str, world: dict[str, Any]) -> None:
+    """A share of a third or two is that of all orders; an adversary's choices cost what trying all of them says."""
+    program = Program.parse(CHOSEN + bad)
+    counted: list[str] = []
+    assert compared(program, world, {"choose": "chance"}, "bad", counted.append)
+    assert counted[:2] == ["by chance, of all drawings", SHARES[bad]]
+    for decider in ({}, {"seed": 3}, {"choices": 1}, {"seed": 0, "costs": {"choice": 2}}):
+        assert compared(program, world, decider, "bad", counted.append)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=LIBERAL)
