@@ -15,9 +15,10 @@ from syndicate.values.value import fields_of, freeze, is_record, label_of, order
 
 
 def examples(number: int) -> int:
-    """How many random examples a costly test draws: *number* in `make nightly`, a share of them in `make test`.
+    """How many random examples a test with a number of its own draws: *number* at night, a share in `make test`.
 
-    The share is that of the profile (`tests/conftest.py`), whose number of examples holds for all other tests.
+    The share is that of the profile (`tests/conftest.py`), whose number of examples holds for tests without a number.
+    A test of fewer than 20, and one that counts what it has drawn, says its number as it is.
     """
     return number * settings().max_examples // 100
 

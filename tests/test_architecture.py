@@ -284,6 +284,7 @@ COMPLEX, COMPLEX_FUNCTIONS = 15, 13
 
 def test_functions_are_simple() -> None:
     """A function that branches more is several: those that are hot loops are counted, and only go down."""
+    pytest.importorskip("ruff", reason="ruff comes with the extra dev")
     command = ["-m", "ruff", "check", "--ignore-noqa", "--select", "C901", "--output-format", "concise", "--no-cache"]
     limit = f"lint.mccabe.max-complexity={COMPLEX}"
     done = subprocess.run(
@@ -293,6 +294,7 @@ def test_functions_are_simple() -> None:
         text=True,
         check=False,
     )
+    assert done.returncode in (0, 1), done.stderr
     found = [line for line in done.stdout.splitlines() if " C901 " in line]
     assert len(found) <= COMPLEX_FUNCTIONS, "\n".join(found)
     assert len(found) == COMPLEX_FUNCTIONS, f"only {len(found)} are left: set COMPLEX_FUNCTIONS to it"
@@ -301,6 +303,8 @@ def test_functions_are_simple() -> None:
 PARTICIPLES = frozenset({"found", "made", "known", "given", "told", "kept"})
 PARTICIPLES_LEFT = 1
 """Names that say how one came by something, and not what it is; how many variables still have one."""
+PUBLIC_PARAMETERS = frozenset({("occurrences", "kept"), ("beyond", "known")})
+"""Parameters that had their names, which callers write, before this rule: public names stay."""
 
 
 def test_variables_are_nouns() -> None:
@@ -313,10 +317,17 @@ def test_variables_are_nouns() -> None:
 def participles(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.arg, str]]:
     """The variables and parameters of functions that have such names."""
     fields = {id(node.target) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
+    public = {
+        id(node)
+        for part in ast.walk(tree)
+        if isinstance(part, ast.FunctionDef)
+        for node in part.args.args
+        if (part.name, node.arg) in PUBLIC_PARAMETERS
+    }
     for part in ast.walk(tree):
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             for node in ast.walk(part):
-                if isinstance(node, ast.arg) and node.arg in PARTICIPLES:
+                if isinstance(node, ast.arg) and node.arg in PARTICIPLES and id(node) not in public:
                     yield node, node.arg
                 elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
                     yield from [(node, node.id)][: node.id in PARTICIPLES]

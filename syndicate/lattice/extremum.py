@@ -66,9 +66,9 @@ class Bool(Lattice):
         self.same_lattice(other)
         return self if self.content or not other.content else other
 
-    def beyond(self, base: Bool) -> Bool:
-        """True if *base* is not yet."""
-        return Bool(self.content and not base.content)
+    def beyond(self, known: Bool) -> Bool:
+        """True if *known* is not yet."""
+        return Bool(self.content and not known.content)
 
     @morph(tries=lambda values: [(lambda: frozenset({"so"}),)])
     def when_true(self, then: Callable[[], R]) -> R | None:

@@ -242,9 +242,9 @@ class Lattice:
         """The lattice element of one element of a collection: what a fold merges."""
         return cls(element)
 
-    def beyond(self, base: Self) -> Self:
-        """What of this is new to *base*: merged with *base*, it gives the same as this would."""
-        return self.bottom() if self <= base else self
+    def beyond(self, known: Self) -> Self:
+        """What of this is new to *known*: merged with *known*, it gives the same as this would."""
+        return self.bottom() if self <= known else self
 
     def identity(self) -> Key:
         """What tells this element from others of its class: hashable."""

@@ -101,11 +101,11 @@ class Map(Keyed):
                     changes[key] = merged
         return with_content(type(self), big.content.grown(changes)) if changes else big
 
-    def beyond(self, base: Self) -> Self:
+    def beyond(self, known: Self) -> Self:
         """What each value has beyond that of *known*, where it has anything."""
-        if self.content is base.content:
+        if self.content is known.content:
             return self.bottom()
-        theirs = base.content.rows()
+        theirs = known.content.rows()
         fresh: Rows = {}
         for key, value in self.content.rows().items():
             old = theirs.get(key, NO_ENTRY)

@@ -75,11 +75,11 @@ class Pair(Lattice):
         first, second = join(a, c), join(b, d)
         return with_content(type(self), (first, second)) if grew(a, first) or grew(b, second) else self
 
-    def beyond(self, base: Self) -> Self:
+    def beyond(self, known: Self) -> Self:
         """What each component has beyond that of *known*."""
-        if self.content is None or base.content is None or self <= base:
-            return self.bottom() if self <= base else self
-        (a, b), (c, d) = self.content, base.content
+        if self.content is None or known.content is None or self <= known:
+            return self.bottom() if self <= known else self
+        (a, b), (c, d) = self.content, known.content
         return with_content(type(self), (a.beyond(c), b.beyond(d)))
 
     @property

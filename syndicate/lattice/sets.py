@@ -133,9 +133,9 @@ class Set(Tabled):
         # Not the difference of the views, which walks through the right side, here the larger.
         return {key: None for key in rows if key not in own}
 
-    def beyond(self, base: Self) -> Self:
+    def beyond(self, known: Self) -> Self:
         """The elements that *known* has not."""
-        fresh = base._missing(self)
+        fresh = known._missing(self)
         return self if len(fresh) == len(self.content) else with_content(type(self), PersistentTable(fresh))
 
     def reveal(self) -> PersistentSet:

@@ -316,9 +316,9 @@ class Counted(Keyed, family=True):
         rows = self.content.rows()
         return {key: count for key, count in other.content.rows().items() if rows.get(key, 0) < count}
 
-    def beyond(self, base: Self) -> Self:
+    def beyond(self, known: Self) -> Self:
         """The elements of which *known* has less."""
-        return with_content(type(self), PersistentTable(base._missing(self)))
+        return with_content(type(self), PersistentTable(known._missing(self)))
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")

@@ -320,10 +320,10 @@ class Stratum:
     recursive: bool
 
 
-def occurrences(expression: Expression, growth: Growth | None = None, exact: Iterable[str] = ()) -> list[Occurrence]:
+def occurrences(expression: Expression, growth: Growth | None = None, kept: Iterable[str] = ()) -> list[Occurrence]:
     """Where an expression reads relations from outside, each place of another kind once.
 
-    *growth* knows which columns of relations may grow; *exact* are the attributes whose values are kept as they are.
+    *growth* knows which columns of relations may grow; *kept* are the attributes whose values are kept as they are.
     """
     result: dict[Occurrence, None] = {}
     seen: set[tuple[Expression, str, frozenset[str]]] = set()
@@ -336,7 +336,7 @@ def occurrences(expression: Expression, growth: Growth | None = None, exact: Ite
         seen.add(at)
         this, why, bound = at
         if growth is not None and not grows and growth.begins(this):  # most expressions hold nothing that grows
-            grows, pending = True, [(expression, growth.why_stored(expression, exact), frozenset())]
+            grows, pending = True, [(expression, growth.why_stored(expression, kept), frozenset())]
             result.clear()
             seen.clear()
             continue

@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syndicate.errors import JavaMissing
-from syndicate.spark.java import archive, find_java, stand_in
+from syndicate.errors import JavaMissing, SparkMissing
+from syndicate.spark.java import Java, archive, find_java, stand_in
 from syndicate.spark.session import java_gateway, java_options, open_session
 
 if TYPE_CHECKING:
@@ -29,28 +29,55 @@ def make_archive() -> Path:
     """Make the archive for the Java that sessions run on, in a session that ends; no other may be open.
 
     Raises:
-        JavaMissing: there is no Java, no virtual environment, or this Java makes no archives, as one that was cut
-            down to size without an archive of its own.
+        JavaMissing: there is no Java, no virtual environment or none that may be written to, Spark's Java runs in this
+            process already, or this Java makes no archives, as one that was cut down to size without an archive of
+            its own.
+        SparkMissing: the extra ``spark`` is not installed.
     """
     java = find_java()
     place = archive(java.home)
     if place is None:
         raise JavaMissing("An archive of Java's classes lies in a virtual environment, and this Python is in none.")
-    draft = stand_in(java.home) / f"spark.{os.getpid()}.jsa"
+    if _running():
+        raise JavaMissing("Spark's Java runs in this process already: make the archive in a process of its own.")
+    home = stand_in(java.home)
+    if home != place.parent:
+        raise JavaMissing(f"The archive of Java's classes would lie in {place.parent}, which cannot be written to.")
+    draft = home / f"spark.{os.getpid()}.jsa"
+    try:
+        _record(java, draft)
+        if not draft.is_file():
+            raise JavaMissing(f"Java {java.version} in {java.home} made no archive of its classes.")
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
+    return place
+
+
+def _running() -> bool:
+    """Whether this process has a JVM of Spark's already, which goes on when a session has stopped."""
+    gateway = java_gateway() if "pyspark" in sys.modules else None
+    process = getattr(gateway, "proc", None)
+    return gateway is not None and (process is None or process.poll() is None)
+
+
+def _record(java: Java, draft: Path) -> None:
+    """Run a session whose Java writes its classes to *draft* when it ends, and wait for that end."""
     options = f'{java_options(java, archived=False)} "-XX:ArchiveClassesAtExit={draft}"'
     config = {"spark.driver.extraJavaOptions": options}
-    session = open_session("archive", cores=2, memory="512m", **config)
-    with tempfile.TemporaryDirectory() as directory:
-        _use(session, directory)
-        session.stop()
-    gateway = java_gateway()
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # Spark's Java ends with its standard input, and writes the archive then
-    gateway.proc.wait()
-    if not draft.is_file():
-        raise JavaMissing(f"Java {java.version} in {java.home} made no archive of its classes.")
-    draft.replace(place)
-    return place
+    try:
+        session = open_session("archive", cores=2, memory="512m", **config)
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                _use(session, directory)
+            finally:
+                session.stop()
+    finally:
+        if _running():
+            gateway = java_gateway()
+            gateway.shutdown()
+            gateway.proc.stdin.close()  # Spark's Java ends with its standard input, and writes the archive then
+            gateway.proc.wait()
 
 
 def _use(session: SparkSession, directory: str) -> None:
@@ -73,5 +100,5 @@ def _count(frame: DataFrame, _: int) -> None:
 if __name__ == "__main__":
     try:
         print(make_archive())
-    except JavaMissing as error:
+    except (JavaMissing, SparkMissing) as error:
         sys.exit(str(error))

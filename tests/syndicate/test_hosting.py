@@ -39,6 +39,7 @@ from syndicate.hosting import Host, host, sift
 from syndicate.plan import Program as RelationalProgram
 from syndicate.plan import Projection
 from syndicate.testing import Seen, settled, watch
+from tests.strategies import examples
 
 
 @record("hosting-told")
@@ -347,7 +348,7 @@ ROWS = [(who, n) for who in ("a", "b", "cat") for n in (1, 2, 24, 25, 0, "x")]
 
 
 @each_kind
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=st.lists(st.lists(st.tuples(st.sampled_from("+-!"), st.sampled_from(ROWS)), max_size=6), max_size=6))
 def test_all_hosts_conclude_the_same(kind: str, turns: list[list[tuple[str, tuple[str, Any]]]]) -> None:
     """Whatever comes and goes together: what stands follows from the good rows that are asserted, and nothing else.

@@ -43,6 +43,7 @@ from syndicate.plan import Agg, AntiJoin, GroupBy, Literal, Program, Projection,
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.value import Frozen, Symbol, freeze
 from syndicate.views import view
+from tests.strategies import examples
 
 
 @record
@@ -582,7 +583,7 @@ def one_only(rows: Any) -> int:
     return int(number)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from([0, 1, 2, 3, "x"]), st.booleans()), min_size=1, max_size=30

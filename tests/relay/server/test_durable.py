@@ -45,6 +45,7 @@ from syndicate.index.event import SYNC
 from syndicate.simulation.disk import SimulatedDisk
 from syndicate.testing import Watcher, settled, watch
 from syndicate.values.value import Value, freeze, thaw
+from tests.strategies import examples
 
 CRASHES = int(os.environ.get("SYNDICATE_CRASHES", "5000"))
 DICTIONARY = Dictionary([(1, "x"), (True, "y")])
@@ -269,7 +270,7 @@ def check_images(disk: SimulatedDisk, model: Model, count: Counter[str], point: 
         model.check(found[0][0])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(steps, max_size=25))
 def test_is_a_set_and_survives(program: list[Step]) -> None:
     """Observers see the model's set after each step; every crash recovers a prefix; a restart has it, and no more."""

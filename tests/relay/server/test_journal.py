@@ -26,7 +26,7 @@ from syndicate import Dictionary, Record, Ref, Symbol
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, StateError
 from syndicate.simulation.disk import PowerCut
 from syndicate.values.value import freeze
-from tests.strategies import values
+from tests.strategies import examples, values
 
 FLIPS = int(os.environ.get("SYNDICATE_FLIPS", "300"))
 SECTOR = 512
@@ -73,7 +73,7 @@ def restore(image: Image, directory: Path) -> Path:
 # -------------------------------------------------------------------------------------------------------- round trips
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(values(refs=False, wide=True), max_size=5))
 def test_every_value_comes_back(tmp_path_factory: pytest.TempPathFactory, kept: list[Any]) -> None:
     """Whatever is a value without references is the same value after a restart, in the order in which it came."""

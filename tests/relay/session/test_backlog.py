@@ -12,6 +12,7 @@ from relay.protocol.packets import YOURS, WireRef
 from relay.session.backlog import ENTRY, Backlog, Note, pieces, weight
 from syndicate import Symbol
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
+from tests.strategies import examples
 
 Form = tuple[str, int, int]
 
@@ -112,7 +113,7 @@ actions = st.lists(
 steps = st.lists(st.one_of(actions, actions, st.tuples(st.integers(1, 6), st.integers(1, 200))), max_size=40)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(steps)
 def test_it_equals_a_link_that_loses_nothing(steps: list[Any]) -> None:
     """Whatever is done and taken, in whatever pieces: the peer never sees too little, and in the end what stands."""

@@ -9,6 +9,7 @@ from wsproto.connection import Connection
 from wsproto.events import BytesMessage, Message, Ping, TextMessage
 
 from relay.transport.frames import FRAMES, Foreign, Frames, binary_frame
+from tests.strategies import examples
 
 said = st.one_of(
     st.builds(
@@ -46,7 +47,7 @@ def whole(events: list[object]) -> list[tuple[str, bytes]]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     events=st.lists(said, max_size=6),
     cuts=st.lists(st.integers(1, 6000), min_size=1, max_size=8),

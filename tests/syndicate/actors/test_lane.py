@@ -44,7 +44,7 @@ from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle
 from syndicate.index.event import ENTER
 from syndicate.testing import Seen, settled, watch
-from tests.strategies import P
+from tests.strategies import P, examples
 
 MANY = 5_000
 
@@ -370,7 +370,7 @@ def test_a_system_ends_after_its_large_turns() -> None:
     assert len(fired) == 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(1, 5))
 def test_slices_change_nothing(sizes: list[int], most: int) -> None:
     """Random turns are heard alike, however small the slices."""

@@ -16,6 +16,7 @@ from syndicate.index.path import MISSING, class_of, move, project
 from syndicate.index.skeleton import Index
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.value import freeze
+from tests.strategies import examples
 
 OBSERVERS = [Ref.unbound(Entity()) for _ in range(6)]
 A, B, C, X, Y, Z, W = (Record(name, []).label for name in "abcxyzw")
@@ -271,7 +272,7 @@ class Papers:
             self.modify("+" if by > 0 else "-", form)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(PATTERNS, min_size=1, max_size=4), st.lists(VALUES, min_size=1, max_size=4), st.data())
 def test_the_index_is_the_papers(patterns: list[Any], values: list[Any], data: st.DataObject) -> None:
     """Handlers, assertions with their copies and messages in any order: ours tells what the paper's procedures tell."""

@@ -71,6 +71,7 @@ from syndicate.lattice import (
     monotone,
     morph,
 )
+from tests.strategies import examples
 
 Block = Callable[[Any], Any]
 
@@ -523,7 +524,7 @@ def test_a_tick_that_fails_did_not_happen() -> None:
     assert (p.s.value, len(p.big.reveal()), list(p.best)) == (Set([1, 2]), 4, [(0, Max(2))])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=8), st.randoms())
 def test_the_order_of_input_does_not_count(rows: list[tuple[int, int]], rng: Any) -> None:
     """Whatever the batches and repetitions, what is monotone comes out the same."""

@@ -20,6 +20,7 @@ from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.timeline import Message
 from syndicate.errors import DedalusSyntax
 from syndicate.testing import settled
+from tests.strategies import examples
 
 UNTIL = 9
 KEYS, ITEMS = st.sampled_from(["k", "m"]), st.integers(0, 4)
@@ -40,7 +41,7 @@ def ran(name: str, **relations: dict[int, set[tuple[Any, ...]]]) -> Any:
     return Program.parse(f'include "std/{name}";').run(until=UNTIL, events=merged)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(events(KEYS))
 def test_sequences(happened: dict[int, Any]) -> None:
     """A sequence has the time of the last event, a counter the number of timesteps with one."""
@@ -53,7 +54,7 @@ def test_sequences(happened: dict[int, Any]) -> None:
             times[key].append(time)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(events(KEYS, ITEMS), events(KEYS), st.booleans())
 def test_queues(put: dict[int, Any], hold: dict[int, Any], one: bool) -> None:
     """What is put first leaves first, one in a timestep, for each key or of all; and nothing while it is held."""
@@ -72,7 +73,7 @@ def test_queues(put: dict[int, Any], hold: dict[int, Any], one: bool) -> None:
             waiting[tuple(key)].append((time, value))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(events(KEYS, ITEMS, ITEMS))
 def test_priorities(put: dict[int, Any]) -> None:
     """Of each key what has the least priority leaves, all at once, and what comes later may overtake."""
@@ -85,7 +86,7 @@ def test_priorities(put: dict[int, Any]) -> None:
         waiting = (waiting - got) | put.get(time, set())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(events(KEYS, ITEMS), events(KEYS))
 def test_mutable_state(written: dict[int, Any], deleted: dict[int, Any]) -> None:
     """A key has the value that was set last; what is set as it is deleted is there."""
@@ -384,7 +385,7 @@ def test_chord() -> None:
     assert verified(late, **{**asked, "eot": 13, "eff": 7}).proven  # what is lost is asked again
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 31), min_size=1), st.integers(0, 31), st.data())
 def test_the_owner_of_a_key(places: dict[str, int], key: int, data: Any) -> None:
     """However many there are and wherever they are, after some rounds it is the first at the key or after it."""

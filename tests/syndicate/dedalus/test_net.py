@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Net, Program
 from syndicate.errors import ScheduleError
 from tests.hashes import printed
+from tests.strategies import examples
 from tests.syndicate.dedalus.verify.senders import NODES, programs
 
 TALK = Program.parse('m(Y, X, N)@async :- say(X, Y)@N; persist[say, 2]; say("a", "b")@1; say("b", "b")@1;')
@@ -98,7 +99,7 @@ NETS = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), NETS, st.integers(0, 9))
 def test_a_recorded_run_is_repeated(program: Program, net: Net, seed: int) -> None:
     """The schedule of a run, through JSON and without seed or faults, gives the same run; so does the net itself."""

@@ -167,7 +167,7 @@ def test_random_recursive_programs(seed: int, values: Sequence[Any]) -> None:
     ask(random_program(rng, values=values), rng, values)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seeds)
 def test_all_ways(seed: int) -> None:
     """Without recursion, the rules of all derivations are those whose bodies have the row."""

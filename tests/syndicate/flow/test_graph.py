@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from syndicate.errors import CircuitError
 from syndicate.flow import Circuit, Kind, ZSet
 from syndicate.flow import aggregates as agg
+from tests.strategies import examples
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second
 
@@ -204,7 +205,7 @@ def test_syntax_of_random_circuits(build: Callable[[random.Random], Circuit], wa
         assert c.graph("json") == c.graph("json")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.text(max_size=20)
     | st.sampled_from(['"]\nend\n', "%%{init: {}}%%", "`**x**`", "<script>", "#quot;", "\\", '\\"'])

@@ -288,7 +288,7 @@ def test_words_are_identity(parts: list[Any]) -> None:
 
 
 @given(st.lists(st.tuples(*[st.sampled_from((*ALIKE[:-3], *LARGE, 9000, 9001))] * 3), max_size=200), st.randoms())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_elements_come_back_however_many_parts_recur(rows: list[Any], rng: random.Random) -> None:
     """Whether a part is that of the row before or not, and however they are read; no reference is lost or kept."""
     kernel = words(key_of, Typed, [Symbol])

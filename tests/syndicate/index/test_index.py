@@ -47,7 +47,7 @@ from syndicate.testing import Seen, settled, watch
 from syndicate.values.pattern import Capture, Group, Pattern, match, pattern_of
 from syndicate.values.value import Frozen, freeze, thaw
 from tests.inside import index_of
-from tests.strategies import REFS, P, patterns, patterns_like, values
+from tests.strategies import REFS, P, examples, patterns, patterns_like, values
 
 
 def heat(monkeypatch: pytest.MonkeyPatch, hot: int) -> None:
@@ -85,7 +85,7 @@ def test_each_pair_of_value_and_pattern(hot: int, monkeypatch: pytest.MonkeyPatc
     """One value, one pattern: the index tells what the naive matcher says, whichever came first, also of a message."""
     heat(monkeypatch, hot)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.data())
     def agree(data: st.DataObject) -> None:
         pool = data.draw(st.lists(values(), min_size=1, max_size=4))

@@ -65,3 +65,35 @@ def test_without_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     with pytest.raises(JavaMissing, match="lies in a virtual environment, and this Python is in none"):
         make_archive()
+
+
+def test_an_environment_that_is_not_written_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The stand-in then lies elsewhere, where an archive is no good: told before a session opens."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr("syndicate.spark.archive._running", lambda: False)
+    monkeypatch.setattr("syndicate.spark.archive.open_session", lambda *_, **__: pytest.fail("a session is opened"))
+    (tmp_path / "share").touch()  # who is root may write everywhere, but not into a file
+    with pytest.raises(JavaMissing, match="which cannot be written to"):
+        make_archive()
+
+
+def test_what_is_begun_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A session that fails leaves no draft, and no archive."""
+
+    def fail(_: Java, draft: Path) -> None:
+        draft.touch()
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr("syndicate.spark.archive._running", lambda: False)
+    monkeypatch.setattr("syndicate.spark.archive._record", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        make_archive()
+    assert list(tmp_path.rglob("*.jsa")) == []
+
+
+def test_beside_a_session(spark: SparkSession) -> None:
+    """Its Java was started without the option, and would be shut down: refused."""
+    with pytest.raises(JavaMissing, match="runs in this process already"):
+        make_archive()
+    assert spark.range(3).count() == 3

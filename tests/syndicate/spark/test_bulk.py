@@ -32,6 +32,7 @@ from syndicate.spark.delivery import Delivery, Move, move_of
 from syndicate.spark.journal import SourceJournal, described
 from syndicate.spark.rows import Step, TableRows
 from syndicate.values.value import freeze
+from tests.strategies import examples
 
 
 @record
@@ -268,7 +269,7 @@ async def test_a_handle_of_many() -> None:
 KINDS = ("append", "weights", "table", "keyed", "keyed table")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.sampled_from(KINDS), st.booleans())
 def test_traces(
     tmp_path_factory: pytest.TempPathFactory,
@@ -332,7 +333,7 @@ def test_traces(
     trio.run(play)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(st.lists(ROW, min_size=1, max_size=3), st.sampled_from([1, -1]), st.booleans()),

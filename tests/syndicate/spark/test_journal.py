@@ -25,7 +25,7 @@ from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.journal import SourceJournal, described, packed, unpacked
 from syndicate.spark.rows import Step
 from syndicate.values.value import freeze
-from tests.strategies import values
+from tests.strategies import examples, values
 
 
 @record
@@ -92,7 +92,7 @@ def test_entries_are_those_of_single_records(
 BATCH = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 2)), max_size=4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.booleans(), st.lists(BATCH, max_size=5), st.randoms())
 def test_a_journal_is_what_stands(
     tmp_path_factory: pytest.TempPathFactory, keyed: bool, batches: list[list[tuple[str, int]]], random: Any

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from syndicate.errors import SinkError
 from syndicate.spark import table as table_module
 from syndicate.spark.table import MANIFEST, SinkTable, parts, read_changes, read_snapshot, summed
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +49,7 @@ def manifest(root: Path) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, 1, 2]), st.integers(-2, 2)), max_size=12))
 def test_sums(items: list[tuple[Any, ...]]) -> None:
     """Flat and nested rows are added up as a multiset, nulls too."""

@@ -19,7 +19,7 @@ from syndicate.testing import settled, watch
 from syndicate.values.absent import form_of, inward, outward
 from syndicate.values.value import Dictionary, Record, ValueSet, freeze, identical, thaw
 from syndicate.views import view
-from tests.strategies import values
+from tests.strategies import examples, values
 
 
 @record
@@ -104,7 +104,7 @@ WITH_ABSENT = st.recursive(
 
 
 @pytest.mark.parametrize("host", HOSTS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(value=WITH_ABSENT)
 def test_what_is_absent_within_a_value_comes_through(host: Any, value: Any) -> None:
     """Whatever holds it: no such value of an untrusted peer is refused, or ends a host, and it comes out as it went

@@ -15,7 +15,7 @@ from relay.protocol.packets import A, Error, M, Nop, Packet, R, S, TurnPacket, W
 from syndicate import Symbol, ValueSet
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.values.value import DOUBLE, SEQ, Frozen, freeze
-from tests.strategies import values
+from tests.strategies import examples, values
 
 CODECS = [Msgpack, Preserves, PreservesText]
 each_codec = pytest.mark.parametrize("codec", CODECS)
@@ -71,7 +71,7 @@ def test_doubles_keep_their_bits(codec: Any, bits: str) -> None:
 
 
 @each_codec
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(form=values(refs=False, wide=True, max_leaves=30).map(freeze), ref=wire_refs)
 def test_what_can_be_sent_can_be_received(codec: Any, form: Frozen, ref: WireRef) -> None:
     """With the same limits, whatever they are, the encoder refuses what the decoder would."""

@@ -17,7 +17,7 @@ from syndicate.index.interest import expand, interest
 from syndicate.values.pattern import pattern_of
 from syndicate.values.text import unparse
 from syndicate.values.value import DOUBLE, SEQ, Frozen, freeze, thaw
-from tests.strategies import REFS, values
+from tests.strategies import REFS, examples, values
 
 wire_refs = st.builds(WireRef, st.just(0), st.integers(0, 9)) | st.builds(
     WireRef,
@@ -90,7 +90,7 @@ def test_observe_goes_in_the_published_form() -> None:
     assert through(sendable) == sendable
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=200))
 def test_noise_gives_protocol_errors_only(data: bytes) -> None:
     """So does plain noise."""

@@ -56,7 +56,7 @@ from syndicate.bloom.tick.runtime import runtime_of
 from syndicate.errors import BloomDeclaration, IllegalRule, NotInTurn, ProgramStopped, RuleFailed, SyndicateError
 from syndicate.lattice import Set
 from syndicate.testing import Seen, settled, watch
-from tests.strategies import values
+from tests.strategies import examples, values
 from tests.syndicate.bloom.test_worked import ReliableDelivery
 
 Settle = Callable[[], Awaitable[None]]
@@ -158,7 +158,7 @@ class Delivery(Bloom):
         self.send_buf < -got
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), st.integers(0, 9)), max_size=12))
 def test_a_dataspace_delivers_as_a_network_does(packets: list[tuple[str, str, int]]) -> None:
     """Programs that exchange packets end in the same state in a dataspace as on a network that loses nothing."""
@@ -335,7 +335,7 @@ def test_channels_of_modules() -> None:
 # --------------------------------------------------------------------------------------------------- untrusted peers
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.one_of(values(), st.tuples(values(), values()), st.tuples(st.text(), values())), max_size=6))
 def test_strangers_cannot_crash_a_program(rows: list[Any]) -> None:
     """Whatever is sent, the program goes on; what fits is there, and None and sets come as they were sent."""
@@ -485,7 +485,7 @@ def test_the_filter() -> None:
 # --------------------------------------------------------------------------------------------------- ports
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32))
 def test_assertions_in_and_out(seed: int) -> None:
     """After each turn, what is asserted is what follows from the assertions that stand."""

@@ -18,6 +18,7 @@ from syndicate.bloom.agent.ports import Packet
 from syndicate.errors import KeyConflict, RuleFailed
 from syndicate.lattice import Lattice
 from syndicate.testing import settled
+from tests.strategies import examples
 
 
 @record("bloom-test-bid")
@@ -209,7 +210,7 @@ def fragile(*told: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any, Any, Any
     return made[0], actors[0], spaces[0], system
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(-1, 3)), max_size=12),
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(-1, 3)), max_size=4),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.bloom.library.paths import Paths, Routes
+from tests.strategies import examples
 
 LINKS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9)), max_size=15)
 
@@ -32,7 +33,7 @@ def search(links: list[tuple[int, int, int]], start: int) -> dict[int, int]:
 
 
 @given(links=LINKS, batch=st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_costs_are_those_of_a_search(links: list[tuple[int, int, int]], batch: int) -> None:
     """Whatever comes with whatever; and after each batch, of what there is by then."""
     p = Paths()
@@ -45,7 +46,7 @@ def test_costs_are_those_of_a_search(links: list[tuple[int, int, int]], batch: i
 
 
 @given(links=LINKS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_ways_cost_what_paths_do(links: list[tuple[int, int, int]]) -> None:
     """A way follows links, and costs as little as there is; links that cost nothing lead nobody in circles."""
     q = Routes()

@@ -17,6 +17,7 @@ from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench
 from syndicate.bloom.tick.runtime import instance_of
 from syndicate.errors import IllegalRule, KeyConflict, RuleFailed, Unstratifiable
+from tests.strategies import examples
 
 
 def talk(*lines: str, base: type[Bloom] = Bloom, **options: Any) -> list[str]:
@@ -391,7 +392,7 @@ def random_rule(rng: random.Random) -> str:
     return f"{head} {op} {body.format(*(rng.choice(list(KINDS)) for _ in range(body.count('{}'))))}"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 2**32))
 def test_a_program_that_was_always_so(seed: int) -> None:
     """Declared step by step, and renewed at every tick, it ticks as a program that was written at once."""

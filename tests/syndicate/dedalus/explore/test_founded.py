@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Rule
 from syndicate.errors import DedalusParadox, ScheduleError
+from tests.strategies import examples
 from tests.syndicate.dedalus.programs import lively
 
 RUMOUR = "s(1)@2; r(X)@async :- s(X), notin r(X)@1; r(X)@async :- r(X);"
@@ -61,7 +62,9 @@ def test_a_recorded_arrival_in_the_past_is_of_its_rule_alone() -> None:
         program.explore(1, 3, schedule={"schedule": [{**past, "rule": 4}], "default": "any"})
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 @given(lively(choices=True), st.integers(0, 30))
 def test_runs_are_models_that_exploring_finds(program: list[Rule], seed: int) -> None:
     """What a seed makes of a program with messages into the past is one of its models."""

@@ -21,6 +21,7 @@ from syndicate.dedalus.live.event_log import EventLog
 from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.timeline import Message
+from tests.strategies import examples
 
 DATA = Path(__file__).parents[3] / "data" / "dedalus"
 PLACES = ("a", "b", "c")
@@ -232,7 +233,7 @@ def repeated(text: str, bounds: dict[str, Any]) -> tuple[Program, Verdict] | Non
     return program, verdict
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(located())
 def test_what_is_found_of_random_programs_happens_live(asked: tuple[str, dict[str, Any]]) -> None:
     """Each counterexample is repeated by `run` and by locations that step by themselves, and is drawn."""

@@ -16,6 +16,7 @@ from syndicate.dedalus.verify import chance as drawings
 from syndicate.dedalus.verify import verdict as verdicts
 from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Undecided, Unverifiable
+from tests.strategies import examples
 from tests.syndicate.dedalus.verify.compared import compared
 from tests.syndicate.dedalus.verify.senders import NODES, choosing
 from tests.syndicate.dedalus.verify.worlds import deciders, worlds
@@ -208,7 +209,7 @@ def test_bounds_of_a_share(broken: int, of: int) -> None:
 
 
 @given(st.data(), st.integers(1, 300))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_bounds_hold_whatever_the_undecided_are(data: st.DataObject, of: int) -> None:
     """They are no narrower than those of the same drawings with all of them decided, in whatever way."""
     broken = data.draw(st.integers(0, of - 1))

@@ -16,6 +16,7 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.why.absence import WhyNot
 from syndicate.dedalus.why.derivation import Absent, Holding, Why
 from syndicate.errors import DedalusArithmetic, DedalusEndless, DedalusParadox, FactError
+from tests.strategies import examples
 from tests.syndicate.dedalus import programs
 from tests.syndicate.dedalus.naive import agrees, holds, matches, total, value
 from tests.syndicate.dedalus.verify import senders
@@ -153,7 +154,7 @@ def models(program: Program, seed: int) -> Iterator[Model]:
                 continue
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PROGRAMS, st.integers(0, 5))
 def test_each_step_is_an_instance(program: Program, seed: int) -> None:
     """All that is true has a derivation, and each of its steps is an instance of a rule."""
@@ -167,7 +168,7 @@ def test_each_step_is_an_instance(program: Program, seed: int) -> None:
                     assert str(found).count("\n") + 1 >= sum(1 for _ in found.walk())
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PROGRAMS, st.integers(0, 5), st.data())
 def test_what_is_missing_is_missing(program: Program, seed: int, data: st.DataObject) -> None:
     """What is told to stop a rule is so in the model."""
