@@ -788,7 +788,7 @@ mod epoll {
         fn syscall(number: c_long, ...) -> c_long;
     }
 
-    /// Wait for so long until one of an epoll object's is ready, and list those, `MOST` at most; false where that
+    /// Wait for so long until one of an epoll object's is ready, and list those, *most* and `MOST` at most; false where that
     /// cannot be done.
     pub fn wait(py: Python<'_>, number: i32, wait: Duration, most: usize, ready: &mut Vec<i32>) -> bool {
         let mut events = [Event { events: 0, data: [0; 2] }; MOST];

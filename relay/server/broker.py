@@ -407,7 +407,7 @@ class Broker:
         """Give who has come a place in the lobby."""
         peer = Peer(Tap(stream, self.census.traffic), address)
         guest = self.lobby.enter(partial(self._evict, peer))
-        peer.tap.ended = partial(self.lobby.leave, guest)  # one who learns why has its place until it has gone
+        peer.tap.ended = partial(self.lobby.leave, guest)  # one who is being told why has its place until it has gone
         return peer, guest
 
     def _begin_session(self, peer: Peer, guest: Guest, gatekeeper: Callable[[], Ref]) -> None:
@@ -422,7 +422,7 @@ class Broker:
             return
         facet = current_facet()
         self._sessions[facet] = peer
-        facet.hooks.append((partial(Broker._gone, self, facet, peer), True))
+        on_stop_or_crash(partial(Broker._gone, self, facet, peer))
         peer.session = open_link(
             peer.tap,
             publish=gatekeeper(),

@@ -181,7 +181,7 @@ class Peer:
         return 0 if session is None else session.held + session.debt + ENTRY * session.notified
 
     def cut(self, limit: str, why: str) -> None:
-        """End its session, which learns why."""
+        """End its session, which is told why."""
         if self.session is not None:
             self.session.cut(limit, why)
 

@@ -373,7 +373,8 @@ class Session(State):
         turn = current("feed")
         reach: Reach | None = None
         first: Sequence[Understood] | None = None
-        began, packets = self.events_in - max(len(self._acts), len(self._entries)), self.packets_in
+        waiting = max(len(self._acts), len(self._entries))  # of a packet that is charged for already, piece by piece
+        events, packets = self.events_in, self.packets_in
         if (usual := self._do_usual(turn, done)) is not None:
             if not usual:
                 return
@@ -413,9 +414,9 @@ class Session(State):
                 ready = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
                 for kind, target, value, assertion in acts[ready:]:
                     self._act(kind, target, value, assertion)
-                count = max(self.events_in - began, self.packets_in - packets)
-                if count >= _SHARE:
-                    self.soon(self._go_on, count + (0 if reach is None else reach.total))
+                count = max(self.events_in - events, self.packets_in - packets)
+                if waiting + count >= _SHARE:
+                    self.soon(self._go_on, max(count, _SHARE) + (0 if reach is None else reach.total))
                     return
         except ProtocolError as e:
             self.fail(e)
@@ -572,6 +573,21 @@ class Session(State):
             self._last_words(Error(f"{limit}: {why}", Symbol(limit)))
             self.facet.enter(lambda: self.end(f"{limit}: {why}"))
 
+    def shed(self) -> None:
+        """Hold nothing of what the peer has sent, and say nothing more to it: its connection is about to be closed.
+
+        May be called at any time.  One that is at work says first what is wrong, and then lets go by itself.
+        """
+        if not self.busy:
+            self._silent = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Nothing is understood any more."""
+        if self.codec is not None:
+            self.codec.drop()
+        self._intake.cut = b""
+
     def _last_words(self, packet: Packet) -> None:
         """Say it, and nothing else from now on."""
         self._turns.clear()
@@ -585,9 +601,7 @@ class Session(State):
         if self.reason is None:
             self.reason = reason
         self._silent = True
-        if self.codec is not None:
-            self.codec.drop()
-        self._intake.cut = b""
+        self._let_go()
         self.withdraw(partial(self._stop, 2))
 
     def _stop(self, hops: int) -> None:

@@ -2,9 +2,9 @@
 
 An *offset* is the number of a batch in such a log.  Spark asks for what lies between two offsets, and asks again after
 a crash; so a batch is in the log before its number is given out, and stays until Spark says that it took effect.  The
-log also has what is asserted after its last batch: the sum of all changes.  When the stream begins again, what is there
-then is compared with that, and the difference is the next batch.  So the sum of what Spark gets is what was asserted at
-some moment, exactly once, whoever was killed; what came and went while nobody looked leaves no row.
+log also has what is asserted after its last batch: the sum of all changes.  When the stream begins again, what is
+asserted then is compared with that, and the difference is the next batch.  So the sum of what Spark gets is what was
+asserted at some moment, exactly once, whoever was killed; what came and went while nobody looked leaves no row.
 
 The log is a file of the format of a broker's journal (:mod:`syndicate.storage.disk`).  Without one it is in memory, and
 its offsets mean nothing to another process.

@@ -376,7 +376,8 @@ def replayed(
     end what is still asserted is retracted, in the order in which it was asserted; *then* is called when the dataspace
     has handled that.
 
-    Raises :class:`~syndicate.errors.RecordingError`, for what is wrong further down in the file in the actor.
+    Raises :class:`~syndicate.errors.RecordingError`, for what is wrong in its head; what is wrong further
+    down is raised in the actor.
     """
     header(path)
     replay = Replay(path, ds, speed, wanted)

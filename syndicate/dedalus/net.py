@@ -22,7 +22,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from syndicate.dedalus.ast import Constant, Row, Rule, Value, normal, terms
+from syndicate.dedalus.ast import Constant, Row, Rule, Value, is_value, normal, terms
 from syndicate.errors import FactError, ScheduleError
 
 Stop: TypeAlias = Literal["sending", "all"]
@@ -159,6 +159,9 @@ class Net:
                 raise ScheduleError(f"{name} is a probability from 0 to 1, not {chance}")
         if self.stop not in STOPS:
             raise ScheduleError(f"a crash stops {' or '.join(STOPS)}, not {self.stop!r}")
+        for node in (*self.nodes, *self.crash, *(one.node for one in self.down)):
+            if not is_value(node):
+                raise ScheduleError(f"a node is a text, an integer or a finite float, not {node!r}")
 
     @classmethod
     def of(cls, fields: object) -> Net:

@@ -273,7 +273,7 @@ class Texts:
         return self.words.elements(table, self.shape(shape), 0, len(table))
 
     def items(self, table: Table) -> Iterator[tuple[Element, int]]:
-        """Elements and weights, made a few at a time."""
+        """Elements, made a few at a time, and weights, made at once: words, as the table has them."""
         return zip(self.each(table), table.weights(0, len(table)), strict=True)
 
     def each(self, table: Table) -> Iterator[Element]:

@@ -89,7 +89,7 @@ class Overload:
 
     queued: int = 256 << 20
     memory: float = 0.25
-    strangers: int = 1 << 20
+    strangers: int = 1 << 19
 
 
 @frozen

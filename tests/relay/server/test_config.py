@@ -94,7 +94,7 @@ def test_all_of_it(tmp_path: Path, certificate: Path) -> None:
     assert (config.state, config.salvage, config.drain) == (tmp_path / "state", True, 5)
     assert config.admin == Admin("127.0.0.1", 3)
     assert (config.limits.frame, config.limits.depth) == (4096, DEFAULT.depth)
-    assert asdict(config.overload) == {"queued": 1000, "memory": 0.5, "strangers": 1 << 20}
+    assert asdict(config.overload) == {"queued": 1000, "memory": 0.5, "strangers": 1 << 19}
     assert asdict(config.connections) == {"total": 9, "address": 16384, "capability": 2}
     assert asdict(config.log) == {"format": "json", "level": "warning"}
     assert SECRET not in repr(config)

@@ -43,6 +43,7 @@ from syndicate import (
 )
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
+from syndicate.index.event import ENTER
 from syndicate.testing import Seen, watch
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze
@@ -590,6 +591,28 @@ def test_packets_of_many_assertions_are_done_in_small_steps() -> None:
     assert [max(step[place] for step in steps) for place in range(3)] == [1, ASSERTED, count]
     assert not session.busy
     assert session.debt == 0
+
+
+def test_a_peer_is_free_again_soon_after_its_packet_is_done() -> None:
+    """A packet is charged once, piece by piece: who waits for others has nothing more to pay when it is done."""
+    wire = Wire(dataspace)
+    codec, session, system, count = Msgpack(), wire.right.session, wire.system, 1000
+    wire.right.hear(codec.encode(write(turn((M, "one before")))))
+    system.drain()
+    steps: list[tuple[bool, bool]] = []
+    facet = wire.left.facet
+
+    def other() -> None:
+        """Somebody else's work, a piece of the cost of one packet's share at a time."""
+        steps.append((len(session.facet.handles) >= count, not session.busy))
+        if not steps[-1][1]:
+            system.postpone(facet.actor, (ENTER, facet, other, None), 1)
+
+    wire.right.hear(codec.encode(write(turn(*[(A, freeze(["mine", n]), n) for n in range(1, count + 1)]))))
+    facet.enter(lambda: system.postpone(facet.actor, (ENTER, facet, other, None), 1))
+    system.drain()
+    assert steps[-1] == (True, True)
+    assert sum(handled for handled, _ in steps) <= 3
 
 
 def test_debt_is_owed_until_large_turns_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Net, Program
+from syndicate.dedalus.net import Outage
 from syndicate.errors import ScheduleError
 from tests.hashes import printed
 from tests.strategies import examples
@@ -114,6 +115,7 @@ def test_a_recorded_run_is_repeated(program: Program, net: Net, seed: int) -> No
 
 WORK = """
 from syndicate.dedalus import Net, Program
+from syndicate.dedalus.net import Outage
 program = Program.parse('''
     n("a", "b"); n("b", "c"); n("c", "a"); n("a", "c"); persist[got, 2];
     got(M, X)@async :- got(N, X), n(N, M); got("a", "x")@1; got("c", "y")@2;
@@ -145,6 +147,7 @@ def test_same_under_all_hash_seeds() -> None:
         ({"loss": 1.5}, "loss is a probability"),
         ({"duplicate": -1}, "duplicate is a probability"),
         ({"stop": "eating"}, "stops sending or all"),
+        ({"nodes": [True, 2]}, "a node is a text"),
     ],
 )
 def test_mistakes(options: dict[str, Any], says: str) -> None:
@@ -153,6 +156,14 @@ def test_mistakes(options: dict[str, Any], says: str) -> None:
         Net(**options)
     with pytest.raises(ScheduleError, match=says):
         TALK.run(1, 2, schedule={"net": options})
+
+
+@pytest.mark.parametrize("node", [True, float("nan"), float("inf"), None, ("a",)])
+def test_nodes_are_values(node: Any) -> None:
+    """Whoever is told of a crash, crashes or is down is a value of Dedalus: rows have no others."""
+    for options in ({"nodes": (node,)}, {"crash": {node: 2}}, {"down": [Outage(node, 1)]}):
+        with pytest.raises(ScheduleError, match="a node is a text, an integer or a finite float"):
+            Net(**options)
 
 
 def test_two_networks() -> None:
