@@ -573,21 +573,6 @@ class Session(State):
             self._last_words(Error(f"{limit}: {why}", Symbol(limit)))
             self.facet.enter(lambda: self.end(f"{limit}: {why}"))
 
-    def shed(self) -> None:
-        """Hold nothing of what the peer has sent, and say nothing more to it: its connection is about to be closed.
-
-        May be called at any time.  One that is at work says first what is wrong, and then lets go by itself.
-        """
-        if not self.busy:
-            self._silent = True
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Nothing is understood any more."""
-        if self.codec is not None:
-            self.codec.drop()
-        self._intake.cut = b""
-
     def _last_words(self, packet: Packet) -> None:
         """Say it, and nothing else from now on."""
         self._turns.clear()
@@ -601,7 +586,9 @@ class Session(State):
         if self.reason is None:
             self.reason = reason
         self._silent = True
-        self._let_go()
+        if self.codec is not None:
+            self.codec.drop()
+        self._intake.cut = b""
         self.withdraw(partial(self._stop, 2))
 
     def _stop(self, hops: int) -> None:
