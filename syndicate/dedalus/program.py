@@ -372,9 +372,8 @@ def _fit(columns: dict[str, int], events: Events | None) -> Events:
                 raise FactError(f"an event is of {name!r}, which the program does not have")
             rows: Collection[Row] = given_rows if isinstance(given_rows, Collection) else list(given_rows)
             fit = set(map(type, rows)) <= {tuple} and set(map(len, rows)) <= {columns[name]}
-            if not fit or not _WHOLE.issuperset(
-                map(type, chain.from_iterable(rows))
-            ):  # else all at once: they are many
+            fit = fit and _WHOLE.issuperset(map(type, chain.from_iterable(rows)))  # all at once: there may be many
+            if not fit:
                 rows = [_fitting(name, columns[name], row) for row in rows]
             facts[time][name] = rows
     return facts

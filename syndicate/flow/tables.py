@@ -273,8 +273,9 @@ class Texts:
         return self.words.elements(table, self.shape(shape), 0, len(table))
 
     def items(self, table: Table) -> Iterator[tuple[Element, int]]:
-        """Elements, made a few at a time, and weights, made at once: words, as the table has them."""
-        return zip(self.each(table), table.weights(0, len(table)), strict=True)
+        """Elements and weights, made a few at a time."""
+        weights = chain.from_iterable(table.weights(at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
+        return zip(self.each(table), weights, strict=True)
 
     def each(self, table: Table) -> Iterator[Element]:
         """The elements, made a few at a time: what nobody keeps takes no memory then."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from syndicate.errors import JavaMissing, SparkMissing
 from syndicate.spark.java import Java, archive, find_java, stand_in
-from syndicate.spark.session import java_gateway, java_options, open_session
+from syndicate.spark.session import java_gateway, java_options, java_runs, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ def make_archive() -> Path:
     place = archive(java.home)
     if place is None:
         raise JavaMissing("An archive of Java's classes lies in a virtual environment, and this Python is in none.")
-    if _running():
+    if "pyspark" in sys.modules and java_runs():
         raise JavaMissing("Spark's Java runs in this process already: make the archive in a process of its own.")
     home = stand_in(java.home)
     if home != place.parent:
@@ -54,13 +54,6 @@ def make_archive() -> Path:
     return place
 
 
-def _running() -> bool:
-    """Whether this process has a JVM of Spark's already, which goes on when a session has stopped."""
-    gateway = java_gateway() if "pyspark" in sys.modules else None
-    process = getattr(gateway, "proc", None)
-    return gateway is not None and (process is None or process.poll() is None)
-
-
 def _record(java: Java, draft: Path) -> None:
     """Run a session whose Java writes its classes to *draft* when it ends, and wait for that end."""
     options = f'{java_options(java, archived=False)} "-XX:ArchiveClassesAtExit={draft}"'
@@ -73,7 +66,7 @@ def _record(java: Java, draft: Path) -> None:
             finally:
                 session.stop()
     finally:
-        if _running():
+        if java_runs():
             gateway = java_gateway()
             gateway.shutdown()
             gateway.proc.stdin.close()  # Spark's Java ends with its standard input, and writes the archive then

@@ -92,8 +92,7 @@ def _forget_the_dead() -> None:
     from pyspark.sql import SparkSession
 
     gateway = java_gateway()
-    process = getattr(gateway, "proc", None)
-    if process is None or process.poll() is None:
+    if gateway is None or java_runs():
         return
     with contextlib.suppress(Exception):  # it says that nobody answers
         gateway.shutdown()
@@ -106,6 +105,13 @@ def java_gateway() -> Any:
     from pyspark import SparkContext
 
     return SparkContext._gateway
+
+
+def java_runs() -> bool:
+    """Whether this process has a JVM of Spark's that has not ended, which goes on when a session has stopped."""
+    gateway = java_gateway()
+    process = getattr(gateway, "proc", None)
+    return gateway is not None and (process is None or process.poll() is None)
 
 
 def _quiet(session: SparkSession) -> SparkSession:

@@ -70,7 +70,7 @@ def test_without_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_environment_that_is_not_written_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The stand-in then lies elsewhere, where an archive is no good: told before a session opens."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr("syndicate.spark.archive._running", lambda: False)
+    monkeypatch.setattr("syndicate.spark.archive.java_runs", lambda: False)
     monkeypatch.setattr("syndicate.spark.archive.open_session", lambda *_, **__: pytest.fail("a session is opened"))
     (tmp_path / "share").touch()  # who is root may write everywhere, but not into a file
     with pytest.raises(JavaMissing, match="which cannot be written to"):
@@ -85,7 +85,7 @@ def test_what_is_begun_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         raise OSError("the disk is full")
 
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr("syndicate.spark.archive._running", lambda: False)
+    monkeypatch.setattr("syndicate.spark.archive.java_runs", lambda: False)
     monkeypatch.setattr("syndicate.spark.archive._record", fail)
     with pytest.raises(OSError, match="the disk is full"):
         make_archive()
