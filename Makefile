@@ -76,6 +76,7 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) $(CO
 	@$(PYTHON_BIN) -m benchmarks.checkers
 	@$(PYTHON_BIN) -m benchmarks.compiled
 	@$(PYTHON_BIN) -m benchmarks.jobs
+	@$(PYTHON_BIN) -m benchmarks.hosts
 	@$(PYTHON_BIN) -m benchmarks.overview > /dev/null
 
 .PHONY: seeds

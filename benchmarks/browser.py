@@ -14,8 +14,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Final
+
+import click
 
 from benchmarks import looked_at, websocket
 from benchmarks.report import surroundings, write
@@ -147,10 +150,13 @@ def socket_rows(found: dict[str, list[float]]) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def main() -> None:
-    """Measure once, print, and write into ``benchmarks/RESULTS.md``."""
-    if sys.argv[1:2] == ["--load"]:
-        load(sys.argv[2], int(sys.argv[3]))
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--output", type=click.Path(path_type=Path), default=ROOT / "benchmarks/RESULTS.md", help="Write there.")
+@click.option("--load", "loaded", type=(str, int), metavar="ADDRESS RATE", hidden=True)
+def main(output: Path, loaded: tuple[str, int] | None) -> None:
+    """Measure once, print, and write; it needs Chromium, which ``make test`` installs."""
+    if loaded:
+        load(*loaded)
         return
     around = surroundings("python -m benchmarks.browser", ROUNDS, None)
     pages = [measure(rate) for rate in RATES]
@@ -168,7 +174,7 @@ def main() -> None:
     ]
     text = "\n\n".join(parts) + "\n"
     print(text)
-    write(ROOT / "benchmarks/RESULTS.md", "browser", text)
+    write(output, "browser", text)
 
 
 if __name__ == "__main__":

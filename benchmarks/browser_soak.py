@@ -12,6 +12,8 @@ import subprocess
 import sys
 from itertools import count, islice
 
+import click
+
 from benchmarks.server import ROOT, Server
 from relay import connect
 from syndicate import Record, Ref, after, assert_, every, run, send
@@ -38,21 +40,24 @@ def load(address: str, rate: int) -> None:
     run(boot)
 
 
-def main() -> None:
-    """Run it, and pass on what the browser says."""
-    if sys.argv[1:2] == ["--load"]:
-        load(sys.argv[2], int(sys.argv[3]))
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("seconds", type=click.IntRange(1), default=3600)
+@click.argument("rate", type=click.IntRange(1), default=500)
+@click.option("--load", "loaded", type=(str, int), metavar="ADDRESS RATE", hidden=True)
+def main(seconds: int, rate: int, loaded: tuple[str, int] | None) -> None:
+    """Look at RATE messages a second for so many SECONDS, and pass on what the browser says."""
+    if loaded:
+        load(*loaded)
         return
-    seconds, rate = (*sys.argv[1:3], *("3600", "500")[len(sys.argv) - 1 :])
     with Server("--admin", "127.0.0.1:0") as server:
         console = server.said("console")
         address = "tcp://{}:{}".format(*server.address)
-        command = (sys.executable, "-m", "benchmarks.browser_soak", "--load", address, rate)
+        command = (sys.executable, "-m", "benchmarks.browser_soak", "--load", address, str(rate))
         with subprocess.Popen(command, cwd=ROOT) as program:
             try:
                 script = ROOT / "benchmarks/peers/browser_soak.mjs"
                 browser = (shutil.which("node") or "node", script, shutil.which("chromium") or "chromium")
-                subprocess.run([*browser, console, seconds], check=True)
+                subprocess.run([*browser, console, str(seconds)], check=True)
                 print(f"the server: {server.cpu():.0f} s of the processor, {server.resident() >> 20} MiB")
             finally:
                 program.terminate()

@@ -1,25 +1,29 @@
 """Calls into a system from outside: threads beside anyio's portal, asyncio beside trio.
 
-    $ python -m benchmarks.hosts [--json]
+    $ python -m benchmarks.hosts
 
-Each row is a number of calls, one after the other or many at once, in a fresh system; the rows are taken in turn, five
-times, and the best of each is shown, in calls per second of the clock, since what is measured is mostly waiting for
-another thread or for the loop.
+Each row is a number of calls, one after the other or many at once, in a fresh system; the rows are taken in turn,
+round after round, and the best of each is shown, in calls per second of the clock, since what is measured is mostly
+waiting for another thread or for the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Final
 
+import click
 import trio
 from anyio.from_thread import start_blocking_portal
+from attrs import frozen
 
+from benchmarks.measure import ROOT
+from benchmarks.report import surroundings, write
 from syndicate import asyncio as hosted
 from syndicate import current_facet, dataspace, on_message, open_system, prevent_inert_check, send, spawn
 from syndicate.thread import System
@@ -170,33 +174,58 @@ def messages_by_trio() -> float:
     return trio.run(main)
 
 
-ROWS: dict[str, tuple[int, Callable[[], float]]] = {
-    "thread, one after the other": (CALLS, portal_of_ours),
-    "anyio's portal, trio": (CALLS, partial(portal_of_anyio, "trio")),
-    "anyio's portal, asyncio": (CALLS, partial(portal_of_anyio, "asyncio")),
-    "8 threads": (CALLS, partial(portal_with_threads, 8)),
-    "thread, pipelined": (CALLS, pipelined),
-    "asyncio, one after the other": (CALLS, partial(by_asyncio, 1)),
-    "trio, one after the other": (CALLS, partial(by_trio, 1)),
-    "asyncio, 100 at once": (CALLS, partial(by_asyncio, 100)),
-    "trio, 100 at once": (CALLS, partial(by_trio, 100)),
-    "asyncio, messages": (MESSAGES, messages_by_asyncio),
-    "trio, messages": (MESSAGES, messages_by_trio),
+@frozen
+class Row:
+    """So many calls or messages, how they are made, and which rows they are compared with."""
+
+    count: int
+    seconds: Callable[[], float]
+    beside: tuple[str, ...] = ()
+
+
+PORTALS: Final = ("anyio's portal, trio", "anyio's portal, asyncio")
+ROWS: Final = {
+    "a thread's calls, one after the other": Row(CALLS, portal_of_ours, PORTALS),
+    "anyio's portal, trio": Row(CALLS, partial(portal_of_anyio, "trio")),
+    "anyio's portal, asyncio": Row(CALLS, partial(portal_of_anyio, "asyncio")),
+    "a thread's calls, pipelined": Row(CALLS, pipelined),
+    "eight threads": Row(CALLS, partial(portal_with_threads, 8)),
+    "asyncio, calls one after the other": Row(CALLS, partial(by_asyncio, 1), ("trio, calls one after the other",)),
+    "trio, calls one after the other": Row(CALLS, partial(by_trio, 1)),
+    "asyncio, 100 at once": Row(CALLS, partial(by_asyncio, 100), ("trio, 100 at once",)),
+    "trio, 100 at once": Row(CALLS, partial(by_trio, 100)),
+    "asyncio, messages": Row(MESSAGES, messages_by_asyncio, ("trio, messages",)),
+    "trio, messages": Row(MESSAGES, messages_by_trio),
 }
 
 
-def main() -> None:
-    """Take the rows in turn, and print the best of each."""
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), default=ROOT / "benchmarks/RESULTS.md", help="Write there.")
+def main(rounds: int, output: Path) -> None:
+    """Take the rows in turn, print the best of each, and write it; half a minute."""
+    around = surroundings("python -m benchmarks.hosts", rounds, None)
     best = dict.fromkeys(ROWS, float("inf"))
-    for _ in range(5):
-        for name, (_, take) in ROWS.items():
-            best[name] = min(best[name], take())
-    rates = {name: round(count / best[name]) for name, (count, _) in ROWS.items()}
-    if "--json" in sys.argv:
-        print(json.dumps(rates))
-        return
-    for name, rate in rates.items():
-        print(f"{name:32} {rate:>9,} a second")
+    for _ in range(rounds):
+        for name, row in ROWS.items():
+            best[name] = min(best[name], row.seconds())
+    rates = {name: row.count / best[name] for name, row in ROWS.items()}
+    lines = [
+        "## Calls from other hosts",
+        "",
+        f"- {around.date}, `{around.command}`: the best of {rounds} rounds, the rows in turn, by the clock",
+        f"- {around.ours} on {around.python}",
+        f"- {around.machine}",
+        "",
+        "| | a second | beside |",
+        "|---|---:|---|",
+    ]
+    for name, row in ROWS.items():
+        ratios = ", ".join(f"{rates[name] / rates[other]:.2f} of {other}" for other in row.beside)
+        lines.append(f"| {name} | {rates[name]:,.0f} | {ratios} |")
+    text = "\n".join(lines) + "\n"
+    print(text)
+    write(output, "hosts", text)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import click
 from attrs import frozen
 
 from benchmarks.report import surroundings, write
@@ -38,7 +39,6 @@ from syndicate import Ref, run, stop_actor
 from syndicate.work import Claim, gather, queue, submit, worker
 
 COUNT: Final = 4_000
-ROUNDS: Final = 3
 SLOTS: Final = 16
 PEERS: Final = ROOT / ".peers"
 
@@ -178,26 +178,31 @@ SIDES: Final = {
 }
 
 
-def main() -> None:
-    """Measure, print a table, and write it into ``benchmarks/RESULTS.md``."""
-    if sys.argv[1:2] == ["--worker"]:
-        work(sys.argv[2])
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), default=ROOT / "benchmarks/RESULTS.md", help="Write there.")
+@click.option("--worker", metavar="ADDRESS", help="Be a worker of ours, and stop when told to: for a profile.")
+@click.option("--client", type=(str, int), metavar="ADDRESS N", help="Submit N jobs to ours, and wait for each.")
+def main(rounds: int, output: Path, worker: str | None, client: tuple[str, int] | None) -> None:
+    """Measure, print a table, and write it; about two minutes."""
+    if worker:
+        work(worker)
         return
-    if sys.argv[1:2] == ["--client"]:
-        order(sys.argv[2], int(sys.argv[3]))
+    if client:
+        order(*client)
         return
     absent = {name: lack for name, side in SIDES.items() if (lack := side.lacks())}
     sides = {name: side.measure for name, side in SIDES.items() if name not in absent}
     figures: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
-    around = surroundings("python -m benchmarks.jobs", ROUNDS, None)
-    for _ in range(ROUNDS):
+    around = surroundings("python -m benchmarks.jobs", rounds, None)
+    for _ in range(rounds):
         for name, side in sides.items():
             figures[name].append(side())
             print(f"{name}: {figures[name][-1][0]:,.0f} jobs/s", file=sys.stderr)
     lines = [
         "## Durable jobs, beside Celery and JetStream",
         "",
-        f"- {around.date}, `{around.command}`, rounds: {ROUNDS}, each of {COUNT:,} jobs; the medians",
+        f"- {around.date}, `{around.command}`, rounds: {rounds}, each of {COUNT:,} jobs; the medians",
         f"- ours: {around.ours} on {around.python}; Celery 5.7.0; nats-server 2.9, nats-py 2.16.0; one worker each",
         f"- {around.machine}",
         "",
@@ -210,7 +215,7 @@ def main() -> None:
     lines += [f"| {name} | - | needs {lack} |" for name, lack in absent.items()]
     text = "\n".join(lines) + "\n"
     print(text)
-    write(ROOT / "benchmarks/RESULTS.md", "jobs", text)
+    write(output, "jobs", text)
 
 
 if __name__ == "__main__":

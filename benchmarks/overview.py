@@ -7,11 +7,11 @@ how the ratio grows with the work.  Below 1 ours is cheaper.  No figure is measu
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+import click
 from attrs import frozen
 
 from benchmarks.measure import ROOT
@@ -94,6 +94,10 @@ def divided(ours: str, theirs: str, place: int = 0) -> Callable[[Cells], float]:
 
 def _deltas(workload: str, *sizes: str) -> list[tuple[str, Cells]]:
     return [(size, {"workload": workload, "delta": size}) for size in sizes]
+
+
+def _questions(**questions: str) -> list[tuple[str, Cells]]:
+    return [(name.replace("_", " "), {"question": question}) for name, question in questions.items()]
 
 
 def _pairs(work: str, *pairs: str) -> list[tuple[str, Cells]]:
@@ -210,6 +214,31 @@ LINES: Final = (
         )
         for peer, column, goal in (("plain Python", "python", 0.5), ("clingo", "clingo", 0.5), ("DuckDB", "duckdb", 3))
     ),
+    Line(
+        "`verify`, published protocols",
+        "clingo, a text by hand",
+        "Verdicts and outcomes beside a text for clingo by hand",
+        _questions(
+            relay="verify, 3 nodes, eot 22, eff 21, 1 crash",
+            eight_nodes="verify, 8 nodes, eot 22, eff 21, 1 crash",
+            election="election, eot 20, eff 19, 1 crash",
+            one_vote="election, one vote is enough",
+            Paxos="Paxos, eot 12, 1 late",
+            one_acceptor="Paxos, one acceptor is enough",
+            three_phase_commit="3PC, eot 12, 2 crashes",
+            split_by_one_late="3PC, eot 12, 1 late",
+        ),
+        divided("ours, s", "clingo by hand, s"),
+        2,
+    ),
+    Line(
+        "`explore`, all outcomes",
+        "clingo, a text by hand",
+        "Verdicts and outcomes beside a text for clingo by hand",
+        _questions(until_6="explore post until 6", until_40="explore post until 40"),
+        divided("ours, s", "clingo by hand, s"),
+        2,
+    ),
 )
 
 
@@ -243,9 +272,10 @@ def _row(rows: Mapping[str, list[Cells]], heading: str, wanted: Cells) -> Cells:
     raise NoSuchRow(f"RESULTS.md, under {heading!r}, has no row with {dict(wanted)}: measure that section first")
 
 
-def main() -> None:
-    """Write the page."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("path", type=click.Path(path_type=Path, exists=True, dir_okay=False), default=RESULTS)
+def main(path: Path) -> None:
+    """Write the first page of PATH from the tables in it."""
     text = page(path.read_text())
     write(path, "overview", text)
     print(text)

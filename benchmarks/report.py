@@ -57,12 +57,17 @@ def surroundings(command: str, rounds: int, peer: tuple[str, str] | None) -> Sur
 
 
 def _our_version() -> str:
-    git = ["git", "describe", "--always", "--dirty=, with changes", "--tags"]
+    """The commit, and whether files differ from it; the results themselves do once a section has been written."""
     try:
-        described = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        commit = _git("describe", "--always", "--tags")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/RESULTS.md")
     except (OSError, subprocess.CalledProcessError):  # not a clone
         return version("syndicate-dataspace")
-    return described
+    return f"{commit}, with changes" if changed else commit
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _processor() -> str:

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from benchmarks import dataspace, insight, relay
 from benchmarks.cases import Case, cases, select
@@ -51,6 +52,28 @@ def test_examples(module: str) -> None:
     found = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.attempted
     assert not found.failed
+
+
+COMMANDS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if "@click.command" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_help_measures_nothing(path: Path) -> None:
+    """Each benchmark says what it does, and has written nothing by then."""
+    results = (ROOT / "benchmarks/RESULTS.md").read_bytes()
+    main = import_module(f"benchmarks.{path.stem}").main
+    shown = CliRunner().invoke(main, ["--help"])
+    assert shown.exit_code == 0
+    assert shown.output.startswith("Usage: ")
+    assert (ROOT / "benchmarks/RESULTS.md").read_bytes() == results
+
+
+def test_sections_of_the_results_are_whole() -> None:
+    """Between the markers of a section, which are replaced when it is measured, no other section stands."""
+    text = (ROOT / "benchmarks/RESULTS.md").read_text()
+    for name, inside in re.findall(r"<!-- (\w+): begin -->\n(.*?)<!-- \1: end -->", text, re.DOTALL):
+        assert "<!--" not in inside, name
+        assert len(re.findall("^## ", inside, re.MULTILINE)) <= 1, name
 
 
 @pytest.mark.parametrize(
