@@ -40,7 +40,7 @@ from syndicate.actors.actor import Task
 from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import open_console
 from syndicate.actors.field import dataflow
-from syndicate.actors.portal import Feed, Happening, Portal, Remote, ask, opener, snapshot
+from syndicate.actors.portal import EventBuffer, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.signals import interrupt_in
 from syndicate.actors.system import SLICE
 from syndicate.actors.turn import here
@@ -353,7 +353,7 @@ class System(actors.System):
         says how many were dropped.
         """
         some = asyncio.Event()
-        feed = Feed(limit, some.set)
+        feed = EventBuffer(limit, some.set)
         await self.call(feed.observe, ds, pattern)
         self._feeds.add(some)
         try:

@@ -28,7 +28,7 @@ MANY_OBJECTS: Final = 10_000
 """Work that leaves so many new objects is work whose objects stay."""
 
 
-class Pause:
+class CollectorPause:
     """The collector rests within the ``with`` block; one object for one piece of work at a time.
 
     With *ageing*, what the work made is old at its end where it is much: it is not walked before all else is.  With
@@ -87,7 +87,7 @@ def _due() -> int:
     return generation
 
 
-_pauses: Final[set[Pause]] = set()
+_pauses: Final[set[CollectorPause]] = set()
 """Those in force that found the collector at work, or one of them in force; the end of the last sets it to work."""
 
 

@@ -38,7 +38,7 @@ from syndicate.actors import system as actors
 from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import Console, open_console
 from syndicate.actors.field import dataflow
-from syndicate.actors.portal import ENDED, Feed, Happening, Portal, Remote, ask, opener, snapshot
+from syndicate.actors.portal import ENDED, EventBuffer, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.query import query_set
 from syndicate.actors.running import serving
 from syndicate.actors.verbs import assert_, current_facet, stop
@@ -362,7 +362,7 @@ class Events:
     """
 
     def __init__(self, limit: int) -> None:
-        self.feed = Feed(limit, self._wake)
+        self.feed = EventBuffer(limit, self._wake)
         self._some = threading.Condition()
         self._over = False
 

@@ -22,7 +22,7 @@ struct TableNames {
 impl TableNames {
     fn of(py: Python<'_>) -> PyResult<&TableNames> {
         TABLE_NAMES.get_or_try_init(py, || {
-            let table = py.import("syndicate.index.trie")?.getattr("Table")?.cast_into::<PyType>()?;
+            let table = py.import("syndicate.index.trie")?.getattr("ConstantTable")?.cast_into::<PyType>()?;
             Ok(TableNames {
                 bag: py.import("syndicate.index.bag")?.getattr("Bag")?.cast_into::<PyType>()?.unbind(),
                 add: Slot::of(&table, "add")?,

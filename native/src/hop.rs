@@ -80,7 +80,7 @@ impl HopNames {
                 outbox: OutboxSlots::of(&class("relay.session.outbox", "Outbox")?)?,
                 debt: DebtSlots::of(&class("relay.session.intake", "Debt")?)?,
                 alive: Slot::of(&class("syndicate.actors.facet", "Facet")?, "alive")?,
-                agreed: Slot::of(&class("relay.session.trail", "Trail")?, "agreed")?,
+                agreed: Slot::of(&class("relay.session.trail", "PacketTrail")?, "agreed")?,
                 pieces: Slot::of(&intake, "pieces")?,
                 cut: Slot::of(&intake, "cut")?,
                 entries: Slot::of(&backlog, "entries")?,

@@ -43,7 +43,7 @@ from attrs import define, field
 from relay.capabilities.caveats import attenuated
 from relay.capabilities.certificate import CERTIFICATE, Capability
 from relay.capabilities.passage import Passage
-from relay.capabilities.sturdy import OID, REF, Claim, claim, mint, revocation, sign
+from relay.capabilities.sturdy import OID, REF, UnverifiedReference, claim, mint, revocation, sign
 from relay.protocol.codec.canonical import canonical
 from relay.protocol.limits import DEFAULT, Limits
 from syndicate.actors.actor import Timer
@@ -228,7 +228,7 @@ class BindSpace(Entity):
         """Whether one of these names is revoked."""
         return not self._revoked.isdisjoint(names)
 
-    def give(self, bound: _Bound, asked: Claim, names: Sequence[str]) -> Ref:
+    def give(self, bound: _Bound, asked: UnverifiedReference, names: Sequence[str]) -> Ref:
         """The live reference for *asked*, which holds: one that can be ended if it is narrowed."""
         if not asked.caveats:
             return bound.ref
@@ -254,7 +254,7 @@ class BindSpace(Entity):
             bound.refusal = freeze(why)
         self._answer(current("refuse"), name)
 
-    def find(self, asked: Claim) -> _Bound | None:
+    def find(self, asked: UnverifiedReference) -> _Bound | None:
         """What *asked* stands for, if it holds.  Where nothing has its name, a signature that nobody knows is tried, so
         that it looks and lasts the same.
         """
@@ -310,7 +310,7 @@ class _Question:
         self,
         facet: Facet,
         observer: Ref,
-        asked: Claim,
+        asked: UnverifiedReference,
         words: tuple[Symbol, Symbol],
         keeper: Keeper,
         session: Facet | None,
@@ -436,7 +436,7 @@ class Gatekeeper(Entity):
             return
         turn, session = current("resolve"), _session(handle)
         asked = self._asked(session, form[1]) if self._askers[session] < self._limits.resolves else _TOO_MANY
-        if type(asked) is not Claim:
+        if type(asked) is not UnverifiedReference:
             self._refusals[handle] = turn.assert_form(turn.facet, form[2], (self._words[1], asked))
             return
         question = _Question(
@@ -452,7 +452,7 @@ class Gatekeeper(Entity):
         self.space.wait(question)
         question.answer(turn, self.space)
 
-    def _asked(self, session: Facet | None, step: Frozen) -> Claim | Symbol:
+    def _asked(self, session: Facet | None, step: Frozen) -> UnverifiedReference | Symbol:
         if type(step) is tuple and len(step) == 2 and step[0] is CERTIFICATE:
             step = self._certified(session, step[1])
             if type(step) is Symbol:

@@ -96,7 +96,7 @@ class SturdyRef:
 
 
 @frozen
-class Claim:
+class UnverifiedReference:
     """What a reference says, in frozen form; whether it is true, a key shows."""
 
     oid: Frozen
@@ -140,7 +140,7 @@ class Claim:
         return chain[1:]
 
 
-def claim(form: Frozen, limits: Limits = DEFAULT_LIMITS) -> Claim:
+def claim(form: Frozen, limits: Limits = DEFAULT_LIMITS) -> UnverifiedReference:
     """What the frozen form of a reference says; raises :class:`CaveatError` if it is malformed."""
     if type(form) is not tuple or len(form) != 2 or form[0] is not REF:
         raise CaveatError("not a reference, which is <ref {oid: .. sig: ..}>")
@@ -161,7 +161,7 @@ def claim(form: Frozen, limits: Limits = DEFAULT_LIMITS) -> Claim:
         measure(caveats[1:])
         for caveat in caveats[1:]:
             compile_caveat(caveat)
-    return Claim(oid, sig, caveats[1:])
+    return UnverifiedReference(oid, sig, caveats[1:])
 
 
 def sign(key: bytes, data: bytes) -> bytes:

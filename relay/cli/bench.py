@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import find_target, target_options
 from relay.client import Encoding
-from relay.tools.bench import LEAVING, Load, Tally
+from relay.tools.bench import LEAVING, LoadGenerator, Tally
 from relay.transport.stdio import APART
 from syndicate.errors import ConnectError, SyndicateError
 from syndicate.log import configure
@@ -140,7 +140,7 @@ def bench_main(
                 raise
             fail(_NAME, e)
         bar = after.enter_context(_Bar(hidden=no_progress))
-        load = Load(
+        load = LoadGenerator(
             str(target.address),
             target.cap,
             kinds=("messages", "assertions") if kind == "both" else (kind,),
@@ -248,7 +248,7 @@ def _row(tally: Tally) -> dict[str, object]:
     }
 
 
-def _report(load: Load, facts: dict[str, object], as_json: bool, as_csv: bool) -> None:
+def _report(load: LoadGenerator, facts: dict[str, object], as_json: bool, as_csv: bool) -> None:
     """What was measured so far: the figures on standard output, what is wrong with them on stderr."""
     if not load.tallies:
         return
@@ -273,7 +273,7 @@ def _report(load: Load, facts: dict[str, object], as_json: bool, as_csv: bool) -
         click.echo(f"{_NAME}: {problem}", err=True)
 
 
-def _print(load: Load, facts: dict[str, object]) -> None:
+def _print(load: LoadGenerator, facts: dict[str, object]) -> None:
     place = "a server of its own" if facts["own_server"] else facts["address"]
     click.echo(
         f"{place}: {facts['clients']:,} client{'s' * (facts['clients'] != 1)}, {facts['size']:,} bytes each, "
@@ -297,7 +297,7 @@ def _print(load: Load, facts: dict[str, object]) -> None:
 _TIMES: Final = ("p50", "p90", "p99", "max")
 
 
-def _problems(load: Load) -> Iterator[str]:
+def _problems(load: LoadGenerator) -> Iterator[str]:
     for tally in load.tallies:
         counts = {
             "did not arrive": tally.lost,

@@ -39,7 +39,7 @@ from relay.server.flow_gate import Tap
 from relay.server.governor import Governor
 from relay.server.minting import Minting
 from relay.server.operators import Operators
-from relay.server.quotas import NONE, Account, Metered
+from relay.server.quotas import NONE, Account, MeteredEntity
 from relay.server.remarks import Remarks
 from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer, SpaceThere
 from relay.session.link import CLOSING, open_link
@@ -251,7 +251,7 @@ class Broker:
                 self.census.hit(peer, why, why)
                 return why
             peer.spaces += ((str(oid), space),)
-        return Ref(target.facet, Metered(target, space.account, peer.cut), True)
+        return Ref(target.facet, MeteredEntity(target, space.account, peer.cut), True)
 
     def _certified(self, session: Facet | None, name: Frozen) -> Frozen:
         """Which reference the certificate stands for that a peer has shown, to the dataspace *name*; or why none."""

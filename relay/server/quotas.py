@@ -115,7 +115,7 @@ class Account:
         return ""
 
 
-class Metered(Passage):
+class MeteredEntity(Passage):
     """Stands before *target* for one session, and charges *account* with what that says; *refuse* is called with the
     quota that it is beyond, and the remedy.
     """

@@ -61,7 +61,7 @@ from relay.session.repetition import said
 from relay.session.state import ASSERTED, GULP, NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, State
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
-from relay.session.trail import Trail
+from relay.session.trail import PacketTrail
 from relay.session.usual import Done, act_usual, do_usual, say_usual, understand_usual
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current
@@ -129,7 +129,7 @@ class Session(State):
         self._repaid = repaid
         self._admitted = admitted
         self._charge = charge
-        self._trail = Trail(facet, self)
+        self._trail = PacketTrail(facet, self)
         if codec is not None and (offer := self._trail.offer()) is not None:
             self.outbox.put(codec.encode(write(offer)))
 

@@ -19,7 +19,7 @@ from relay.session.membrane import Membrane
 from relay.session.outbox import Entry, Outbox
 from relay.session.patch import Understood
 from relay.session.peer_assertions import PeerAssertions
-from relay.session.trail import Trail
+from relay.session.trail import PacketTrail
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
 from syndicate.index.bag import Bag
@@ -108,7 +108,7 @@ class State:
         self.membrane: Membrane
         self.outbox: Outbox
         self.untrusted: bool
-        self._trail: Trail
+        self._trail: PacketTrail
         self._wake: Callable[[], object]
         self._repaid: Callable[[], object]
         self._admitted: Callable[[], object]

@@ -12,7 +12,7 @@ from relay.session.outbox import Outbox
 from relay.session.peer_assertions import PeerAssertions
 
 
-class Counted(Protocol):
+class CountedSession(Protocol):
     """What is needed of a session."""
 
     outbox: Outbox
@@ -67,7 +67,7 @@ class Statistics:
     exceeded: str
 
     @classmethod
-    def of(cls, session: Counted) -> Self:
+    def of(cls, session: CountedSession) -> Self:
         """Those of a session.  What of its events neither asserts, retracts nor syncs are messages."""
         outbox, membrane, backlog = session.outbox, session.membrane, session.backlog
         kinds_in = session.asserts_in + session.retracts_in + session.syncs_in

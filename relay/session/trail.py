@@ -34,7 +34,7 @@ class _Nobody:
 _NOBODY: Final = _Nobody()
 
 
-class Trail:
+class PacketTrail:
     """That of a session in *facet*, whose packets *speaker* sends.  ``agreed``: both sides follow."""
 
     __slots__ = ("_hops", "_speaker", "_system", "_trace", "agreed")

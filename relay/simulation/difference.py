@@ -25,7 +25,7 @@ from attrs import evolve, frozen
 from relay.simulation.faults import Fault
 from relay.simulation.scenario import Outcome, Scenario
 from relay.simulation.tape_file import Taped
-from syndicate.simulation.shrink import Case, Failed, Shrinking
+from syndicate.simulation.shrink import Case, FailedRun, Shrinking
 from syndicate.simulation.tape import chosen
 
 NEIGHBOURS: Final = 30
@@ -113,9 +113,9 @@ def _named(label: str, at: int) -> str:
 def _good(scenario: Scenario, taped: Taped) -> Taped | None:
     """The smallest run that holds and was met on the way from some seed to the plainest run, which does not hold."""
 
-    def run(case: Case[Fault]) -> Failed[Fault, Outcome] | None:
+    def run(case: Case[Fault]) -> FailedRun[Fault, Outcome] | None:
         outcome = scenario.replay(taped.seed, case.faults, case.choices, followed=taped.followed)
-        return Failed(Case(tuple(outcome.faults), chosen(outcome.draws)), 0, outcome) if outcome.held else None
+        return FailedRun(Case(tuple(outcome.faults), chosen(outcome.draws)), 0, outcome) if outcome.held else None
 
     for seed in range(SEEDS):
         outcome = scenario.run(seed)

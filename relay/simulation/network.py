@@ -50,7 +50,7 @@ class SimulatedNetwork:
         self.least = least
         self.jitter = jitter
         self.tail = 2.0
-        self.connections: list[Pair] = []
+        self.connections: list[SimulatedConnection] = []
         self.in_flight = 0
         self.fired: Counter[str] = Counter()
         self.watches: list[Callable[[Pipe, int], None]] = []
@@ -97,7 +97,7 @@ class SimulatedNetwork:
         if entrance is None:
             life.note("is refused", address)
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
-        pair = Pair(self, len(self.connections), f"{life.name}:{number}", life, entrance.life)
+        pair = SimulatedConnection(self, len(self.connections), f"{life.name}:{number}", life, entrance.life)
         self.connections.append(pair)
         for forwards, size in self._cuts.pop(pair.number, ()):
             (pair.ours if forwards else pair.theirs).out.cut_at = size
@@ -289,7 +289,7 @@ class SimulatedEntrance:
         self._news.set()
 
 
-class Pair:
+class SimulatedConnection:
     """One connection: the side that dialled (*ours*) and the one that listened (*theirs*)."""
 
     def __init__(self, network: SimulatedNetwork, number: int, name: str, dialler: Life, listener: Life) -> None:
@@ -342,7 +342,7 @@ class Pair:
 class Pipe:
     """One direction of a connection."""
 
-    def __init__(self, pair: Pair, source: Life, target: Life) -> None:
+    def __init__(self, pair: SimulatedConnection, source: Life, target: Life) -> None:
         self.pair = pair
         self.source = source
         self.target = target
@@ -428,7 +428,7 @@ class Pipe:
 class SimulatedStream(trio.abc.HalfCloseableStream):
     """One side of a connection."""
 
-    def __init__(self, pair: Pair, life: Life, inward: Pipe, out: Pipe) -> None:
+    def __init__(self, pair: SimulatedConnection, life: Life, inward: Pipe, out: Pipe) -> None:
         self.pair = pair
         self.life = life
         self.inward = inward

@@ -121,7 +121,7 @@ class _Steps(trio.abc.Instrument):
                 world.processes[name].kill()
 
 
-class Clock:
+class WallClock:
     """The time of day in a process."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class Process:
         self.boot = boot
         self.args = args
         self.again = restart
-        self.clock = Clock()
+        self.clock = WallClock()
         self.memory = 64 << 20
         """Bytes that it seems to have."""
         self.may_crash = False

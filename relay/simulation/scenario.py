@@ -16,7 +16,7 @@ from relay.simulation.allowed import Allowed
 from relay.simulation.faults import Fault
 from relay.simulation.world import World
 from syndicate.actors.chronicle import Chronicle
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.errors import Escaped, NotInTurn, ScenarioMisuse
 from syndicate.introspect.story import chronicled
 from syndicate.simulation.clock import deterministic
@@ -118,7 +118,7 @@ class Scenario:
         *followed*: each step notes what it was caused by, as a search by lineage needs it.  Connections say that then,
         too, so it is another run than without.
         """
-        with Pause(sweeping=True):
+        with CollectorPause(sweeping=True):
             return self._play(tape, traced, faults, policy, listen, closely, followed)
 
     def _play(

@@ -37,7 +37,7 @@ does not know what its peer speaks; by chance alone that is less than one run in
 
 
 @define(eq=False)
-class Line:
+class Direction:
     """One direction of a connection: what was said, which of it was heard, and who waits for an answer there."""
 
     said: list[tuple[int, Frozen]] = field(factory=list)
@@ -54,8 +54,8 @@ class End:
 
     process: Process
     session: Session
-    out: Line
-    inward: Line
+    out: Direction
+    inward: Direction
     other: End | None = None
 
     @property
@@ -78,10 +78,10 @@ class Sessions:
         self._world = world
         self._broken = broken
         self._connections: dict[str, dict[bool, End]] = {}
-        self._lines: dict[tuple[str, bool], Line] = {}
+        self._lines: dict[tuple[str, bool], Direction] = {}
         self._of: dict[HomeActor, list[End]] = {}
         self._facets: set[Facet] = set()
-        self._waiting: dict[int, list[Line]] = {}
+        self._waiting: dict[int, list[Direction]] = {}
 
     # ------------------------------------------------------------------------------------------------ each turn
 
@@ -98,7 +98,7 @@ class Sessions:
         end = self.ends.get(session)
         if end is None:
             name, dials = session.connection, session.dials
-            out, inward = (self._lines.setdefault((name, way), Line()) for way in (dials, not dials))
+            out, inward = (self._lines.setdefault((name, way), Direction()) for way in (dials, not dials))
             end = self.ends[session] = End(process, session, out, inward)
             ends = self._connections.setdefault(name, {})
             ends[dials] = end

@@ -30,7 +30,7 @@ from attrs import evolve, frozen
 from relay.simulation.faults import Fault, data_of, fault_of
 from relay.simulation.scenario import Outcome, Scenario
 from syndicate.errors import TapeFileError
-from syndicate.simulation.shrink import RUNS, Case, Failed, Shrinking
+from syndicate.simulation.shrink import RUNS, Case, FailedRun, Shrinking
 from syndicate.simulation.tape import Choices, chosen
 from syndicate.storage.files import replace
 
@@ -145,12 +145,12 @@ def shrunk(
     Raises :class:`~syndicate.errors.TapeFileError` if *first* breaks nothing.
     """
 
-    def run(case: Case[Fault]) -> Failed[Fault, Outcome] | None:
+    def run(case: Case[Fault]) -> FailedRun[Fault, Outcome] | None:
         outcome = scenario.replay(first.seed, case.faults, case.choices, followed=first.followed)
         kind = None if outcome.violation is None else (outcome.violation.kind, outcome.violation.name)
         if kind is None or kind != wanted.setdefault("", kind):
             return None
-        return Failed(Case(tuple(outcome.faults), chosen(outcome.draws)), outcome.turns, outcome)
+        return FailedRun(Case(tuple(outcome.faults), chosen(outcome.draws)), outcome.turns, outcome)
 
     wanted: dict[str, tuple[str, str]] = {}
     begin = run(Case(first.faults, first.choices))

@@ -5,7 +5,7 @@ it once that has been seen.  What is timed is the whole way: from ``send`` in on
 the broker, to the handler in the next.  Each client has at most *window* values on their way, so that the load is what
 the broker takes and no queue grows; more of them at a time means a higher rate, and longer ways.
 
-All clients are of this process, and it may be this process that is too slow: :attr:`Load.busy` says so.
+All clients are of this process, and it may be this process that is too slow: :attr:`LoadGenerator.busy` says so.
 
 Contract: each value arrives once, unchanged, and those of one client in their order; whatever does not is counted.  It
 is not a timeout that calls a value lost, but an order: when nothing comes any more, each client syncs with the broker,
@@ -159,7 +159,7 @@ class Route:
 class _Client:
     """One connection.  It sends when what it sent before has come."""
 
-    def __init__(self, load: Load, number: int) -> None:
+    def __init__(self, load: LoadGenerator, number: int) -> None:
         self.load = load
         self.number = number
         self.facet = current_facet()
@@ -254,7 +254,7 @@ class _Witness(Entity):
         self._changed()
 
 
-class Load:
+class LoadGenerator:
     """A boot function, of the first actor: measures the broker at *address*, and ends.
 
     *kinds* are ``"messages"`` and ``"assertions"``, one after the other; of each, *count* values in all, or what is

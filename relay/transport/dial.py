@@ -29,7 +29,7 @@ from relay.transport.sockets import reasons
 from relay.transport.stdio import open_child
 from relay.transport.stream import CHUNK, ByteStream, Connection, reason
 from relay.transport.tls import Tls
-from relay.transport.websocket import Refused, ask, require
+from relay.transport.websocket import HandshakeRefused, ask, require
 from syndicate.errors import ConnectError
 
 # ------------------------------------------------------------------------------------------------------------ greetings
@@ -124,7 +124,7 @@ async def open_stream(
     except trio.TooSlowError:
         await trio.aclose_forcefully(stream)
         raise ConnectError(silent(address, limits)) from None
-    except Refused as e:
+    except HandshakeRefused as e:
         await trio.aclose_forcefully(stream)
         remedy = _REMEDIES.get(e.code, "is it a Syndicate server, and is that the port of its WebSocket?")
         raise ConnectError(f"{address} opens no WebSocket: {e}: {remedy}") from None

@@ -26,7 +26,7 @@ from relay.transport.sockets import reasons
 from relay.transport.stdio import open_stdio
 from relay.transport.stream import ByteStream, Stream, reason
 from relay.transport.tls import Tls
-from relay.transport.websocket import Refused, answer, require
+from relay.transport.websocket import HandshakeRefused, answer, require
 from syndicate.actors.system import System
 from syndicate.errors import CertificateError, ListenError
 from syndicate.log import logger
@@ -171,7 +171,7 @@ class NetworkDoor:
                 why = "another needed its place" if early else f"no handshake within {self._opening:g} s"
         except ssl.SSLError as e:
             why = f"the TLS handshake failed: {e.reason or e}"
-        except Refused as e:
+        except HandshakeRefused as e:
             why = f"the WebSocket handshake failed: {e}"
         except (trio.BrokenResourceError, trio.ClosedResourceError) as e:
             why = f"gone during the handshake: {reason(e)}"

@@ -29,7 +29,7 @@ from syndicate.log import logger
 from syndicate.native import kernel
 
 
-class Reader(Protocol):
+class SocketReader(Protocol):
     """Who reads a socket."""
 
     def arrived(self) -> object:
@@ -39,7 +39,7 @@ class Reader(Protocol):
         """It is closed, or about to be, and read no more."""
 
 
-Watched: TypeAlias = "tuple[System, Reader, select.epoll]"
+Watched: TypeAlias = "tuple[System, SocketReader, select.epoll]"
 """Whose turns it brings, who reads it, and where it is."""
 
 AVAILABLE: Final = hasattr(select, "epoll")
@@ -91,7 +91,7 @@ class Poller(trio.abc.Instrument):
         self._watched: dict[int, Watched] = {}
         self._scope = trio.CancelScope()
 
-    def add(self, descriptor: int, system: System, reader: Reader, *, crowd: bool = False) -> None:
+    def add(self, descriptor: int, system: System, reader: SocketReader, *, crowd: bool = False) -> None:
         """Tell *reader*, between turns of *system*, whenever there is something to read, and when it is closed before
         it is removed.  Of a *crowd* only a few are called at once, behind all others.
         """

@@ -49,7 +49,7 @@ def require(error: type[SyndicateError]) -> None:
         raise error("WebSocket needs a library: pip install 'syndicate-dataspace[server]'") from None
 
 
-class Refused(Exception):
+class HandshakeRefused(Exception):
     """The opening handshake came to nothing; the text says why, *code* is the HTTP status where there was one."""
 
     def __init__(self, text: str, code: int = 0) -> None:
@@ -302,7 +302,7 @@ class WebSocketStream:
 async def ask(
     stream: trio.abc.HalfCloseableStream, host: str, path: str, name: str, most: int, connection: str = ""
 ) -> WebSocketStream:
-    """The client's side of the opening handshake; raises :class:`Refused`."""
+    """The client's side of the opening handshake; raises :class:`HandshakeRefused`."""
     from wsproto import ConnectionType, WSConnection
     from wsproto.events import AcceptConnection, RejectConnection, Request
     from wsproto.utilities import ProtocolError
@@ -316,14 +316,14 @@ async def ask(
         try:
             protocol.receive_data(data)
         except (ProtocolError, ValueError):
-            raise Refused("it does not speak WebSocket") from None
+            raise HandshakeRefused("it does not speak WebSocket") from None
         for event in protocol.events():
             if isinstance(event, AcceptConnection):
                 return WebSocketStream(stream, protocol, name, most, connection, not seen.endswith(_END))
             if isinstance(event, RejectConnection):
-                raise Refused(f"it answers HTTP {event.status_code}", event.status_code)
+                raise HandshakeRefused(f"it answers HTTP {event.status_code}", event.status_code)
         if not data:
-            raise Refused("it closed the connection instead of answering")
+            raise HandshakeRefused("it closed the connection instead of answering")
 
 
 async def answer(
@@ -332,7 +332,7 @@ async def answer(
     name: str,
     most: int,
 ) -> WebSocketStream:
-    """The server's side of the opening handshake; raises :class:`Refused` after the client was notified.
+    """The server's side of the opening handshake; raises :class:`HandshakeRefused` after the client was notified.
 
     *allow* is given the path, ``Host`` and ``Origin``; it answers with the status and the text of a refusal, or None.
     """
@@ -342,7 +342,7 @@ async def answer(
 
     protocol = WSConnection(ConnectionType.SERVER)
 
-    async def reject(status: int, why: str) -> Refused:
+    async def reject(status: int, why: str) -> HandshakeRefused:
         body = f"{why}\n".encode()
         headers = [
             (b"content-type", b"text/plain; charset=utf-8"),
@@ -353,14 +353,14 @@ async def answer(
             headers.append((b"sec-websocket-version", b"13"))
         head = protocol.send(RejectConnection(status_code=status, headers=headers, has_body=True))
         await stream.send_all(head + protocol.send(RejectData(data=body)))
-        return Refused(why, status)
+        return HandshakeRefused(why, status)
 
     seen = b""
     while True:
         data = bytes(await stream.receive_some(CHUNK))
         seen += data
         if not data:
-            raise Refused("it closed the connection before it had asked for a WebSocket")
+            raise HandshakeRefused("it closed the connection before it had asked for a WebSocket")
         try:
             protocol.receive_data(data)
         except (ProtocolError, ValueError) as e:

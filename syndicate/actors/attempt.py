@@ -41,7 +41,7 @@ from inspect import isawaitable, iscoroutine
 from typing import Generic, TypeVar
 
 from syndicate.actors.arguments import expect_function
-from syndicate.actors.facet import Facet, Journal, unmake
+from syndicate.actors.facet import Facet, UndoLog, unmake
 from syndicate.actors.turn import Handle, Turn, current, settle_facets
 from syndicate.errors import NotCallable
 from syndicate.index.event import ASSERT, ENTER, RETRACT
@@ -50,7 +50,7 @@ from syndicate.log import logger
 T = TypeVar("T")
 
 
-class Attempt(Journal, Generic[T]):
+class PendingCall(UndoLog, Generic[T]):
     """One function to be called in a turn of its own, and who learns what came of it: the result, or the error."""
 
     __slots__ = ("_answer", "_facet", "_fn", "_result", "_turn")
@@ -144,4 +144,4 @@ def enter(facet: Facet, fn: Callable[[], T], answer: Callable[[T | None, Excepti
     """
     expect_function("call", fn)
     system = facet.actor.system
-    system.schedule(facet.actor, (ENTER, facet, Attempt(fn, answer), None))
+    system.schedule(facet.actor, (ENTER, facet, PendingCall(fn, answer), None))

@@ -149,7 +149,7 @@ class AbstractActor(HomeActor, Protocol):
         """Its root has stopped."""
 
 
-class Waiting(Protocol):
+class AbstractSettling(Protocol):
     """What blocks know of those that wait: :class:`~syndicate.actors.settling.Settling`."""
 
     heights: list[int]
@@ -164,11 +164,11 @@ class AbstractTurn(Protocol):
     writer: Block | None
     damaged: dict[Block, None]
     suspects: dict[Suspect, None]
-    journal: Journal | None
+    journal: UndoLog | None
     afterwards: list[Callable[[], None]]
 
     @property
-    def settling(self) -> Waiting:
+    def settling(self) -> AbstractSettling:
         """Those of its damaged blocks that have their place in the order."""
 
     def retract(self, handle: Owned) -> None:
@@ -182,7 +182,7 @@ class Suspect(Protocol):
         """Act on it, or raise."""
 
 
-class Journal(ABC):
+class UndoLog(ABC):
     """What the running turn did to its actor, each thing as a function that takes it back.
 
     What a turn says to others is only noted until it commits.  What it does to its own actor happens at once: fields

@@ -22,7 +22,7 @@ from typing import Final, Literal, Protocol, TypeAlias, TypeVar, cast
 from attrs import frozen
 
 from syndicate.actors.actor import Actor
-from syndicate.actors.attempt import Attempt
+from syndicate.actors.attempt import PendingCall
 from syndicate.actors.during import observe
 from syndicate.actors.edge import of_the_relay
 from syndicate.actors.facet import Facet
@@ -66,7 +66,7 @@ class Portal:
             answer(result, error)
 
         self._waiting[key] = partial(answer, None)
-        self.system.schedule(host, (ENTER, host.root, Attempt(fn, answered), None))
+        self.system.schedule(host, (ENTER, host.root, PendingCall(fn, answered), None))
 
     def _begin(self) -> Actor:
         host = self._host = self.system.spawn(lambda: None, name="host")
@@ -103,7 +103,7 @@ class Happening:
     overflow: int = 0
 
 
-class Feed(Entity):
+class EventBuffer(Entity):
     """Holds events until somebody outside takes them, at most *limit*; *wake* is called when there is something."""
 
     def __init__(self, limit: int, wake: Callable[[], object]) -> None:

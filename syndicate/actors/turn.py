@@ -36,9 +36,9 @@ from syndicate.actors.facet import (
     AbstractTurn,
     Block,
     Facet,
-    Journal,
     Owned,
     Suspect,
+    UndoLog,
 )
 from syndicate.actors.settling import Settling
 from syndicate.errors import EndlessStop, NotCallable, NotInTurn, WrongActor, WrongSystem
@@ -221,7 +221,7 @@ class Turn:
         self.writer: Block | None = None  # that sets fields, in a facet below it too
         self.suspects: dict[Suspect, None] = {}
         self.afterwards: list[Callable[[], None]] = []
-        self.journal: Journal | None = None  # if it may be undone while the actor lives on
+        self.journal: UndoLog | None = None  # if it may be undone while the actor lives on
 
     # ------------------------------------------------------------------------------------------------ actions
 

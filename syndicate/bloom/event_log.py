@@ -36,7 +36,7 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from syndicate.bloom.collection import notice
-from syndicate.bloom.insight.orders import Delivery
+from syndicate.bloom.insight.orders import IncomingRow
 from syndicate.bloom.insight.spacetime import Transit
 from syndicate.bloom.rules.symbols import declaration_of
 from syndicate.bloom.state.inbox import MERGED, Json, Noted, as_json, give_again, is_followed, sent_of, value_of
@@ -108,9 +108,9 @@ class EventLog:
         return {"program": self.program, "address": as_json(self.address), "entries": entries}
 
 
-def messages_of(log: EventLog) -> list[Delivery]:
+def messages_of(log: EventLog) -> list[IncomingRow]:
     """The different messages, and rows from outside, that came in a run: each may come in any order."""
-    messages: dict[Delivery, None] = {}
+    messages: dict[IncomingRow, None] = {}
     for entry in log.entries:
         for name, inputs in entry.given.items():
             if name != "now":
@@ -119,7 +119,7 @@ def messages_of(log: EventLog) -> list[Delivery]:
                     *inputs.get("upserted", ()),
                     *([one] for one in inputs.get(MERGED, ())),
                 ]
-                messages.update((Delivery(name, value_of(row)), None) for row in rows)
+                messages.update((IncomingRow(name, value_of(row)), None) for row in rows)
     return list(messages)
 
 

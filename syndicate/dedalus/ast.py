@@ -38,7 +38,7 @@ BUILT_IN: Final = {"successor": 2, "time": 1, "after": 2}
 
 
 @frozen
-class Place:
+class Position:
     """Where something was written: line and column count from 1."""
 
     line: int = 0
@@ -49,7 +49,7 @@ class Place:
         return f"{self.file or 'program'}:{self.line}:{self.column}" if self.line else self.file or "program"
 
 
-NOWHERE: Final = Place()
+NOWHERE: Final = Position()
 
 
 def normal(value: Value) -> Value:
@@ -111,7 +111,7 @@ def quoted(text: str) -> str:
 
 
 @frozen
-class Computed:
+class Arithmetic:
     """Arithmetic on two terms.
 
     ``/`` of integers rounds down, and ``%`` is what is left, so that ``X == X / Y * Y + X % Y``.
@@ -125,12 +125,12 @@ class Computed:
         return f"{_part(self.left)} {self.op} {_part(self.right)}"
 
 
-Term: TypeAlias = Variable | Wildcard | Constant | Computed
+Term: TypeAlias = Variable | Wildcard | Constant | Arithmetic
 
 
 def _part(term: Term) -> str:
     negative = isinstance(term, Constant) and not isinstance(term.value, str) and term.value < 0
-    return f"({term})" if isinstance(term, Computed) or negative else str(term)
+    return f"({term})" if isinstance(term, Arithmetic) or negative else str(term)
 
 
 def compute(op: str, left: Value, right: Value) -> Value:
@@ -188,7 +188,7 @@ class Atom:
     time: When = None
     negated: bool = field(default=False, kw_only=True)
     located: bool = field(default=False, kw_only=True)
-    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+    place: Position = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         words = list(map(str, self.terms))
@@ -209,7 +209,7 @@ class Comparison:
     left: Term
     op: str
     right: Term
-    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+    place: Position = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"
@@ -221,7 +221,7 @@ class Choice:
 
     key: tuple[Variable, ...]
     chosen: tuple[Variable, ...]
-    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+    place: Position = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         return f"choose(({', '.join(map(str, self.key))}), ({', '.join(map(str, self.chosen))}))"
@@ -242,7 +242,7 @@ class Rule:
     body: tuple[Goal, ...] = ()
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Position:
         """Where it was written."""
         return self.head.place
 
@@ -295,7 +295,7 @@ class Persist:
     relation: str
     arity: int
     deleting: str = ""
-    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+    place: Position = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         return f"persist[{', '.join(filter(None, [self.relation, self.deleting, str(self.arity)]))}];"
@@ -307,7 +307,7 @@ class Agent:
 
     name: str
     relations: tuple[str, ...]
-    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+    place: Position = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         return f"agent {self.name}: {', '.join(self.relations)};"
@@ -318,7 +318,7 @@ class Include:
     """``include "other.ded";``: read once, relative to the file that has it."""
 
     path: str
-    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+    place: Position = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         return f"include {quoted(self.path)};"
@@ -338,7 +338,7 @@ def variables(*parts: Term | Aggregate | Goal | int | None) -> Iterator[Variable
         match part:
             case Variable():
                 yield part
-            case Computed() | Comparison():
+            case Arithmetic() | Comparison():
                 yield from variables(part.left, part.right)
             case Aggregate():
                 yield from part.of
@@ -363,8 +363,8 @@ def terms(*parts: Term | Aggregate | Goal) -> Iterator[Term]:
     """All terms and what they are computed of."""
     for part in parts:
         match part:
-            case Computed() | Comparison():
-                if isinstance(part, Computed):
+            case Arithmetic() | Comparison():
+                if isinstance(part, Arithmetic):
                     yield part
                 yield from terms(part.left, part.right)
             case Atom():

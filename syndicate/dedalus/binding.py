@@ -23,9 +23,9 @@ from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import (
     Aggregate,
+    Arithmetic,
     Atom,
     Comparison,
-    Computed,
     Constant,
     Row,
     Rule,
@@ -91,7 +91,7 @@ def value_of(term: Term | Aggregate, binding: Binding) -> Value:
             return binding[term.name]
         case Constant():
             return term.value
-        case Computed():
+        case Arithmetic():
             return compute(term.op, value_of(term.left, binding), value_of(term.right, binding))
     raise AssertionError(f"{term} has no value")
 
@@ -107,7 +107,7 @@ def matching(atom: Atom, table: RowIndex, binding: Binding) -> Sequence[Row]:
     for column, term in enumerate(atom.terms):
         if isinstance(term, Wildcard) or (isinstance(term, Variable) and term.name not in binding):
             continue
-        if isinstance(term, Computed) and any(v.name not in binding for v in variables(term)):
+        if isinstance(term, Arithmetic) and any(v.name not in binding for v in variables(term)):
             continue
         columns.append(column)
         key.append(value_of(term, binding))
@@ -153,13 +153,13 @@ class Body:
                 case Atom():
                     columns = list(goal.terms)
                     for column, term in enumerate(columns):
-                        if isinstance(term, Computed):
+                        if isinstance(term, Arithmetic):
                             hidden = Variable(f"={len(self.late)}")
                             columns[column] = hidden
                             self.late.append(Comparison(hidden, "==", term))
                     plain = columns == list(goal.terms)
                     self.positive.append(goal if plain else evolve(goal, terms=tuple(columns)))
-                case Comparison() if any(isinstance(term, Computed) for term in terms(goal)):
+                case Comparison() if any(isinstance(term, Arithmetic) for term in terms(goal)):
                     self.late.append(goal)
                 case Comparison():
                     self.early.append(goal)

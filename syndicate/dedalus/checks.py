@@ -39,12 +39,12 @@ from syndicate.dedalus.ast import (
     BUILT_IN,
     Agent,
     Aggregate,
+    Arithmetic,
     Atom,
     Choice,
     Comparison,
-    Computed,
     Persist,
-    Place,
+    Position,
     Rule,
     Statement,
     Term,
@@ -69,7 +69,7 @@ class Diagnostic:
 
     reason_class: str
     message: str
-    place: Place
+    place: Position
     rule: str = ""
 
     @property
@@ -140,7 +140,7 @@ def _columns(number: int) -> str:
 
 
 def _times(rule: Rule, strict: bool) -> Iterator[Diagnostic]:
-    def wrong(message: str, place: Place = rule.place, why: str = "time") -> Diagnostic:
+    def wrong(message: str, place: Position = rule.place, why: str = "time") -> Diagnostic:
         return Diagnostic(why, message, place, str(rule))
 
     time = rule.head.time
@@ -179,7 +179,7 @@ def bound(rule: Rule) -> set[Variable]:
 
 
 def _safety(rule: Rule) -> Iterator[Diagnostic]:
-    def wrong(message: str, place: Place = rule.place) -> Diagnostic:
+    def wrong(message: str, place: Position = rule.place) -> Diagnostic:
         return Diagnostic("unsafe", message, place, str(rule))
 
     if rule.fact:
@@ -194,12 +194,12 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
         yield wrong(f"{name} in the head is bound by no positive atom of the body{_assigned(name, rule)}")
     for goal in rule.body:
         match goal:
-            case Atom() if goal.negated or any(isinstance(term, Computed) for term in goal.terms):
+            case Atom() if goal.negated or any(isinstance(term, Arithmetic) for term in goal.terms):
                 place = "only under negation (use _ if any will do)" if goal.negated else "only within a calculation"
                 for name in _unbound(bound_names, *goal.terms):
                     remedy = _assigned(name, rule) or ": a positive atom must bind it"
                     yield wrong(f"{name} occurs {place}{remedy}", goal.place)
-                if any(isinstance(t, Computed) and _wild(t) for t in goal.terms):
+                if any(isinstance(t, Arithmetic) and _wild(t) for t in goal.terms):
                     yield wrong("'_' cannot be calculated with", goal.place)
             case Comparison():
                 for name in _unbound(bound_names, goal):
@@ -212,7 +212,7 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
                     yield wrong(f"{name} in choose is bound by no positive atom", goal.place)
 
 
-def _wild(part: Comparison | Computed) -> bool:
+def _wild(part: Comparison | Arithmetic) -> bool:
     return any(isinstance(term, Wildcard) for term in terms(part))
 
 
@@ -260,7 +260,7 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
         below.setdefault(edge.head, []).append(edge)
     reported: set[str] = set()
     for edge in edges:
-        computing = [term for term in edge.rule.head.terms if isinstance(term, Computed)]
+        computing = [term for term in edge.rule.head.terms if isinstance(term, Arithmetic)]
         if edge.head in reported or not (edge.why or computing):
             continue
         way = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below.get(name, ())))
@@ -285,7 +285,7 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
             )
 
 
-def _limited(rule: Rule, computing: Iterable[Computed]) -> bool:
+def _limited(rule: Rule, computing: Iterable[Arithmetic]) -> bool:
     compared = {name for goal in rule.body if limits(goal) for name in variables(goal)}
     return all(not (used := set(variables(term))) or used & compared for term in computing)
 
@@ -298,7 +298,7 @@ def _locations(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
     placeless = {
         rule.head.relation
         for rule in rules
-        if not rule.head.terms or isinstance(rule.head.terms[0], (Aggregate, Computed))
+        if not rule.head.terms or isinstance(rule.head.terms[0], (Aggregate, Arithmetic))
     }
     for rule in rules:
         at: Term | Aggregate | None = None
@@ -355,7 +355,7 @@ class Restless:
     message: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Position:
         """Where the rule is."""
         return self.rule.place
 

@@ -61,10 +61,10 @@ from syndicate.dedalus.ast import (
     BUILT_IN,
     WILD,
     Aggregate,
+    Arithmetic,
     Atom,
     Choice,
     Comparison,
-    Computed,
     Constant,
     Goal,
     Kind,
@@ -163,21 +163,21 @@ def _is_time(term: Term, rule: Rule) -> list[Comparison]:
     """What holds of a term if it is a time: numbers are before all text, and a time has no fraction."""
     if isinstance(term, Wildcard) or term in rule.times:
         return []
-    return [Comparison(term, "<", TEXT), Comparison(Computed("%", term, Constant(1)), "==", Constant(0))]
+    return [Comparison(term, "<", TEXT), Comparison(Arithmetic("%", term, Constant(1)), "==", Constant(0))]
 
 
 def limits(goal: Goal) -> bool:
     """Whether a goal is a comparison that could keep numbers from growing: one that says what a number is does not."""
     if not isinstance(goal, Comparison):
         return False
-    whole = isinstance(goal.left, Computed) and (goal.left.op, goal.left.right) == ("%", Constant(1))
+    whole = isinstance(goal.left, Arithmetic) and (goal.left.op, goal.left.right) == ("%", Constant(1))
     return not whole and TEXT not in (goal.left, goal.right)
 
 
 def _moved(term: Term, by: int) -> Term:
     if isinstance(term, Constant) and isinstance(term.value, int):
         return Constant(term.value + by)
-    return Computed("+" if by > 0 else "-", term, Constant(abs(by)))
+    return Arithmetic("+" if by > 0 else "-", term, Constant(abs(by)))
 
 
 def _with(part: Any, value: Mapping[Variable, Term]) -> Any:
@@ -185,7 +185,7 @@ def _with(part: Any, value: Mapping[Variable, Term]) -> Any:
     match part:
         case Variable():
             return value.get(part, part)
-        case Computed() | Comparison():
+        case Arithmetic() | Comparison():
             return evolve(part, left=_with(part.left, value), right=_with(part.right, value))
         case Aggregate() | Choice():
             return None if any(name in value for name in _names(part)) else part

@@ -22,7 +22,7 @@ from typing import Final
 
 from attrs import frozen
 
-from syndicate.dedalus.ast import Constant, Place, Rule, Statement, terms
+from syndicate.dedalus.ast import Constant, Position, Rule, Statement, terms
 from syndicate.dedalus.checks import observing
 from syndicate.dedalus.desugar import core
 from syndicate.graph import component_numbers, shortest
@@ -34,7 +34,7 @@ class Hazard:
     """What may not be meant, and the rule."""
 
     message: str
-    place: Place
+    place: Position
     rule: Rule
 
     def __str__(self) -> str:

@@ -23,10 +23,10 @@ from attrs import define, field
 from syndicate import graph
 from syndicate.dedalus.ast import (
     Aggregate,
+    Arithmetic,
     Atom,
     Choice,
     Comparison,
-    Computed,
     Constant,
     Goal,
     Row,
@@ -216,14 +216,14 @@ class _Lowering:
     def atom(self, atom: Atom, conditions: list[Condition]) -> Expression:
         """The bindings of a positive atom; what is computed of other variables is compared behind the join."""
 
-        def name(column: str, term: Computed) -> str:
+        def name(column: str, term: Arithmetic) -> str:
             column_name = f"={len(conditions)} {atom.relation} {column}"
             conditions.append(Compare(Attr(column_name), "==", scalar(term)))
             return column_name
 
         return self.bound(atom, name)
 
-    def bound(self, atom: Atom, name: Callable[[str, Computed], str]) -> Expression:
+    def bound(self, atom: Atom, name: Callable[[str, Arithmetic], str]) -> Expression:
         """The rows of an atom's relation, by its variables; *name* gives a name to a column that is computed."""
         here: list[Condition] = []
         named: dict[str, Scalar] = {}
@@ -235,7 +235,7 @@ class _Lowering:
                     here.append(Compare(column, "==", named[term.name]))
                 case Variable():
                     named[term.name] = Attr(column)
-                case Computed():
+                case Arithmetic():
                     named[name(column, term)] = Attr(column)
         source: Expression = self.relation(atom)
         return Projection(Selection(source, *here) if here else source, tuple(named.items()))
@@ -245,7 +245,7 @@ class _Lowering:
         added = [
             (f"!{column}", scalar(term))
             for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True)
-            if isinstance(term, Computed)
+            if isinstance(term, Arithmetic)
         ]
         right = self.bound(atom, lambda column, term: f"!{column}")
         if not added:
@@ -284,7 +284,7 @@ def _last(row: Sequence[Element]) -> Element:
 
 def _narrows(atom: Atom) -> bool:
     """Whether an atom can only leave out bindings of the others, perhaps by the time."""
-    return atom.negated or any(isinstance(term, Computed) for term in atom.terms)
+    return atom.negated or any(isinstance(term, Arithmetic) for term in atom.terms)
 
 
 def sender_of(rule: Rule) -> Variable | Constant | None:
@@ -332,7 +332,7 @@ def scalar(term: Term | Aggregate) -> Scalar:
             return Attr(term.name)
         case Constant():
             return Const(term.value)
-        case Computed():
+        case Arithmetic():
             return Call(_FUNCTIONS[term.op], scalar(term.left), scalar(term.right))
     raise AssertionError(f"{term} has no value")
 

@@ -29,16 +29,16 @@ from syndicate.dedalus.ast import (
     WILD,
     Agent,
     Aggregate,
+    Arithmetic,
     Atom,
     Choice,
     Comparison,
-    Computed,
     Constant,
     Goal,
     Include,
     Kind,
     Persist,
-    Place,
+    Position,
     Rule,
     Statement,
     Term,
@@ -189,7 +189,7 @@ def _load(path: Path, seen: set[Path], by: Include | None) -> list[Statement]:
         text = real.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        place = by.place if by is not None else Place()
+        place = by.place if by is not None else Position()
         raise DedalusSyntax(f"{where}cannot read {path}: {why}", place.line, place.column) from None
     result: list[Statement] = []
     for statement in parse(text, str(path)):
@@ -276,10 +276,10 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
 
-    def place(self, node: Node) -> Place:
+    def place(self, node: Node) -> Position:
         if isinstance(node, Token):
-            return Place(node.line or 0, node.column or 0, self.file)
-        return Place(node.meta.line, node.meta.column, self.file)
+            return Position(node.line or 0, node.column or 0, self.file)
+        return Position(node.meta.line, node.meta.column, self.file)
 
     def wrong(self, node: Node, text: str) -> DedalusSyntax:
         place = self.place(node)
@@ -395,9 +395,9 @@ class _Reader:
                 inner = self.term(children[1], depth + 1)
                 if isinstance(inner, Constant) and not isinstance(inner.value, str):
                     return Constant(-inner.value)
-                return Computed("-", Constant(0), inner)
+                return Arithmetic("-", Constant(0), inner)
         left, op, right = children
-        return Computed(str(op), self.term(left, depth + 1), self.term(right, depth + 1))
+        return Arithmetic(str(op), self.term(left, depth + 1), self.term(right, depth + 1))
 
     def text(self, token: Token) -> str:
         return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), str(token)[1:-1])

@@ -26,7 +26,7 @@ from typing import Final
 
 from attrs import evolve
 
-from syndicate.dedalus.ast import Agent, Aggregate, Atom, Computed, Constant, Row, Rule, Statement, Value, Wildcard
+from syndicate.dedalus.ast import Agent, Aggregate, Arithmetic, Atom, Constant, Row, Rule, Statement, Value, Wildcard
 from syndicate.dedalus.checks import Diagnostic, check, observing
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.explore.influence import NOTHING
@@ -134,7 +134,7 @@ class Placement:
     def _without_place(self, name: str) -> str:
         """Why the rows of a relation are nowhere."""
         firsts = (rule.head.terms[0] for rule in self.rules if rule.head.relation == name and rule.head.terms)
-        first = next((term for term in firsts if isinstance(term, (Aggregate, Computed))), None)
+        first = next((term for term in firsts if isinstance(term, (Aggregate, Arithmetic))), None)
         if first is None:
             return f"{name} has no first column, which would be its location"
         return f"the first column of {name} is no location: that is a value or a variable, not {first}"
@@ -145,4 +145,4 @@ def _put(fact: Rule, time: int) -> Rule:
 
 
 def _plain(atom: Atom) -> bool:
-    return bool(atom.terms) and not isinstance(atom.terms[0], (Aggregate, Computed))
+    return bool(atom.terms) and not isinstance(atom.terms[0], (Aggregate, Arithmetic))

@@ -31,10 +31,10 @@ from syndicate.dedalus.ast import (
     AGGREGATES,
     Agent,
     Aggregate,
+    Arithmetic,
     Atom,
     Choice,
     Comparison,
-    Computed,
     Constant,
     Events,
     Include,
@@ -53,7 +53,7 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.checks import Diagnostic, Restless, check, observing, restless
 from syndicate.dedalus.desugar import core, explicit, lamport
-from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress, Question, explorer
+from syndicate.dedalus.explore.explorer import MOST_STEPS, ExploreOptions, Explorer, Progress, explorer
 from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.explore.stability import is_stable
 from syndicate.dedalus.hazards import Hazard, hazards
@@ -249,7 +249,7 @@ class Program:
         delivery: Delivery = "free",
         events: Events | None = None,
         strict: bool = False,
-        **question: Unpack[Question],
+        **question: Unpack[ExploreOptions],
     ) -> Explorer:
         """What :meth:`explore` runs; after an interruption it can be asked what it has ``found``."""
         rules = self.accept(strict=strict)
@@ -443,7 +443,7 @@ class Rel:
 
 def term(value: object) -> Term | Aggregate:
     """A term: a value becomes a constant, ``...`` the anonymous variable; raises :class:`FactError`."""
-    if isinstance(value, (Variable, Wildcard, Constant, Computed, Aggregate)):
+    if isinstance(value, (Variable, Wildcard, Constant, Arithmetic, Aggregate)):
         return value
     if value is ...:
         return Wildcard()
@@ -484,7 +484,7 @@ def compare(left: object, op: str, right: object) -> Comparison:
     return Comparison(_value(left), op, _value(right))
 
 
-def compute(left: object, op: str, right: object) -> Computed:
+def compute(left: object, op: str, right: object) -> Arithmetic:
     """Arithmetic: ``compute(X, "+", 1)``.
 
     >>> program = Program()
@@ -494,7 +494,7 @@ def compute(left: object, op: str, right: object) -> Computed:
     >>> program.run(until=3).at(3)["at"]
     [(3,)]
     """
-    return Computed(op, _value(left), _value(right))
+    return Arithmetic(op, _value(left), _value(right))
 
 
 def choose(key: Iterable[Variable], chosen: Iterable[Variable]) -> Choice:

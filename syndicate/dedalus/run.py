@@ -51,7 +51,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value, Variable
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.desugar import fresh
@@ -404,7 +404,7 @@ class Pass:
                     "see which rules keep it busy (restless), or end the run earlier",
                     time=time,
                 )
-            with Pause(ageing=True):
+            with CollectorPause(ageing=True):
                 touched = self.step(time, touched)
             time = self.next(time, touched)
 

@@ -62,7 +62,7 @@ class Lack:
 
 
 @frozen(eq=False)
-class Failed(Attempt):
+class FailedRule(Attempt):
     """What a rule lacks; *label* is how it is called."""
 
     rule: object = None
@@ -71,7 +71,7 @@ class Failed(Attempt):
     lack: Lack | None = None
 
     @classmethod
-    def of(cls, rule: object, label: str, site: str, some: Sequence[Lack]) -> Iterator[Failed]:
+    def of(cls, rule: object, label: str, site: str, some: Sequence[Lack]) -> Iterator[FailedRule]:
         """An attempt for each lack, those that read alike once."""
         texts = {str(lack): lack for lack in reversed(some)}
         for lack in reversed(texts.values()):

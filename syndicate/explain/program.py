@@ -36,7 +36,7 @@ from attrs import evolve, frozen
 from syndicate.errors import FactError, PlanError
 from syndicate.explain.absence import ANY, DEPTH_NOT, WhyNot
 from syndicate.explain.derivation import Derivation, Row, said
-from syndicate.explain.lack import Failed, lacks
+from syndicate.explain.lack import FailedRule, lacks
 from syndicate.explain.proof import Proof, Proofs
 from syndicate.explain.witness import Bound, Fact, Grouped, Witnesses, fits
 from syndicate.flow.element import Element, Key, key_of, natural
@@ -162,11 +162,11 @@ class Conclusions(Proofs[Rule, Conclusion]):
         attempts = [
             self._deeper(attempt, depth, asked)
             for rule in self.rules.get(relation, ())
-            for attempt in Failed.of(rule, str(rule), rule.origin, lacks(self.witnesses, rule.body, bound))
+            for attempt in FailedRule.of(rule, str(rule), rule.origin, lacks(self.witnesses, rule.body, bound))
         ]
         return WhyNot(relation, row, tuple(attempts))
 
-    def _deeper(self, attempt: Failed, depth: int, asked: set[tuple[str, Key]]) -> Failed:
+    def _deeper(self, attempt: FailedRule, depth: int, asked: set[tuple[str, Key]]) -> FailedRule:
         """With the reason why what is missing is, if rules could have made it."""
         missing = None if attempt.lack is None else attempt.lack.absence
         if missing is None or depth <= 1:

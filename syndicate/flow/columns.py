@@ -21,7 +21,7 @@ from syndicate.flow.element import Element, Key, all_plain
 from syndicate.flow.zset import batch_of
 
 if TYPE_CHECKING:
-    from syndicate.flow.columnar.table import Array, Table
+    from syndicate.flow.columnar.table import Array, ColumnTable
 
 SMALL_COLUMNS: Final = 64
 """A change of fewer rows than this is worked on by rows: below, arrays cost more than they save (measured)."""
@@ -70,14 +70,14 @@ class Columns:
         elements: Iterable[Element] = lists[0] if self.single else zip(*lists, strict=True)
         return zip(elements, self.weights.tolist(), strict=True)
 
-    def table(self) -> Table | None:
+    def table(self) -> ColumnTable | None:
         """As the engine takes them, if it can: no part may be None, or an object that is not plain."""
-        from syndicate.flow.columnar.table import Table
+        from syndicate.flow.columnar.table import ColumnTable
         from syndicate.flow.shape import leaf, row_shape
 
         if not all(array.dtype.kind != "O" or _can_be_column(array.tolist()) for array in self.arrays):
             return None
-        table = Table(self.arrays, self.weights, leaf(0) if self.single else row_shape(len(self.arrays)))
+        table = ColumnTable(self.arrays, self.weights, leaf(0) if self.single else row_shape(len(self.arrays)))
         return table if self.weights.all() else table.taken(self.weights != 0)
 
     def batch(self) -> dict[Key, int]:

@@ -44,14 +44,14 @@ _MARK: Final = 2
 
 
 @frozen
-class Mark:
+class TypeTag:
     """The head of a pair that encodes an element of another type."""
 
     name: str
 
 
 @define
-class Form:
+class TypeEncoding:
     """How the instances of a type are written and read."""
 
     name: str
@@ -78,7 +78,7 @@ def register(cls: type, name: str, write: Callable[[Element], Element], read: Ca
         raise UnwritableElement(f"snapshots know {cls.__qualname__} already")
     if cls in _forms:
         _readers.pop(_forms[cls].name)
-    _forms[cls] = _readers[name] = Form(name, write, read)
+    _forms[cls] = _readers[name] = TypeEncoding(name, write, read)
 
 
 def encoded(column: Sequence[Element]) -> bytes:
@@ -112,7 +112,7 @@ def unpacked(data: bytes) -> tuple[Element, bool]:
         if code != _MARK:
             raise SnapshotDamaged(f"the snapshot holds an extension of the unknown type {code}")
         marked = True
-        return Mark(content.decode())
+        return TypeTag(content.decode())
 
     try:
         decoded = msgpack.unpackb(
@@ -169,7 +169,7 @@ def read(content: Element, depth: int = 0) -> Element:
         raise SnapshotDamaged(f"the snapshot holds a {type(content).__name__} where an element is expected")
     if depth > 2 * MAX_DEPTH:
         raise SnapshotDamaged("the snapshot holds an element that is nested too deep")
-    if not content or type(content[0]) is not Mark:
+    if not content or type(content[0]) is not TypeTag:
         return tuple([read(item, depth + 1) for item in content])
     name = content[0].name
     form = _readers.get(name)
@@ -279,26 +279,28 @@ def _read_total(parts: Element) -> Total:
     return total
 
 
-_RECORD: Final = Form("record", _write_record, _read_record)
-_forms: Final[dict[type, Form]] = {
-    Symbol: Form("symbol", str, Symbol),
+_RECORD: Final = TypeEncoding("record", _write_record, _read_record)
+_forms: Final[dict[type, TypeEncoding]] = {
+    Symbol: TypeEncoding("symbol", str, Symbol),
     Record: _RECORD,
     # A record's fields may hold what an element may not.
-    list: Form("list", tuple, list),
-    set: Form("set", tuple, set),
-    dict: Form("dict", lambda value: tuple(value.items()), dict),
-    bytearray: Form("bytearray", bytes, bytearray),
-    frozenset: Form("frozenset", tuple, frozenset),
-    ValueSet: Form("ValueSet", tuple, ValueSet),
-    Dictionary: Form("Dictionary", lambda value: tuple(value.items()), Dictionary),
-    Decimal: Form("Decimal", str, Decimal),
-    Fraction: Form("Fraction", lambda value: (value.numerator, value.denominator), lambda parts: Fraction(*parts)),
-    UUID: Form("UUID", lambda value: value.bytes, lambda octets: UUID(bytes=octets)),
-    dt.date: Form("date", dt.date.isoformat, dt.date.fromisoformat),
-    dt.datetime: Form("datetime", _write_moment, _read_moment),
-    dt.time: Form("time", _write_time, _read_time),
-    dt.timedelta: Form("timedelta", _write_span, _read_span),
-    Total: Form("total", _write_total, _read_total),
+    list: TypeEncoding("list", tuple, list),
+    set: TypeEncoding("set", tuple, set),
+    dict: TypeEncoding("dict", lambda value: tuple(value.items()), dict),
+    bytearray: TypeEncoding("bytearray", bytes, bytearray),
+    frozenset: TypeEncoding("frozenset", tuple, frozenset),
+    ValueSet: TypeEncoding("ValueSet", tuple, ValueSet),
+    Dictionary: TypeEncoding("Dictionary", lambda value: tuple(value.items()), Dictionary),
+    Decimal: TypeEncoding("Decimal", str, Decimal),
+    Fraction: TypeEncoding(
+        "Fraction", lambda value: (value.numerator, value.denominator), lambda parts: Fraction(*parts)
+    ),
+    UUID: TypeEncoding("UUID", lambda value: value.bytes, lambda octets: UUID(bytes=octets)),
+    dt.date: TypeEncoding("date", dt.date.isoformat, dt.date.fromisoformat),
+    dt.datetime: TypeEncoding("datetime", _write_moment, _read_moment),
+    dt.time: TypeEncoding("time", _write_time, _read_time),
+    dt.timedelta: TypeEncoding("timedelta", _write_span, _read_span),
+    Total: TypeEncoding("total", _write_total, _read_total),
 }
-_readers: Final[dict[str, Form]] = {form.name: form for form in _forms.values()}
+_readers: Final[dict[str, TypeEncoding]] = {form.name: form for form in _forms.values()}
 _OWN: Final = frozenset(_readers)

@@ -1,11 +1,11 @@
 """What functions of rows say of themselves: which part of a result is which part of the row, or what is computed.
 
-Whoever generates a function may leave an :class:`Expression` with it, as its attribute ``expression``.  The function
+Whoever generates a function may leave a :class:`RowExpression` with it, as its attribute ``expression``.  The function
 stays what it is; the expression lets a kernel do the same without calling it, as long as all that it computes with are
 small integers.
 
 >>> from syndicate.flow.shape import row_shape
->>> function = expressed(lambda row: (row[1], row[0] + 1), Expression("row", (("part", 1), ("+", ("part", 0), [1]))))
+>>> function = expressed(lambda row: (row[1], row[0] + 1), RowExpression("row", (("part", 1), ("+", ("part", 0), [1]))))
 >>> width_of(function), expression_of(function, row_shape(2))
 (2, (1, ('+', 0, [1])))
 
@@ -30,7 +30,7 @@ OPERATORS: Final = frozenset({"+", "-", "*", "==", "!=", "<", "<=", ">", ">=", "
 
 
 @frozen
-class Expression:
+class RowExpression:
     """What a function makes of a row: a ``row`` of some parts, or a ``test``, with one part.
 
     A part that cannot be written is None.
@@ -40,15 +40,15 @@ class Expression:
     parts: tuple[Written, ...]
 
 
-def expressed(function: Callable[..., Element], expression: Expression) -> Callable[..., Element]:
+def expressed(function: Callable[..., Element], expression: RowExpression) -> Callable[..., Element]:
     """The function, with its expression."""
     function.expression = expression  # type: ignore[attr-defined]  # a function has any that one sets
     return function
 
 
-def _of(function: Callable[..., Element], kind: str) -> Expression | None:
+def _of(function: Callable[..., Element], kind: str) -> RowExpression | None:
     expression = getattr(function, "expression", None)
-    return expression if isinstance(expression, Expression) and expression.kind == kind else None
+    return expression if isinstance(expression, RowExpression) and expression.kind == kind else None
 
 
 def width_of(function: Callable[..., Element]) -> int | None:

@@ -29,7 +29,7 @@ from syndicate.flow.keeping import ArrangedRows, KeptRows
 from syndicate.flow.loop import Integral, Loop
 from syndicate.flow.node import Carries, Kind, Node, Port, restless
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, renamed, row_shape, signature, traced
-from syndicate.flow.tables import Arranged, Fixpoint, Table, Texts
+from syndicate.flow.tables import Arranged, Fixpoint, Texts, WordTable
 from syndicate.flow.undo import note_attribute, note_whole
 from syndicate.flow.zset import Time
 
@@ -103,7 +103,7 @@ def _beside(key: Shape, value: Shape, first: int) -> tuple[list[Written], Shape]
     return parts, renamed(value, places)
 
 
-class Program:
+class LoopProgram:
     """The steps of a loop, made of what is known of its shapes."""
 
     def __init__(self, loop: Loop, imports: list[Shape]) -> None:
@@ -294,7 +294,7 @@ class LoopRows(KeptRows):
         self.loop = loop
         self.rest = rest
         self._imports: list[Shape] = [None] * len(loop.imports)
-        self._program: Program | None = None
+        self._program: LoopProgram | None = None
         self._is_current = False
         self._before = 0
 
@@ -350,8 +350,8 @@ class LoopRows(KeptRows):
     def _run(
         self,
         store: Fixpoint,
-        program: Program,
-        tables: list[Table | None],
+        program: LoopProgram,
+        tables: list[WordTable | None],
         flats: list[Arranged | None],
         budget: float,
         *,
@@ -367,7 +367,7 @@ class LoopRows(KeptRows):
             raise restless(self.loop.node, limit)
         return what == _DONE
 
-    def _asked(self, program: Program, step: int, table: Table) -> Table:
+    def _asked(self, program: LoopProgram, step: int, table: WordTable) -> WordTable:
         """What a function of the user makes of rows."""
         node, shape = program.functions[step]
         function: Callable[[Element], Element] = node.params["function"]
@@ -398,7 +398,7 @@ class LoopRows(KeptRows):
         self._learn(number, words.shape)
         return words.store
 
-    def _table(self, number: int, batch: Element) -> Table | None:
+    def _table(self, number: int, batch: Element) -> WordTable | None:
         """What another import brings."""
         if not batch:
             return None
@@ -408,7 +408,7 @@ class LoopRows(KeptRows):
             if batch is None:
                 raise ByRows
         self._learn(number, batch.shape)
-        table: Table = batch
+        table: WordTable = batch
         return table
 
     @staticmethod
@@ -421,13 +421,13 @@ class LoopRows(KeptRows):
             self._imports[number] = shape
             self._is_current = False
 
-    def _ready(self) -> tuple[Fixpoint, Program]:
+    def _ready(self) -> tuple[Fixpoint, LoopProgram]:
         """What is kept, and what is to be done with it; raises :class:`ByRows`."""
         words, store, program = self.texts.words, self.store, self._program
         if store is None:
             self._learn_from_integrals()
         if store is None or program is None or not self._is_current:
-            fresh = Program(self.loop, self._imports)
+            fresh = LoopProgram(self.loop, self._imports)
             if program is not None:
                 for at, shape in program.shapes.items():
                     if signature(spread(shape)[1]) != signature(spread(fresh.shapes[at])[1]):
@@ -451,7 +451,7 @@ class LoopRows(KeptRows):
             if integral is not None and integral.total and self._imports[number] is None:
                 self._learn(number, self._shape_of(natural(next(iter(integral.total)))))
 
-    def _states(self, program: Program) -> Iterator[tuple[int, int, list[Element]]]:
+    def _states(self, program: LoopProgram) -> Iterator[tuple[int, int, list[Element]]]:
         """Of each set: where it is, its number, and what its node keeps in dictionaries."""
         for at, number in program.sets.items():
             yield at, number, self.loop.engine.states[program.nodes[at].global_id]
@@ -464,13 +464,13 @@ class LoopRows(KeptRows):
             if integral is not None:
                 yield number, integral
 
-    def _as_table(self, pairs: list[tuple[Element, int]], shape: Shape) -> Table:
+    def _as_table(self, pairs: list[tuple[Element, int]], shape: Shape) -> WordTable:
         table = None if shape is None else self.texts.words.table(pairs, self.texts.shape(shape), shape)
         if table is None:
             raise ByRows
         return table
 
-    def _load(self, store: Fixpoint, program: Program) -> None:
+    def _load(self, store: Fixpoint, program: LoopProgram) -> None:
         """Begin with what the dictionaries hold, and empty them; raises :class:`ByRows`."""
         emptied: list[dict[Key, Element]] = []
         for at, number, (derived, entered, *_) in self._states(program):
@@ -518,7 +518,7 @@ class LoopRows(KeptRows):
                     note_attribute(self.undo, integral, "total")
                     integral.total = batch
 
-    def _fill_set(self, table: Table, profiles: list[list[int]], entered: list[int], states: list[Element]) -> None:
+    def _fill_set(self, table: WordTable, profiles: list[list[int]], entered: list[int], states: list[Element]) -> None:
         keys, typed = keys_of(self.texts.elements(table, table.shape))
         for state in states[:2]:
             self.undo.append((dict.clear, state))
@@ -526,7 +526,7 @@ class LoopRows(KeptRows):
         states[1].update((key, at) for key, at in zip(keys, entered, strict=True) if at >= 0)
         states[2].value = states[2].value or typed
 
-    def _fill_index(self, table: Table, times: list[int], taker: object) -> None:
+    def _fill_index(self, table: WordTable, times: list[int], taker: object) -> None:
         assert isinstance(taker, TimedArrangement)
         rows = self.texts.rows(table, indexed=True)
         index: dict[Key, dict[Time, dict[Key, int]]] = {}

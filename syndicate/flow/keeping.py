@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from syndicate.flow.arrangement import NO_ROWS, Arrangement, add_rows
 from syndicate.flow.element import Element, Key, MixedRows, Rows, key_of, natural
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, normal, signature, traced
-from syndicate.flow.tables import Arranged, Kept, Ranked, Summed, Table, Texts, Weighed
+from syndicate.flow.tables import Arranged, Kept, Ranked, Summed, Texts, Weighed, WordTable
 from syndicate.flow.undo import Log, note_attribute, note_whole
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ class KeptRows:
             self.fill(table)
             self.store = None
 
-    def filled(self) -> Table:
+    def filled(self) -> WordTable:
         """All that is kept, as a table."""
         raise NotImplementedError  # abstract
 
-    def fill(self, table: Table) -> None:
+    def fill(self, table: WordTable) -> None:
         """Put all that is kept into dictionaries, with a note of it."""
         raise NotImplementedError  # abstract
 
@@ -90,7 +90,7 @@ class ArrangedRows(KeptRows):
     def __init__(self, texts: Texts, undo: Log, arrangement: Arrangement) -> None:
         super().__init__(texts, undo)
         self.arrangement = arrangement
-        self._table: Table | None = None
+        self._table: WordTable | None = None
 
     def take(self, batch: Element) -> Rows:
         """A batch arrives; what is left for the arrangement itself."""
@@ -155,14 +155,14 @@ class ArrangedRows(KeptRows):
             self.shape = (key, tuple(map(leaf, parts)) if type(value) is tuple else leaf(width))
             self._begin()
 
-    def filled(self) -> Table:
+    def filled(self) -> WordTable:
         """All that is kept, as a table."""
         assert self.store is not None
         table = self.store.rows(self.shape)
         assert table is not None
         return table
 
-    def fill(self, table: Table) -> None:
+    def fill(self, table: WordTable) -> None:
         """Put all that is kept into the arrangement's index, with a note of it; and what has arrived in this step."""
         arrangement = self.arrangement
         rows = self.texts.rows(table, indexed=True)
@@ -219,7 +219,7 @@ class StateRows(KeptRows):
 
         return step
 
-    def change(self, batch: Table, columns: list[int]) -> Table:
+    def change(self, batch: WordTable, columns: list[int]) -> WordTable:
         """A table arrives; what it changes.  Raises :class:`ByRows` or :class:`OverflowError`."""
         raise NotImplementedError  # abstract
 
@@ -240,18 +240,18 @@ class StateRows(KeptRows):
             self.state.clear()
         return store
 
-    def filled(self) -> Table:
+    def filled(self) -> WordTable:
         """All that is kept, as a table."""
-        table: Table | None = self.store.rows(self.shape)
+        table: WordTable | None = self.store.rows(self.shape)
         assert table is not None
         return table
 
-    def fill(self, table: Table) -> None:
+    def fill(self, table: WordTable) -> None:
         """Put all that is kept into the dictionary, with a note of it."""
         self.undo.append((dict.clear, self.state))
         self.state.update(self.entries(table))
 
-    def entries(self, table: Table) -> dict[Key, Element]:
+    def entries(self, table: WordTable) -> dict[Key, Element]:
         """What is kept, as the dictionary has it."""
         return self.texts.batch(table)
 
@@ -267,7 +267,7 @@ class WeighedRows(StateRows):
         """Begin with nothing."""
         return self.texts.words.weighed(len(set(leaves(self.shape))))
 
-    def change(self, batch: Table, columns: list[int]) -> Table:
+    def change(self, batch: WordTable, columns: list[int]) -> WordTable:
         """What comes and what goes."""
         assert self.store is not None
         return self.store.step(batch, columns, self.shape)
@@ -319,7 +319,7 @@ class RankedRows(StateRows):
         others = len(set(leaves(self.shape))) - width
         return self.texts.words.ranked(width, others, self._measure, self.aggregate.form == "min")
 
-    def change(self, batch: Table, columns: list[int]) -> Table:
+    def change(self, batch: WordTable, columns: list[int]) -> WordTable:
         """Old results out, new ones in."""
         assert self.store is not None
         return self.store.step(self.texts.words, batch, columns, self._result())
@@ -342,7 +342,7 @@ class RankedRows(StateRows):
         note_whole(self.undo, self.results)
         self.results.clear()
 
-    def fill(self, table: Table) -> None:
+    def fill(self, table: WordTable) -> None:
         """Put all that is kept into the dictionaries, with a note of it."""
         assert self.store is not None
         bests = self.store.bests(self._result())
@@ -388,7 +388,7 @@ class SummedRows(StateRows):
         """Begin with nothing."""
         return self.texts.words.summed(self._width, self.aggregate.form)
 
-    def change(self, batch: Table, columns: list[int]) -> Table:
+    def change(self, batch: WordTable, columns: list[int]) -> WordTable:
         """Old results out, new ones in."""
         assert self.store is not None
         table = self.store.step(self.texts.words, batch, columns, self._value, self.shape)
@@ -414,14 +414,14 @@ class SummedRows(StateRows):
     def _all(self) -> Shape:
         return (self.shape[0], leaf(self._width), leaf(self._width + 1))
 
-    def filled(self) -> Table:
+    def filled(self) -> WordTable:
         """All keys with the sums of their weights and values."""
         assert self.store is not None
         table = self.store.rows(self._all())
         assert table is not None
         return table
 
-    def entries(self, table: Table) -> dict[Key, Element]:
+    def entries(self, table: WordTable) -> dict[Key, Element]:
         """What is kept, as the dictionary has it."""
         rows = self.texts.elements(table, table.shape)
         if self.aggregate.form == "count":

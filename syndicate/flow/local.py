@@ -29,7 +29,7 @@ from sys import getsizeof
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.comparison import where
@@ -39,8 +39,8 @@ from syndicate.flow.measure import Measures
 from syndicate.flow.node import AS_BEFORE, Carries, Kind, Netlist, Node, Port
 from syndicate.flow.operators import LOOP_MAKERS, MAKERS
 from syndicate.flow.operators.error_location import failing_element
-from syndicate.flow.scope import Engine, Scope, Step
-from syndicate.flow.tables import Table as WordTable
+from syndicate.flow.scope import AbstractEngine, Scope, Step
+from syndicate.flow.tables import WordTable
 from syndicate.flow.tabular import tabular
 from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
@@ -51,7 +51,7 @@ from syndicate.outside import stacks
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
     from syndicate.flow.columnar.steps import Readied
-    from syndicate.flow.columnar.table import Table
+    from syndicate.flow.columnar.table import ColumnTable
 
 
 # ------------------------------------------------------------------------------------------------ large changes by rows
@@ -230,7 +230,7 @@ class Unique:
         self.take({key: -weight for key, weight in change.items()})
 
 
-class LocalEngine(Engine):
+class LocalEngine(AbstractEngine):
     """A circuit with its state.
 
     >>> from syndicate.flow import Circuit, ZSet
@@ -258,7 +258,7 @@ class LocalEngine(Engine):
         }
         self.inspect: Callable[[Outputs], object] | None = None
         self._busy = False
-        self._pause = Pause()  # of the garbage collector, in the step that runs
+        self._pause = CollectorPause()  # of the garbage collector, in the step that runs
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
         self.tables = None if library is None else tabular(self.root)
@@ -410,7 +410,7 @@ class LocalEngine(Engine):
         self.undo.clear()
         self._busy = False
 
-    def _batch(self, name: str, change: Given | Columns) -> Batch | Table | WordTable:
+    def _batch(self, name: str, change: Given | Columns) -> Batch | ColumnTable | WordTable:
         if name not in self._sources:
             sources = ", ".join(map(repr, sorted(self._sources))) or "none"
             raise UnknownStream(f"the circuit has no source {name!r}; its sources are {sources}")
@@ -447,7 +447,7 @@ class LocalEngine(Engine):
         unique.take(change)
         return change
 
-    def _columnar(self, name: str, columns: Columns) -> Batch | Table:
+    def _columnar(self, name: str, columns: Columns) -> Batch | ColumnTable:
         table = columns.table() if len(columns) >= SMALL_COLUMNS else None
         if name in self._unique:
             batch = columns.batch()
@@ -467,7 +467,7 @@ class LocalEngine(Engine):
             self.readied = Readied(self.root)
         return self.readied
 
-    def _as_table(self, name: str, rows: dict[Key, int]) -> Table | None:
+    def _as_table(self, name: str, rows: dict[Key, int]) -> ColumnTable | None:
         """A large change by rows as a table, where that is worth it and can be."""
         if name not in self._takers or type(rows) is not dict or type(next(iter(rows))) not in (int, tuple):
             return None

@@ -37,7 +37,7 @@ from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Batch, Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
 from syndicate.flow.node import Netlist, Node, Port, restless
 from syndicate.flow.operators.elements import added_rows, paired, unpaired
-from syndicate.flow.scope import STATIC, Cell, Engine, Scope, Step
+from syndicate.flow.scope import STATIC, AbstractEngine, Cell, Scope, Step
 from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
 from syndicate.flow.zset import Time
 
@@ -88,7 +88,7 @@ class Integral:
 class Loop(Scope):
     """A child circuit made ready to run."""
 
-    def __init__(self, engine: Engine, circuit: Netlist, above: Scope, position: int) -> None:
+    def __init__(self, engine: AbstractEngine, circuit: Netlist, above: Scope, position: int) -> None:
         super().__init__(engine, circuit, above, position)
         self.around = above
         self.imports = [(self.slots[Port(node.id)], above.slots[node.inputs[0]]) for node in circuit.imports]

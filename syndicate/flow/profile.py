@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Line:
+class NodeProfile:
     """One node: entries kept now; runs, rows and milliseconds since watching began, and in the last step."""
 
     node: str
@@ -54,7 +54,7 @@ class Line:
 class Profile:
     """The nodes that ran or keep something, the costliest first; prints as a table, with rich as a coloured one."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[NodeProfile, ...]
     watched: bool
     steps: int
 
@@ -74,13 +74,13 @@ class Profile:
         return f"{self.steps} step{'s' if self.steps != 1 else ''} watched, times in milliseconds"
 
     @property
-    def total(self) -> Line:
+    def total(self) -> NodeProfile:
         """The sums."""
         sums = {
             name: sum(getattr(line, name) for line in self.lines)
             for name in ("runs", "entries", "last_ms", "total_ms", "last_runs")
         }
-        return Line("", "in all", rows_in=0, rows_out=0, share=1.0, last_rows_in=0, last_rows_out=0, **sums)
+        return NodeProfile("", "in all", rows_in=0, rows_out=0, share=1.0, last_rows_in=0, last_rows_out=0, **sums)
 
     def __rich__(self) -> Table:
         from rich.table import Table  # only what prints with rich needs it
@@ -97,7 +97,7 @@ class Profile:
 _TITLES: Final = ("node", "operator", "runs", "rows in", "rows out", "entries", "last ms", "total ms", "share")
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(line: NodeProfile) -> list[str]:
     rows = [f"{line.rows_in:,}", f"{line.rows_out:,}"] if line.node else ["", ""]
     return [
         *(line.node, line.label, f"{line.runs:,}", *rows, f"{line.entries:,}"),
@@ -167,7 +167,7 @@ def profile(engine: LocalEngine) -> Profile:
         node = engine.circuit.find(path)
         if reading.measure.runs or reading.rows or reading.entries:
             lines.append(
-                Line(
+                NodeProfile(
                     node=identity(node),
                     label=labelled(node),
                     runs=reading.measure.runs,

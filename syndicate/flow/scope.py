@@ -24,7 +24,7 @@ from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, 
 from syndicate.flow.arrangement import NO_ROWS, Arrangement, TimedArrangement
 from syndicate.flow.element import Batch, Element, Key
 from syndicate.flow.node import Carries, GlobalId, Kind, Netlist, Node, Port, StaticProperties, raised, unhashable
-from syndicate.flow.trace import Ageing, Delay, TraceView
+from syndicate.flow.trace import Ageing, DelayedTrace, TraceView
 from syndicate.flow.undo import Log
 from syndicate.flow.zset import Time, lub
 
@@ -46,7 +46,7 @@ class Cell:
         self.value = value
 
 
-class Commit(Protocol):
+class Committable(Protocol):
     """What takes what is new of a step into the past."""
 
     def commit(self, undo: Log) -> None:
@@ -67,7 +67,7 @@ class Measuring(Protocol):
         """The steps of a scope, measured, at the start of a tick."""
 
 
-class Engine:
+class AbstractEngine:
     """What the scopes of one engine share, and what they ask of it.
 
     ``epoch`` counts the steps done, ``undo`` is the log of the one that runs, and ``commits`` is what it has to commit;
@@ -79,7 +79,7 @@ class Engine:
     def __init__(self) -> None:
         self.epoch = 0
         self.undo: Log = []
-        self.commits: list[Commit] = []
+        self.commits: list[Committable] = []
         self.states: dict[GlobalId, list[Any]] = {}
         self.outputs: dict[str, Element] = {}
         self.keeps_columns = False  # whether this step brings Columns, and what it brings is kept so
@@ -104,7 +104,7 @@ class Engine:
 class Scope:
     """One circuit made ready to run; see the module."""
 
-    def __init__(self, engine: Engine, circuit: Netlist, above: Scope | None = None, position: int = 0) -> None:
+    def __init__(self, engine: AbstractEngine, circuit: Netlist, above: Scope | None = None, position: int = 0) -> None:
         self.engine = engine
         self.circuit = circuit
         self.above = above
@@ -134,7 +134,7 @@ class Scope:
         self.properties: StaticProperties = StaticProperties(circuit, None if above is None else above.properties)
         self.is_flat = self.properties.is_flat
         self.children: list[Scope] = []
-        self.traces: dict[int, Delay] = {}
+        self.traces: dict[int, DelayedTrace] = {}
         self._build()
         self.dirty = bytearray(len(self.steps))
 
@@ -264,7 +264,7 @@ class Scope:
             if node.op == "z1_trace":
                 slot = self.slots[node.inputs[0]]
                 if slot not in self.traces:  # what delays the same is the same
-                    self.traces[slot] = Delay()
+                    self.traces[slot] = DelayedTrace()
                 self.cells[at] = TraceView(self.state(node, self.traces[slot].trace))
             else:
                 self.absorbers.setdefault(self.slots[node.inputs[0]], []).append(at)

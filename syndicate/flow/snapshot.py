@@ -37,7 +37,7 @@ from hashlib import blake2b
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.errors import (
     InternalError,
     SnapshotDamaged,
@@ -78,7 +78,7 @@ def snapshot(engine: LocalEngine) -> bytes:
         raise StepFailed("a snapshot cannot be taken within a step")
     held = settled_state(engine)
     frames = [packed([structure(engine.circuit), engine.epoch, len(held)])]
-    with Pause():
+    with CollectorPause():
         for (path, number), state in held.items():
             try:
                 frames += _frames(engine.circuit.find(path), number, state)
@@ -94,7 +94,7 @@ def restored(circuit: Netlist, data: bytes) -> LocalEngine:
     frames = _opened(data)
     engine = LocalEngine(circuit)
     try:
-        with Pause():
+        with CollectorPause():
             _fill(engine, frames)
     except SnapshotError:
         raise

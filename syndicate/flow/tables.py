@@ -31,7 +31,7 @@ class Written(Protocol):
     """A shape as a kernel reads it."""
 
 
-class Table(Protocol):
+class WordTable(Protocol):
     """A batch of words.  Immutable, but for what is remembered of it."""
 
     shape: Shape
@@ -41,25 +41,25 @@ class Table(Protocol):
 
     def __len__(self) -> int: ...
 
-    def shaped(self, shape: Shape, whole: bool) -> Table:  # a kernel takes no names
+    def shaped(self, shape: Shape, whole: bool) -> WordTable:  # a kernel takes no names
         """Other elements of the same rows; *whole* if they tell all columns."""
 
     def gone(self) -> int:
         """How many of its weights are below 0."""
 
-    def taken(self, which: bytes) -> Table:
+    def taken(self, which: bytes) -> WordTable:
         """Those rows for which a byte is not 0."""
 
     def weights(self, start: int, stop: int) -> list[int]:
         """The weights of some rows."""
 
-    def negated(self) -> Table:
+    def negated(self) -> WordTable:
         """The same with opposite weights."""
 
-    def consolidated(self, columns: list[int], shape: Shape) -> Table:
+    def consolidated(self, columns: list[int], shape: Shape) -> WordTable:
         """Some columns in this order, each row once."""
 
-    def plus(self, columns: list[int], other: Table, others: list[int], shape: Shape) -> Table:
+    def plus(self, columns: list[int], other: WordTable, others: list[int], shape: Shape) -> WordTable:
         """Two tables whose columns, in these orders, are alike, one after the other."""
 
 
@@ -76,17 +76,17 @@ class Kept(Protocol):
     def give_back(self) -> None:
         """Give memory back; between steps."""
 
-    def rows(self, shape: Shape) -> Table | None:
+    def rows(self, shape: Shape) -> WordTable | None:
         """All of it as a table; None where that cannot be."""
 
 
 class Arranged(Kept, Protocol):
     """The rows of a stream by key."""
 
-    def arrive(self, table: Table, columns: list[int]) -> None:
+    def arrive(self, table: WordTable, columns: list[int]) -> None:
         """Rows arrive, whose keys and values these columns are; raises :class:`OverflowError`."""
 
-    def arrived(self, shape: Shape) -> Table:
+    def arrived(self, shape: Shape) -> WordTable:
         """What has arrived."""
 
     def commit(self) -> None:
@@ -99,33 +99,33 @@ class Arranged(Kept, Protocol):
 class Weighed(Kept, Protocol):
     """The weights of elements."""
 
-    def step(self, table: Table, columns: list[int], shape: Shape) -> Table:
+    def step(self, table: WordTable, columns: list[int], shape: Shape) -> WordTable:
         """Add a table; what comes and what goes.  Raises :class:`OverflowError`, and changes nothing then."""
 
 
 class Summed(Kept, Protocol):
     """By key, the sum of the weights, and of the values."""
 
-    def load(self, table: Table) -> bool:
+    def load(self, table: WordTable) -> bool:
         """Begin with rows of key, sum of weights and sum of values; whether they are all small integers."""
 
     def step(  # a kernel takes no names
-        self, words: Words, table: Table, keys: list[int], value: int | None, shape: Shape
-    ) -> Table | None:
+        self, words: Words, table: WordTable, keys: list[int], value: int | None, shape: Shape
+    ) -> WordTable | None:
         """Add a table; old rows out, new ones in.  None, and nothing is changed, where words are not enough."""
 
 
 class Ranked(Kept, Protocol):
     """By key, all values, and the least or greatest of what one column has."""
 
-    def step(self, words: Words, table: Table, columns: list[int], shape: Shape) -> Table:
+    def step(self, words: Words, table: WordTable, columns: list[int], shape: Shape) -> WordTable:
         """Add a table, whose keys and values these columns are; old rows out, new ones in.
 
         Raises :class:`OverflowError`, and changes nothing, where a weight is too large, or where what is compared is
         not all numbers, all texts, or all bytes.
         """
 
-    def bests(self, shape: Shape) -> Table:
+    def bests(self, shape: Shape) -> WordTable:
         """The least or greatest of each key, of those values whose weight is above 0."""
 
 
@@ -136,8 +136,8 @@ class Fixpoint(Kept, Protocol):
     """How many rows the nodes gave in the step that has ended."""
 
     def begin(  # a kernel takes no names
-        self, imports: list[Table | None], flats: list[Arranged | None], again: bool, budget: int, limit: int
-    ) -> tuple[int, Table | None]:
+        self, imports: list[WordTable | None], flats: list[Arranged | None], again: bool, budget: int, limit: int
+    ) -> tuple[int, WordTable | None]:
         """Begin a step with what imports bring, some of them by key; *again*: compute all of it from nothing.
 
         What comes next: the number of a step whose function is to be asked of a table, or -1 at the end, -2 after a
@@ -145,10 +145,10 @@ class Fixpoint(Kept, Protocol):
         :class:`OverflowError`.
         """
 
-    def go_on(self, flats: list[Arranged | None], answer: Table | None) -> tuple[int, Table | None]:
+    def go_on(self, flats: list[Arranged | None], answer: WordTable | None) -> tuple[int, WordTable | None]:
         """Go on, with what a function has made of the rows it was asked of."""
 
-    def changes(self, number: int, shape: Shape) -> Table | None:
+    def changes(self, number: int, shape: Shape) -> WordTable | None:
         """What this step has changed of a set."""
 
     def size(self) -> int:
@@ -157,22 +157,22 @@ class Fixpoint(Kept, Protocol):
     def extent(self, number: int) -> int:
         """How many elements an import has brought."""
 
-    def set(self, number: int, shape: Shape) -> tuple[Table, list[list[int]], list[int]]:
+    def set(self, number: int, shape: Shape) -> tuple[WordTable, list[list[int]], list[int]]:
         """The elements of a set, their derivations, each a time and a weight, and since when they are in it, or -1."""
 
-    def load_set(self, number: int, table: Table, profiles: list[list[int]], entered: list[int]) -> None:
+    def load_set(self, number: int, table: WordTable, profiles: list[list[int]], entered: list[int]) -> None:
         """Begin with such."""
 
-    def index(self, number: int, shape: Shape) -> tuple[Table, list[int]]:
+    def index(self, number: int, shape: Shape) -> tuple[WordTable, list[int]]:
         """The rows of an arrangement, and their times."""
 
-    def load_index(self, number: int, table: Table, times: list[int]) -> None:
+    def load_index(self, number: int, table: WordTable, times: list[int]) -> None:
         """Begin with such."""
 
-    def total(self, number: int, shape: Shape) -> Table:
+    def total(self, number: int, shape: Shape) -> WordTable:
         """All that an import has brought."""
 
-    def load_total(self, number: int, table: Table) -> None:
+    def load_total(self, number: int, table: WordTable) -> None:
         """Begin with such."""
 
 
@@ -184,13 +184,13 @@ class Words(Protocol):
     def shape(self, written: Element) -> Written:
         """What elements look like: nested tuples of the numbers of columns, and of constants, each in a list."""
 
-    def table(self, batch: Mapping[Key, int] | list[tuple[Key, int]], shape: Written, row: Shape) -> Table | None:
+    def table(self, batch: Mapping[Key, int] | list[tuple[Key, int]], shape: Written, row: Shape) -> WordTable | None:
         """A batch as a table; None where an element looks otherwise, or a weight is no small integer."""
 
-    def elements(self, table: Table, shape: Written, start: int, stop: int) -> list[Element]:
+    def elements(self, table: WordTable, shape: Written, start: int, stop: int) -> list[Element]:
         """The elements of some rows of a table, or what of them this shape tells."""
 
-    def batch(self, table: Table, shape: Written) -> dict[Key, int] | None:
+    def batch(self, table: WordTable, shape: Written) -> dict[Key, int] | None:
         """A table in which no row recurs as a canonical batch; None where an element may be no key by itself."""
 
     def arranged(self, key_width: int, width: int) -> Arranged:
@@ -211,10 +211,10 @@ class Words(Protocol):
     def program(self, fixpoint: Fixpoint, steps: list[tuple[Element, ...]]) -> None:
         """Tell a loop what to do: see :mod:`syndicate.flow.fixpoint`."""
 
-    def join(self, left: Arranged, right: Arranged, shape: Shape, whole: bool) -> Table:
+    def join(self, left: Arranged, right: Arranged, shape: Shape, whole: bool) -> WordTable:
         """What two sides give because of what arrives: key, left value, right value.  Raises :class:`OverflowError`."""
 
-    def show(self, table: Table) -> None:
+    def show(self, table: WordTable) -> None:
         """Somebody may keep this table for long."""
 
     def sweep(self, keepers: list[Kept]) -> None:
@@ -268,28 +268,28 @@ class Texts:
             entry = self.read[id(shape)] = (shape, self.words.shape(written(shape)))
         return entry[1]
 
-    def elements(self, table: Table, shape: Shape) -> list[Element]:
+    def elements(self, table: WordTable, shape: Shape) -> list[Element]:
         """The elements of a table, or what of them this shape tells."""
         return self.words.elements(table, self.shape(shape), 0, len(table))
 
-    def items(self, table: Table) -> Iterator[tuple[Element, int]]:
+    def items(self, table: WordTable) -> Iterator[tuple[Element, int]]:
         """Elements and weights, made a few at a time."""
         weights = chain.from_iterable(table.weights(at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
         return zip(self.each(table), weights, strict=True)
 
-    def each(self, table: Table) -> Iterator[Element]:
+    def each(self, table: WordTable) -> Iterator[Element]:
         """The elements, made a few at a time: what nobody keeps takes no memory then."""
         elements, shape = self.words.elements, self.shape(table.shape)
         return chain.from_iterable(elements(table, shape, at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
 
-    def rows(self, table: Table, *, indexed: bool) -> Element:
+    def rows(self, table: WordTable, *, indexed: bool) -> Element:
         """A table as other operators take it: a canonical batch, or rows if the stream is *indexed*; made once."""
         rows = table.memo
         if rows is None:
             rows = table.memo = self._rows(table) if indexed else self.batch(table)
         return rows
 
-    def batch(self, table: Table) -> dict[Key, int]:
+    def batch(self, table: WordTable) -> dict[Key, int]:
         """A table as a canonical batch."""
         batch = self.words.batch(table, self.shape(table.shape))
         if batch is not None:
@@ -299,7 +299,7 @@ class Texts:
             return dict(zip(elements, table.weights(0, len(table)), strict=True))
         return collect(elements, table.weights(0, len(table)))
 
-    def _rows(self, table: Table) -> Rows:
+    def _rows(self, table: WordTable) -> Rows:
         key, value = table.shape
         keys, typed = keys_of(self.elements(table, key))
         values, others = keys_of(self.elements(table, value))
@@ -312,11 +312,11 @@ class TableZSet(ZSet):
     __slots__ = ("_batch", "_table", "_texts")
 
     _batch: dict[Key, int] | None
-    _table: Table
+    _table: WordTable
     _texts: Texts
 
     @classmethod
-    def lazily(cls, texts: Texts, table: Table) -> TableZSet:
+    def lazily(cls, texts: Texts, table: WordTable) -> TableZSet:
         """Of a table."""
         lazy = object.__new__(cls)
         lazy._texts, lazy._table, lazy._batch = texts, table, None

@@ -21,7 +21,7 @@ from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, SummedRow
 from syndicate.flow.loop import Loop
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.shape import ByRows, Shape, leaf, leaves, normal, renamed, row_shape, signature, traced
-from syndicate.flow.tables import Table, TableZSet, Texts, words
+from syndicate.flow.tables import TableZSet, Texts, WordTable, words
 from syndicate.graph import reached
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Tabular:
                 seen.add(node.id)
                 scope.steps[at] = self._step_of(scope, node, scope.steps[at])
 
-    def taken(self, name: str, batch: dict[Key, int]) -> Table | None:
+    def taken(self, name: str, batch: dict[Key, int]) -> WordTable | None:
         """What a source gives, as a table; None where that cannot be, or is not asked for."""
         if name not in self.sources or not batch:
             return None
@@ -318,7 +318,7 @@ class Tabular:
 # ------------------------------------------------------------------------------------------------------------- shapes
 
 
-def consolidated(table: Table) -> Table:
+def consolidated(table: WordTable) -> WordTable:
     """Each element once, and none that cancels out."""
     columns, shape = normal(table.shape)
     return table.consolidated(columns, shape)
@@ -349,7 +349,7 @@ class _Shaped:
         self.result: Shape = None
         self.whole = False
 
-    def __call__(self, table: Table) -> Table:
+    def __call__(self, table: WordTable) -> WordTable:
         """The same rows with other elements; raises :class:`ByRows`."""
         if table.shape is not self.seen:
             self.result = traced(self.function, table.shape)

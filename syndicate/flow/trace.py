@@ -14,7 +14,7 @@ lies before the current epoch, never in which one it was made (``docs/design/flo
 >>> trace.sum("x"), trace.consolidate()
 (2, ZSet({'x': 2}))
 
-Within a circuit a stream of traces carries a :class:`TraceView`, and a ``z1_trace`` has a :class:`Delay`.
+Within a circuit a stream of traces carries a :class:`TraceView`, and a ``z1_trace`` has a :class:`DelayedTrace`.
 
 Source: PomoFlow, 2.3, 2.9.2 and 2.9.16; ``docs/design/flow.md``, "Weights, elements and times".
 """
@@ -215,7 +215,7 @@ class TraceView:
 Entry: TypeAlias = tuple[Key, Key, Time, int]
 
 
-class Delay:
+class DelayedTrace:
     """What a ``z1_trace`` keeps, and what it is owed: the trace that its input is a view of, less what it keeps.
 
     So it never copies that trace.  Let it keep ``T``, and be owed ``U - T``, and let its input be ``U + added``.  When

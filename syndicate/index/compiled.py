@@ -134,7 +134,7 @@ def factory(
 ) -> Callable[..., tuple[Callable[..., None], ...]]:
     """A function that makes a hot table's ``add``, ``remove``, ``send``, ``fill`` and ``recall``.
 
-    See :class:`~syndicate.index.trie.Table`, whose own methods are their specification.
+    See :class:`~syndicate.index.trie.ConstantTable`, whose own methods are their specification.
     """
     writer = _Writer()
     reach = writer.reach((*places, *(path for path, _ in checks)))

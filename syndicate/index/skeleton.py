@@ -31,7 +31,7 @@ from syndicate.index.bag import Bag
 from syndicate.index.bulk import Bulks
 from syndicate.index.interest import INTEREST, OBSERVE, expand
 from syndicate.index.path import Move, Path, child, class_of, move
-from syndicate.index.trie import NO_TABLES, Handler, Kept, Node, Notice, Table, Tell
+from syndicate.index.trie import NO_TABLES, ConstantTable, Handler, Kept, Node, Notice, Tell
 from syndicate.native import kernel
 from syndicate.values.value import Frozen, Ref, Value
 
@@ -66,7 +66,7 @@ class Gate:
         self.index = index
         self.classes = classes
         self.bags: dict[Frozen, Bag] = {}
-        self.tables: dict[Frozen, tuple[Table, ...] | None] = {}
+        self.tables: dict[Frozen, tuple[ConstantTable, ...] | None] = {}
         self._added = self._removed = self._sent = 0
 
     @property
@@ -152,7 +152,7 @@ class Index:
         # All tables that a value of a constructor must be shown, or None where its further shape matters, and those
         # that values of all other constructors must be shown.
         self._tables = gate.tables
-        self.otherwise: tuple[Table, ...] | None = NO_TABLES
+        self.otherwise: tuple[ConstantTable, ...] | None = NO_TABLES
         self.add, self.remove, self.send = gate.add, gate.remove, gate.send
         self.bulks = Bulks(self._root, self._classes, gate.add, gate.remove)
 

@@ -5,7 +5,7 @@ paper              here
 =================  ===================================================================================================
 ``Node``           :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
 ``Continuation``   ``Node.values`` and ``Node.tables``
-``Leaf``           an entry of :class:`Table`: the values with these constants in ``values``, their one in ``handlers``
+``Leaf``           a row of a :class:`ConstantTable`: values with these in ``values``, their one in ``handlers``
 ``Handler``        :class:`Handler`: a bag of captures and who observes them
 =================  ===================================================================================================
 
@@ -141,7 +141,7 @@ class Handler:
         return self._groups
 
 
-class Table:
+class ConstantTable:
     """The values and handlers of one skeleton at the end of its shape, by their constants.
 
     ``add``, ``remove`` and ``send`` handle a value that passed the shape: check it, keep or drop it, notify the
@@ -285,7 +285,7 @@ class Table:
                 notice.count += 1
 
 
-NO_TABLES: Final[tuple[Table, ...]] = ()
+NO_TABLES: Final[tuple[ConstantTable, ...]] = ()
 
 
 class Node:
@@ -296,17 +296,17 @@ class Node:
     def __init__(self, values: Kept) -> None:
         self.values = values
         self.tables = NO_TABLES
-        self._by_skeleton: dict[Skeleton, Table] = {}
+        self._by_skeleton: dict[Skeleton, ConstantTable] = {}
         self.moves: dict[Move, dict[Frozen, Node]] = {}
         self.users = 0
 
-    def table(self, skeleton: Skeleton) -> Table | None:
+    def table(self, skeleton: Skeleton) -> ConstantTable | None:
         """The table of a skeleton that ends here, if there is one."""
         return self._by_skeleton.get(skeleton)
 
-    def add_table(self, skeleton: Skeleton, forms: Collection[Frozen], tell: Tell) -> Table:
+    def add_table(self, skeleton: Skeleton, forms: Collection[Frozen], tell: Tell) -> ConstantTable:
         """A table for a skeleton that ends here, filled from *forms*."""
-        table = self._by_skeleton[skeleton] = Table(skeleton, forms, tell)
+        table = self._by_skeleton[skeleton] = ConstantTable(skeleton, forms, tell)
         self.tables = tuple(self._by_skeleton.values())
         return table
 

@@ -6,7 +6,7 @@
 ... class Lit:
 ...     room: str
 >>> (room,) = dataspaces(settled(lambda: assert_(dataspace("hotel"), Lit("hall"))).actors)
->>> room.facet.actor.name, Contents(room, lambda actor: 0).labels()
+>>> room.facet.actor.name, DataspaceContents(room, lambda actor: 0).labels()
 ('hotel', [['Lit', 1, 0, [['room']]]])
 
 Owners: who asserts a value, found by a look through the handles of all actors, a slice at a time.  Nobody keeps a table
@@ -96,7 +96,7 @@ def owners(forms: Iterable[Frozen], ds: Ref, actors: Iterable[Actor]) -> Generat
     return wanted
 
 
-class Contents:
+class DataspaceContents:
     """What there is in the dataspace *ds*; *number* gives actors their numbers, and *tails* observe everything."""
 
     def __init__(self, ds: Ref, number: Callable[[HomeActor], int]) -> None:

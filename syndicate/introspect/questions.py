@@ -86,7 +86,7 @@ from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, send, stop, trio_task
 from syndicate.errors import ArgumentError, FactError, PatternError, TextError
 from syndicate.hosting import Host
-from syndicate.introspect.contents import Contents, dataspaces
+from syndicate.introspect.contents import DataspaceContents, dataspaces
 from syndicate.introspect.grounds import grounds
 from syndicate.introspect.memory import held
 from syndicate.introspect.reasons import row_text, rows_of, why_row, written
@@ -115,7 +115,7 @@ SAMPLE: Final = 20
 """Assertions of one facet that are shown."""
 
 
-class Introspection(Entity):
+class Introspector(Entity):
     """The entity that answers, about *system* and the dataspaces that *spaces* gives; *tables* answer more."""
 
     raw = True
@@ -123,7 +123,7 @@ class Introspection(Entity):
     def __init__(self, system: System, spaces: Callable[[], Iterable[Ref]], tables: Mapping[str, Table]) -> None:
         self._system = system
         self._spaces = spaces
-        self._contents: dict[HomeFacet, Contents] = {}
+        self._contents: dict[HomeFacet, DataspaceContents] = {}
         self._tables = tables
         self._facets: dict[Assertion, Facet] = {}
         self._numbers: dict[HomeActor | Host, int] = {}
@@ -239,14 +239,14 @@ class Introspection(Entity):
 
     # ------------------------------------------------------------------------------------------------ dataspaces
 
-    def _there(self, where: int | None) -> Contents | None:
+    def _there(self, where: int | None) -> DataspaceContents | None:
         """What is in the dataspace of that number, or in the first; None if there is none."""
         for ds in self._spaces():
             if where is None or self._number(ds.facet.actor) == where:
                 there = self._contents.get(ds.facet)
                 if there is None:
                     self._contents = {facet: each for facet, each in self._contents.items() if facet.alive}
-                    there = self._contents[ds.facet] = Contents(ds, self._number)
+                    there = self._contents[ds.facet] = DataspaceContents(ds, self._number)
                 return there
         return None
 
@@ -256,7 +256,7 @@ class Introspection(Entity):
             if there is not None:
                 yield [self._number(ds.facet.actor), ds.facet.actor.name, *[row[1] for row in there.health()]]
 
-    def _health(self, there: Contents | None) -> list[Row]:
+    def _health(self, there: DataspaceContents | None) -> list[Row]:
         return [
             *([["values", 0], ["interests", 0]] if there is None else there.health()),
             ["actors", len(self._system.actors)],
@@ -426,7 +426,7 @@ def _is_within(form: Frozen) -> bool:
     return type(form) is tuple and len(form) == 3 and form[0] is Symbol("within") and type(form[1]) is int
 
 
-def _tail(tail: Tail, there: Contents) -> None:
+def _tail(tail: Tail, there: DataspaceContents) -> None:
     def end() -> None:
         there.tails -= 1
 
@@ -475,5 +475,5 @@ def introspection(
     facet = Facet(actor, actor.root)
     facet.preventers = 1
     actor.boot(turn, lambda: None)
-    entity = Introspection(system, spaces or (lambda: dataspaces(system.actors)), tables or {})
+    entity = Introspector(system, spaces or (lambda: dataspaces(system.actors)), tables or {})
     return Ref(facet, entity, True)

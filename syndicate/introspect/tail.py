@@ -40,7 +40,7 @@ OURS: Final = "introspection"
 T = TypeVar("T")
 
 
-class Stream(Generic[T]):
+class EventPages(Generic[T]):
     """Events as they happen, told in pages of at most *credit* of them."""
 
     def __init__(self, observer: Ref, part: str, credit: int) -> None:
@@ -91,7 +91,7 @@ class Stream(Generic[T]):
         self._busy = False
 
 
-class Tail(Stream[tuple[float, str, Frozen]], Entity):
+class Tail(EventPages[tuple[float, str, Frozen]], Entity):
     """What happens in a dataspace, as texts: an observer of everything, but of who observes."""
 
     raw = True
@@ -157,7 +157,7 @@ class Followed:
             self._own = None
 
 
-class Happenings(Stream[EventStep]):
+class Happenings(EventPages[EventStep]):
     """Steps of handlers as they happen: ``[number turn time actor kind text place [cause ..] [[verb actor text] ..]]``.
 
     Those of who asks are left out, and ours.

@@ -48,7 +48,7 @@ from syndicate.errors import PlanError
 from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Element, Typed, key_of
-from syndicate.flow.expression import OPERATORS, Expression, Written, expressed
+from syndicate.flow.expression import OPERATORS, RowExpression, Written, expressed
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import mark_of
 
@@ -371,7 +371,7 @@ class RowFunctions:
         items = [text.scalar(scalar) for scalar in scalars]
         function = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
         if arguments == "r":
-            expressed(function, Expression("row", tuple([_written(scalar, places) for scalar in scalars])))
+            expressed(function, RowExpression("row", tuple([_written(scalar, places) for scalar in scalars])))
         return _meaning(function, FunctionSource("row", tuple(scalars), places))
 
     def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Element], Element]:
@@ -388,7 +388,7 @@ class RowFunctions:
         text = _Text(places)
         asked = tuple(conditions)
         function = self._function("r", text.all(asked), text, plain=False)
-        expressed(function, Expression("test", (_written(AllOf(*asked), places),)))
+        expressed(function, RowExpression("test", (_written(AllOf(*asked), places),)))
         return _meaning(function, FunctionSource("test", asked, places))
 
     def rearranging(self, arguments: str, expression: str) -> Callable[..., Element]:

@@ -42,7 +42,7 @@ from typing import Final
 import trio
 from trio._core import _run as scheduler
 
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 
 # ----------------------------------------------------------------------------------------------------------- the agenda
 
@@ -138,7 +138,7 @@ def deterministic(order: random.Random) -> Iterator[None]:
     before = names[_SORTED], names[_CHANCE]
     names[_SORTED], names[_CHANCE] = True, order
     try:
-        with Pause():
+        with CollectorPause():
             yield
     finally:
         names[_SORTED], names[_CHANCE] = before

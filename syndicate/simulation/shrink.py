@@ -11,7 +11,7 @@ steps makes it smaller, unless the runs were spent.
 >>> def run(case):                                            # fails if b's first choice is 7 or more
 ...     tape = Tape.lenient(0, case.choices)
 ...     drawn = [tape.draw(label, 100) for label in ("a", "b", "a", "b")]
-...     return Failed(Case(case.faults, chosen(tape.draws)), 4, drawn) if drawn[1] >= 7 else None
+...     return FailedRun(Case(case.faults, chosen(tape.draws)), 4, drawn) if drawn[1] >= 7 else None
 >>> shrinking = Shrinking(run, run(Case((), {"a/100": {0: 33, 1: 12}, "b/100": {0: 70, 1: 60}})))
 >>> shrinking.run()
 'nothing smaller fails alike'
@@ -99,7 +99,7 @@ class Size:
 
 
 @frozen
-class Failed(Generic[F, R]):
+class FailedRun(Generic[F, R]):
     """A run that failed: what it is played from, how many steps it took, and what came of it."""
 
     case: Case[F]
@@ -125,8 +125,8 @@ class Shrinking(Generic[F, R]):
 
     def __init__(
         self,
-        run: Callable[[Case[F]], Failed[F, R] | None],
-        first: Failed[F, R],
+        run: Callable[[Case[F]], FailedRun[F, R] | None],
+        first: FailedRun[F, R],
         *,
         most: int = RUNS,
         tell: Callable[[Shrinking[F, R]], object] = lambda shrinking: None,

@@ -47,7 +47,7 @@ _GENTLE: Final = 3
 """How many times the run is ended in order; then it is torn down, about which trio complains."""
 
 
-class Stopped(BaseException):
+class RunStopped(BaseException):
     """Thrown into what goes on for ever."""
 
 
@@ -92,7 +92,7 @@ class Watch:
                 _throw(self._watched)
                 while True:
                     pass
-            except Stopped:
+            except RunStopped:
                 pass
             _watchman.remove(self)  # in case that the first try was what it struck
 
@@ -221,5 +221,5 @@ def _whose(frames: Sequence[FrameType]) -> str:
 
 
 def _throw(thread: int) -> None:
-    """Let a thread raise :class:`Stopped` with its next step."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Stopped))
+    """Let a thread raise :class:`RunStopped` with its next step."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(RunStopped))

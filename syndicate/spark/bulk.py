@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, overload
 
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.spark.columns import ANYTHING, NULL, fields_of, forms, hints_of, records, sure
 from syndicate.values.value import BIG, Frozen, thaw
 
@@ -53,7 +53,7 @@ class ArrowBulk:
     def forms(self) -> Sequence[Frozen]:
         """The records: made once."""
         if self._forms is None:
-            with Pause(ageing=True):
+            with CollectorPause(ageing=True):
                 self._forms = records(self.to, self.table)
         return self._forms
 

@@ -19,7 +19,7 @@ from syndicate.actors.dataspace import bulks_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, Turn, current
 from syndicate.actors.verbs import SyncReply
-from syndicate.collector import Pause, seldom
+from syndicate.collector import CollectorPause, seldom
 from syndicate.index.bulk import Bulk
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.rows import Step
@@ -79,7 +79,7 @@ class Delivery:
         done = trio.Event()
         size = sum([move.size for move in moves])
         short = bulks_of(self.ds) is not None and AHEAD < size <= RESTING
-        with Pause(ageing=True) if short else seldom(SELDOM):
+        with CollectorPause(ageing=True) if short else seldom(SELDOM):
             self.facet.enter(lambda: self._take(iter(moves), 0, done))
             await done.wait()
 
@@ -110,7 +110,7 @@ class Delivery:
         move = next(moves, None)
         turn = current("spark_source")
         if move is not None:
-            with Pause():
+            with CollectorPause():
                 self.send(turn, move)
             ahead += move.size
             if ahead < AHEAD:

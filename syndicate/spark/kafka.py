@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from syndicate.errors import SourceError
 from syndicate.spark.feed import Feed
-from syndicate.spark.origin import Origin
+from syndicate.spark.origin import RowOrigin
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,7 +23,7 @@ _WORDS: Final = Feed("_change", "_offset", {"put": 1, "gone": -1})
 
 
 @frozen
-class Kafka(Origin):
+class Kafka(RowOrigin):
     """A topic whose messages are JSON objects.
 
     A message adds the row of its value; with *key* it takes the place of the row with its key.  One without a value (a

@@ -1,6 +1,6 @@
 """Where rows come from that :func:`~syndicate.spark.source.spark_source` knows how to follow.
 
-An :class:`Origin` is given in the place of the function that makes a DataFrame, and knows which columns say what
+A :class:`RowOrigin` is given in the place of the function that makes a DataFrame, and knows which columns say what
 changed.  A :class:`Versioned` one tells its *versions* (commits, snapshots, watermarks): it is read once as a whole, at
 one of them, and from there on only what changed from one version to the next is read.  So nothing is read twice or left
 out, whatever happens to the table meanwhile.  If what changed after the last version cannot be determined any more, the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Origin(ABC):
+class RowOrigin(ABC):
     """A table or a stream; ``feed`` names the columns of its changes, and is None where a row is just there."""
 
     @property
@@ -43,7 +43,7 @@ class Origin(ABC):
         """
 
 
-class Versioned(Origin):
+class Versioned(RowOrigin):
     """A table with versions: of what :meth:`read` gives only the columns count, unless it has none after all."""
 
     @property

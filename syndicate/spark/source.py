@@ -33,7 +33,7 @@ from attrs import Factory, define, field, frozen
 
 from syndicate.actors.arguments import expect_ref
 from syndicate.actors.verbs import current_facet, react, trio_task
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.errors import SourceError
 from syndicate.outside import outside
 from syndicate.spark.arrow import arrow_schema, arrow_table
@@ -49,7 +49,7 @@ from syndicate.spark.feed import WORDS, Feed, Named, feed_of
 from syndicate.spark.follower import Follower, MicroBatch, check_call
 from syndicate.spark.journal import SourceJournal
 from syndicate.spark.journal import described as properties
-from syndicate.spark.origin import Origin, Versioned
+from syndicate.spark.origin import RowOrigin, Versioned
 from syndicate.spark.outage import Outage
 from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.query import Query, trigger_of
@@ -66,7 +66,7 @@ UNREAD: Final = 5
 
 def spark_source(
     ds: Ref,
-    frame: Callable[[SparkSession], DataFrame] | Origin,
+    frame: Callable[[SparkSession], DataFrame] | RowOrigin,
     to: type,
     key: Sequence[str] = (),
     *,
@@ -177,7 +177,7 @@ def spark_source(
     origin, make, feed = _followed(frame, changes, weight, sequence, whole)
     check_call(make, session)
     key = tuple(key) if not isinstance(key, str) else key
-    if isinstance(frame, Origin):
+    if isinstance(frame, RowOrigin):
         frame.check(key)
     if feed is not None and weight is not None:
         raise SourceError(f"changes= says that {feed.kind!r} holds the weights: leave weight= out")
@@ -242,14 +242,14 @@ def spark_source(
 
 
 def _followed(
-    frame: Callable[[SparkSession], DataFrame] | Origin,
+    frame: Callable[[SparkSession], DataFrame] | RowOrigin,
     changes: Feed | Named | None,
     weight: str | None,
     sequence: str | None,
     whole: object,
 ) -> tuple[Versioned | None, Callable[[SparkSession], DataFrame], Feed | None]:
     """What has versions, what makes the frame, and the feed."""
-    if not isinstance(frame, Origin):
+    if not isinstance(frame, RowOrigin):
         return None, frame, feed_of(changes)
     options = {"changes": changes, "weight": weight, "sequence": sequence, "whole": whole}
     if spare := [name for name, value in options.items() if value is not None]:
@@ -544,7 +544,7 @@ class _Source(Follower):
                 f"the table of whole= and the feed of {self.name} have columns of different types: {', '.join(other)}; "
                 "cast them in the frame"
             )
-        with Pause():
+        with CollectorPause():
             return self.current.become(rows.steps(arrow_table(self.rows.name, table)))
 
     def _newest(self, feed: Feed, frame: DataFrame) -> Step | None:
@@ -616,7 +616,7 @@ class _Source(Follower):
         """The step by which the whole *table* differs from what is asserted."""
         self.rows.check(table.column_names)
         differing = self.difference.of(table)
-        with Pause():
+        with CollectorPause():
             if differing is None:
                 return [self.current.become(self.rows.steps(table))]
             return self.rows.steps(*differing)
@@ -635,7 +635,7 @@ class _Source(Follower):
 
     def _plan(self, steps: Sequence[Step]) -> list[Move]:
         """What the steps bring and take; from now on it is asserted."""
-        with Pause():
+        with CollectorPause():
             return [move_of(self.delivery, self.current, step) for step in steps]
 
     def _there(self, clock: Frozen | None) -> Move:

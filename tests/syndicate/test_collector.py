@@ -15,7 +15,7 @@ import pytest
 
 import relay
 import syndicate
-from syndicate.collector import Pause, ready, seldom
+from syndicate.collector import CollectorPause, ready, seldom
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_pauses_end_in_any_order(works: bool, ends: tuple[int, ...]) -> None:
     """They overlap; after the last the collector works if it did before the first, and an end too many is none."""
     if not works:
         gc.disable()
-    pauses = [Pause() for _ in range(3)]
+    pauses = [CollectorPause() for _ in range(3)]
     for pause in pauses:
         pause.__enter__()
         assert not gc.isenabled()
@@ -56,14 +56,14 @@ def test_pauses_end_in_any_order(works: bool, ends: tuple[int, ...]) -> None:
         pauses[number].end()
         assert gc.isenabled() is (works and count == 3)
     assert gc.isenabled() is works
-    with Pause():
+    with CollectorPause():
         assert not gc.isenabled()
     assert gc.isenabled() is works
 
 
 def test_a_pause_ends_with_an_error() -> None:
     """As with anything else."""
-    pause = Pause()
+    pause = CollectorPause()
     for _ in range(2):
         with pytest.raises(KeyError), pause:
             raise KeyError
@@ -75,7 +75,7 @@ def test_pauses_of_threads() -> None:
 
     def work() -> None:
         for _ in range(2000):
-            with Pause():
+            with CollectorPause():
                 pass
 
     threads = [threading.Thread(target=work) for _ in range(8)]
@@ -90,7 +90,7 @@ def test_pauses_of_threads() -> None:
 @pytest.mark.parametrize("ageing", [False, True])
 def test_what_is_much_is_old(ageing: bool) -> None:
     """With ageing, what a block made is in the oldest generation; else it waits to be walked."""
-    with Pause(ageing=ageing):
+    with CollectorPause(ageing=ageing):
         kept = [[number] for number in range(50_000)]
     old = {id(one) for one in gc.get_objects(generation=2)}
     assert (sum(id(one) in old for one in kept) == len(kept)) is ageing
@@ -110,11 +110,11 @@ def test_what_is_left_is_swept(sweeping: bool) -> None:
         return weakref.ref(node)
 
     gc.collect()
-    with Pause(sweeping=sweeping):
+    with CollectorPause(sweeping=sweeping):
         left = [leave() for _ in range(10)]
     assert all(each() is None for each in left) is sweeping
     gc.disable()
-    with Pause(sweeping=True):
+    with CollectorPause(sweeping=True):
         left = [leave() for _ in range(10)]
     assert all(each() is not None for each in left)
 
@@ -134,7 +134,7 @@ def test_what_outlasts_its_sweep_is_swept_later() -> None:
     left: weakref.WeakSet[Cycle] = weakref.WeakSet()
     most = 0
     for _ in range(500):
-        with Pause(sweeping=True):
+        with CollectorPause(sweeping=True):
             last[:] = [Cycle()]
             left.add(last[0])
         most = max(most, len(left))

@@ -48,7 +48,7 @@ from syndicate.index.analysis import analyse
 from syndicate.index.compiled import factory
 from syndicate.index.path import class_of, project
 from syndicate.index.skeleton import Gate, Index
-from syndicate.index.trie import Notice, Table
+from syndicate.index.trie import ConstantTable, Notice
 from syndicate.introspect import chronicled
 from syndicate.native import kernel, specifications
 from syndicate.values.value import Ref, freeze, thaw
@@ -139,7 +139,7 @@ def test_tables_do_alike(data: st.DataObject, written: list[Any]) -> None:
             events.append((kind, captures, repr(thawed), notice and (notice.captures, notice.count)))
 
         tell = partial(note, events)
-        table = Table(skeleton, (), tell)
+        table = ConstantTable(skeleton, (), tell)
         table.handler(constants)
         add, remove, send_, fill, recall = make(skeleton.places, skeleton.checks, skeleton.captures)(
             table, Notice, tell

@@ -12,7 +12,7 @@ from relay.cli.rules.bloom_program import class_of, find_bloom, make, read_logge
 from relay.cli.rules.program import find_dedalus
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.event_log import messages_of
-from syndicate.bloom.insight.calm import Calm, Output, Point
+from syndicate.bloom.insight.calm import Calm, OutputVerdict, Point
 from syndicate.bloom.insight.orders import MESSAGES, SECONDS, OrderSearch, search_orders
 from syndicate.bloom.insight.unmarked import unmarked
 from syndicate.dedalus import Diagnostic
@@ -95,7 +95,7 @@ def _orders(calm: Calm, search: OrderSearch) -> dict[str, object]:
     return {one.name: search[one.name].to_json() if one.name in search else None for one in _unsure(calm)}
 
 
-def _unsure(calm: Calm) -> list[Output]:
+def _unsure(calm: Calm) -> list[OutputVerdict]:
     """The outputs that may differ, and what rules write that are points of order, whoever reads it."""
     written = (calm[point.rule.head] for point in calm.points)
     every = {output.name: output for output in (*calm.outputs, *written)}
@@ -133,7 +133,7 @@ def _shown(calm: Calm) -> dict[str, object]:
     }
 
 
-def _output(output: Output) -> dict[str, object]:
+def _output(output: OutputVerdict) -> dict[str, object]:
     return {
         "name": output.name,
         "verdict": output.verdict,

@@ -4,7 +4,7 @@ The library builds as it reads: four MiB of empty arrays become 300 MiB, and an 
 byte is read, so that a thousand arrays in each other, five bytes each, take 64 MiB although nothing is in them.
 Reading only the heads is bounded by the number of nodes.
 
->>> measure = Measure(Limits())
+>>> measure = PacketScanner(Limits())
 >>> measure.feed(bytes.fromhex("93c0a16193"), 0), measure.feed(bytes.fromhex("c00102 93c0"), 0)
 (-1, 3)
 
@@ -50,7 +50,7 @@ _REFERENCE_NODES: Final = 3
 _ARRAYS: Final = {0xDC: 2, 0xDD: 4}
 
 
-class Measure:
+class PacketScanner:
     """Measures one packet after the other."""
 
     __slots__ = ("_around", "_head", "_left", "_limits", "_skip", "nodes")

@@ -38,7 +38,7 @@ import msgpack
 
 from relay.protocol.codec.collection import Collections, weight
 from relay.protocol.codec.encoding import KNOWN, SHORT, Tables, excess, levels
-from relay.protocol.codec.measure import Measure
+from relay.protocol.codec.measure import PacketScanner
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
@@ -155,7 +155,7 @@ class Msgpack:
         self._refs: dict[bytes, WireRef] = _REFS
         self._written: _Written | None = None
         self._packer: msgpack.Packer | None = None
-        self._measure: Measure | None = None
+        self._measure: PacketScanner | None = None
         self._collections: Collections | None = None
         self._rest: bytes | bytearray = b""
         self._nodes = self._fresh = 0  # of the packet that is read
@@ -345,7 +345,7 @@ class Msgpack:
     def _measured(self, data: bytes, at: int) -> tuple[Frozen | None, int]:
         """The packet that goes on, or begins, *at* a place, or None if it is cut, and where what is left begins."""
         if self._measure is None:
-            self._measure = Measure(self.limits)
+            self._measure = PacketScanner(self.limits)
         if not self._rest:
             self._rest = bytearray()
         end = self._measure.feed(data, at)
@@ -458,7 +458,7 @@ class Msgpack:
                 self.tables = self._tables()
             ref = self._refs[data] = WireRef(data[1], oid)
             return ref
-        if len(data) > _SMALLEST and Measure(self.limits).feed(data, 0) != len(data):
+        if len(data) > _SMALLEST and PacketScanner(self.limits).feed(data, 0) != len(data):
             raise ProtocolError("a reference that is cut, or too long")
         self._inside = True
         raw = msgpack.unpackb(data, ext_hook=self.extension, **_options(self.limits))

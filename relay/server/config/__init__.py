@@ -104,7 +104,7 @@ class Connections:
 
 
 @frozen
-class Space:
+class DataspaceConfig:
     """A dataspace: its *name* in references, the *key* by which they are made, *older* ones that are valid as well, and
     what all its peers may have there together.
     """
@@ -116,7 +116,7 @@ class Space:
 
 
 @frozen
-class Client:
+class CertifiedClient:
     """What a client gets for its *certificate*, by a name in it, when it asks for *dataspace*: the capability, narrowed
     by *caveats*.
     """
@@ -127,7 +127,7 @@ class Client:
 
 
 @frozen
-class Log:
+class LogConfig:
     """What is logged: *format* ``auto`` or ``json``, *level* as in Python."""
 
     format: Literal["auto", "json"] = "auto"
@@ -153,9 +153,9 @@ class Config:
     revoked: tuple[str, ...] = ()
     older: tuple[bytes, ...] = field(default=(), repr=False)
     quota: Quota = NONE
-    spaces: tuple[Space, ...] = ()
-    clients: tuple[Client, ...] = ()
-    log: Log = Log()
+    spaces: tuple[DataspaceConfig, ...] = ()
+    clients: tuple[CertifiedClient, ...] = ()
+    log: LogConfig = LogConfig()
 
     @property
     def admin_key(self) -> bytes:
@@ -223,7 +223,7 @@ class _Reader:
         self._lines = lines
         self._problems: list[tuple[int, str]] = []
         self._listeners: list[tuple[Way, Listening]] = []
-        self._named: Sequence[Space] = ()
+        self._named: Sequence[DataspaceConfig] = ()
 
     def read(self) -> Config:
         """The whole of it."""
@@ -244,7 +244,7 @@ class _Reader:
             quota=Quota(**self._table(("quota",), root.get("quota", {}), _QUOTA)),
             spaces=self._spaces(root.get("dataspace", ()), key),
             clients=self._clients(root.get("client", ()), "state" in root),
-            log=Log(**self._table(("log",), root.get("log", {}), _LOG)),
+            log=LogConfig(**self._table(("log",), root.get("log", {}), _LOG)),
         )
         if config.clients and not any(listening.client_ca for listening in config.listen):
             self._wrong(("client",), "no listener asks for certificates: give one on tls:// or wss:// a client_ca")
@@ -313,8 +313,8 @@ class _Reader:
     def _older(self, way: Way, names: Sequence[str]) -> tuple[bytes, ...]:
         return tuple(self._key_file(name, (*way, "old_key_files", number)) for number, name in enumerate(names))
 
-    def _spaces(self, items: Sequence[object], key: bytes) -> tuple[Space, ...]:
-        spaces: list[Space] = []
+    def _spaces(self, items: Sequence[object], key: bytes) -> tuple[DataspaceConfig, ...]:
+        spaces: list[DataspaceConfig] = []
         for number, item in enumerate(items):
             way: Way = ("dataspace", number)
             table = self._table(way, item, _SPACE)
@@ -327,12 +327,12 @@ class _Reader:
                 self._wrong((*way, "name"), f'"{name}" is another dataspace\'s name: take one that is not there yet')
             own = self._key_file(table["key_file"], (*way, "key_file")) if "key_file" in table else key
             quota = Quota(**self._table((*way, "quota"), table.get("quota", {}), _QUOTA))
-            spaces.append(Space(name, own, self._older(way, table.get("old_key_files", ())), quota))
+            spaces.append(DataspaceConfig(name, own, self._older(way, table.get("old_key_files", ())), quota))
         self._named = spaces
         return tuple(spaces)
 
-    def _clients(self, items: Sequence[object], durable: bool) -> tuple[Client, ...]:
-        clients: list[Client] = []
+    def _clients(self, items: Sequence[object], durable: bool) -> tuple[CertifiedClient, ...]:
+        clients: list[CertifiedClient] = []
         there = [name for name in _TAKEN if durable or name != "durable"]
         names = [*there, *[space.name for space in self._named]]
         for number, item in enumerate(items):
@@ -342,7 +342,7 @@ class _Reader:
                 continue
             if "certificate" not in item:
                 self._wrong(way, 'needs the name in a certificate: write certificate = "alice"')
-            client = Client(**{"certificate": "", **table})
+            client = CertifiedClient(**{"certificate": "", **table})
             if client.dataspace not in names:
                 self._wrong(
                     (*way, "dataspace"), f'there is no dataspace "{client.dataspace}": there are {", ".join(names)}'

@@ -9,7 +9,7 @@ channel, an input).  What is monotone keeps this.  Two things do not forgive a c
 
 >>> from syndicate.plan import AntiJoin, NaturalJoin, Relation
 >>> said, seen = Relation("said", ("a",)), Relation("seen", ("a",))
->>> how = {"said": Arrival.PASSING, "seen": Arrival.GROWING}
+>>> how = {"said": ArrivalOrder.PASSING, "seen": ArrivalOrder.GROWING}
 >>> arrival_of(seen, how).hazards, [str(one) for one in arrival_of(AntiJoin(seen, said), how).hazards]
 ((), ['negation of said'])
 >>> [str(one) for one in arrival_of(NaturalJoin(said, seen), how).hazards]
@@ -36,7 +36,7 @@ from syndicate.explain.derivation import named
 from syndicate.plan.rules import ways
 
 
-class Arrival(IntEnum):
+class ArrivalOrder(IntEnum):
     """How rows come; the greater, the less is known."""
 
     CONSTANT = 0
@@ -61,7 +61,7 @@ class Hazard:
 class ArrivalAnalysis:
     """How an expression's rows come, which collections it *reads*, and the hazards within."""
 
-    arrival: Arrival
+    arrival: ArrivalOrder
     reads: tuple[str, ...] = ()
     hazards: tuple[Hazard, ...] = ()
     piecemeal: bool = False
@@ -74,7 +74,7 @@ PIECEMEAL: Final = "function of merged rows"
 
 def arrival_of(
     expression: plan.Expression,
-    arrivals: Mapping[str, Arrival],
+    arrivals: Mapping[str, ArrivalOrder],
     merging: frozenset[str] = frozenset(),
     seals: Sequence[Seal] = (),
 ) -> ArrivalAnalysis:
@@ -83,7 +83,7 @@ def arrival_of(
     What *seals* promise is not waited for.
     """
     analyses: dict[plan.Expression, ArrivalAnalysis] = {}
-    finality = Finality(seals, lambda part: analyses[part].arrival is Arrival.CONSTANT)
+    finality = Finality(seals, lambda part: analyses[part].arrival is ArrivalOrder.CONSTANT)
     pending = [expression]
     while pending:
         this = pending[-1]
@@ -99,23 +99,23 @@ def arrival_of(
 
 def _of(
     this: plan.Expression,
-    arrivals: Mapping[str, Arrival],
+    arrivals: Mapping[str, ArrivalOrder],
     merging: frozenset[str],
     analyses: Mapping[plan.Expression, ArrivalAnalysis],
     finality: Finality,
 ) -> ArrivalAnalysis:
     if isinstance(this, plan.Relation):
-        arrival = arrivals.get(this.name, Arrival.CONSTANT)
-        return ArrivalAnalysis(arrival, (this.name,), (), arrival is Arrival.PASSING and this.name in merging)
+        arrival = arrivals.get(this.name, ArrivalOrder.CONSTANT)
+        return ArrivalAnalysis(arrival, (this.name,), (), arrival is ArrivalOrder.PASSING and this.name in merging)
     parts = [(analyses[part], why) for part, why in ways(this)]
     reads = tuple(dict.fromkeys(name for part, _ in parts for name in part.reads))
     hazards = [hazard for part, _ in parts for hazard in part.hazards]
-    arrival = max((part.arrival for part, _ in parts), default=Arrival.CONSTANT)
+    arrival = max((part.arrival for part, _ in parts), default=ArrivalOrder.CONSTANT)
     piecemeal = any(part.piecemeal for part, _ in parts)
     orders = [
         Hazard(why, analyses[part].reads)
         for part, why in ways(this)
-        if why and analyses[part].arrival is not Arrival.CONSTANT and not finality.lifts(this, part)
+        if why and analyses[part].arrival is not ArrivalOrder.CONSTANT and not finality.lifts(this, part)
     ]
     hazards += orders
     if not orders and not finality.of(this).final and len(parts) > 1 and not isinstance(this, plan.Union):
@@ -133,8 +133,8 @@ def _only_moves(this: plan.Expression) -> bool:
 
 
 def _races(parts: Iterable[ArrivalAnalysis]) -> Iterable[Hazard]:
-    changing = [part for part in parts if part.arrival is not Arrival.CONSTANT]
-    passing = next((part for part in changing if part.arrival is Arrival.PASSING), None)
+    changing = [part for part in parts if part.arrival is not ArrivalOrder.CONSTANT]
+    passing = next((part for part in changing if part.arrival is ArrivalOrder.PASSING), None)
     if passing is not None and len(changing) > 1:
         others = tuple(dict.fromkeys(name for part in changing if part is not passing for name in part.reads))
         yield Hazard(RACE, passing.reads, others)

@@ -51,7 +51,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from syndicate.bloom.declaration import SENT, TABLES, Kind, Rule, Seal
-from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of
+from syndicate.bloom.insight.arrival import RACE, ArrivalOrder, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
 from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.symbols import declaration_of, kind_of
@@ -161,7 +161,7 @@ class Point:
 
 
 @frozen
-class Output:
+class OutputVerdict:
     """What is known of an output: its *verdict*, the labels of the ways to it, and the points of order on them."""
 
     name: str
@@ -201,8 +201,8 @@ class Calm:
     program: str
     rules: int
     points: tuple[Point, ...]
-    outputs: tuple[Output, ...]
-    collections: Mapping[str, Output]
+    outputs: tuple[OutputVerdict, ...]
+    collections: Mapping[str, OutputVerdict]
     """The same of all collections."""
     ending: tuple[str, ...] = ()
     """Where rules write ``halt``: what has not happened by then is not accounted for."""
@@ -214,7 +214,7 @@ class Calm:
         """Whether all outputs are."""
         return all(output.confluent for output in self.outputs)
 
-    def __getitem__(self, name: str) -> Output:
+    def __getitem__(self, name: str) -> OutputVerdict:
         return self.collections[name]
 
     def __str__(self) -> str:
@@ -237,7 +237,7 @@ class Calm:
         )
         return f"<table><tr><th>output</th><th>verdict</th></tr>{rows}</table><pre>{escape(str(self))}</pre>"
 
-    def _said(self, output: Output) -> list[str]:
+    def _said(self, output: OutputVerdict) -> list[str]:
         """The lines of an output; one if all that would be said has been said of another."""
         first = next(one for one in self.outputs if one.points == output.points)
         return str(output).splitlines() if first is output or output.confluent else [f"{output.head()} As {first.name}"]
@@ -262,7 +262,7 @@ def calm_of(runtime: Runtime) -> Calm:
     arrivals = _arrivals(kinds, rules, runtime.outer)
     merging = frozenset(name for name, one in runtime.collections.items() if declaration_of(one).lattices)
     taken = {rule.head for rule in rules if rule.op in TAKING}
-    lasting = {name for name in kinds if arrivals[name] is not Arrival.PASSING and name not in taken}
+    lasting = {name for name in kinds if arrivals[name] is not ArrivalOrder.PASSING and name not in taken}
     seals = [one for one in runtime.seals if not taken.intersection((one.of, one.by))]
     hazards = {rule: _hazards(rule, kinds, arrivals, merging, lasting, seals) for rule in rules}
     reach = reach_of(kinds, rules)
@@ -282,7 +282,7 @@ def calm_of(runtime: Runtime) -> Calm:
     outputs = {}
     for name in kinds:
         met = [point for point in points if point.rule.head in reach[name]]
-        if arrivals[name] is Arrival.PASSING:
+        if arrivals[name] is ArrivalOrder.PASSING:
             outputs[name] = _output(name, labels[name], met)
         else:
             outputs[name] = _output(name, at_rest[name], [point for point in met if point.hazard.why != RESENDING])
@@ -300,26 +300,26 @@ def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> b
     return kinds[name] in SENT or not read or (kinds[name] is Kind.OUTPUT and "." not in name)
 
 
-def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[str]) -> dict[str, Arrival]:
+def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[str]) -> dict[str, ArrivalOrder]:
     """How the rows of each collection come: the least solution."""
     written = {rule.head for rule in rules}
     outer = set(own)
-    arrivals: dict[str, Arrival] = {}
+    arrivals: dict[str, ArrivalOrder] = {}
     for name, kind in kinds.items():
         external = name not in written or (kind is Kind.INPUT and name in outer)
         if kind is Kind.CONST:
-            arrivals[name] = Arrival.CONSTANT
+            arrivals[name] = ArrivalOrder.CONSTANT
         elif kind in GROWING:
-            arrivals[name] = Arrival.GROWING
+            arrivals[name] = ArrivalOrder.GROWING
         else:
             passing = external or kind in ASYNCHRONOUS or name == "now"
-            arrivals[name] = Arrival.PASSING if passing else Arrival.CONSTANT
+            arrivals[name] = ArrivalOrder.PASSING if passing else ArrivalOrder.CONSTANT
     while True:
         before = dict(arrivals)
         for rule in rules:
             coming = arrival_of(rule.body, arrivals).arrival
-            if rule.op == "<+" and coming is Arrival.CONSTANT:  # not in the first tick
-                coming = Arrival.GROWING
+            if rule.op == "<+" and coming is ArrivalOrder.CONSTANT:  # not in the first tick
+                coming = ArrivalOrder.GROWING
             if kinds[rule.head] not in GROWING:
                 arrivals[rule.head] = max(arrivals[rule.head], coming)
         if arrivals == before:
@@ -329,7 +329,7 @@ def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[st
 def _hazards(
     rule: Rule,
     kinds: Mapping[str, Kind],
-    arrivals: Mapping[str, Arrival],
+    arrivals: Mapping[str, ArrivalOrder],
     merging: frozenset[str],
     lasting: set[str],
     seals: Sequence[Seal],
@@ -399,10 +399,10 @@ def _labels(
             return {name: tuple(sorted(some)) for name, some in labels.items()}
 
 
-def _output(name: str, labels: tuple[str, ...], points: Sequence[Point]) -> Output:
+def _output(name: str, labels: tuple[str, ...], points: Sequence[Point]) -> OutputVerdict:
     if not points:
-        return Output(name, "confluent", labels, ())
+        return OutputVerdict(name, "confluent", labels, ())
     seen = [point for point in points if not point.unseen]
     if any(point.asynchronous for point in seen):
-        return Output(name, "diffluent", labels, tuple(points))
-    return Output(name, "unknown" if len(seen) < len(points) else "ordered", labels, tuple(points))
+        return OutputVerdict(name, "diffluent", labels, tuple(points))
+    return OutputVerdict(name, "unknown" if len(seen) < len(points) else "ordered", labels, tuple(points))

@@ -63,7 +63,7 @@ Ending: TypeAlias = frozenset[Key] | Lattice
 
 
 @frozen
-class Delivery:
+class IncomingRow:
     """A row that comes from outside; none, of a timer that fires, and one value of a lattice."""
 
     into: str
@@ -73,7 +73,7 @@ class Delivery:
         return f"{self.into} {_row_text(self.row)}" if self.row else f"{self.into} fires"
 
 
-Schedule: TypeAlias = tuple[tuple[Delivery, ...], ...]
+Schedule: TypeAlias = tuple[tuple[IncomingRow, ...], ...]
 """The messages of each tick; between these the program runs until it rests."""
 
 
@@ -140,7 +140,7 @@ def search_orders(
     seconds: float = SECONDS,
     inputs: int = INPUTS,
     seed: int = 0,
-    around: Sequence[Delivery] = (),
+    around: Sequence[IncomingRow] = (),
 ) -> OrderSearch:
     """Look for two orders after which the collections of these *names* differ.
 
@@ -157,7 +157,7 @@ class _Searching:
     names: list[str]
     random: Random
     deadline: float
-    around: Sequence[Delivery] = ()
+    around: Sequence[IncomingRow] = ()
     divergences: dict[str, Divergence] = field(init=False, factory=dict)
     runs: list[None] = field(init=False, factory=list)
 
@@ -185,17 +185,17 @@ class _Searching:
 
     def _messages(
         self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], size: int, plainly: bool
-    ) -> list[Delivery]:
+    ) -> list[IncomingRow]:
         if self.around:
             return self.random.sample(self.around, size)
         return [self._message(sources, plainly) for _ in range(size)]
 
-    def _message(self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], plainly: bool) -> Delivery:
+    def _message(self, sources: Sequence[tuple[str, Sequence[Sequence[Value]]]], plainly: bool) -> IncomingRow:
         name, columns = self.random.choice(sources)
         few = [values[: len(_PLAIN)] if plainly else values for values in columns]
-        return Delivery(name, tuple(self.random.choice(values) for values in few))
+        return IncomingRow(name, tuple(self.random.choice(values) for values in few))
 
-    def _compare(self, some: Sequence[Delivery]) -> None:
+    def _compare(self, some: Sequence[IncomingRow]) -> None:
         """Run the messages in all orders that a few have; note the first two that differ, the plainest first."""
         ends: list[tuple[Schedule, Mapping[str, Ending]]] = []
         for schedule in schedules(some):
@@ -275,7 +275,7 @@ class _Run:
             self.runtime.tick()
 
 
-def give(program: Instantiated, message: Delivery) -> None:
+def give(program: Instantiated, message: IncomingRow) -> None:
     """Let a message come with the next tick."""
     runtime = runtime_of(program)
     one = runtime.collections[message.into]
@@ -290,10 +290,10 @@ def give(program: Instantiated, message: Delivery) -> None:
             one.insert([message.row])
 
 
-def schedules(some: Sequence[Delivery]) -> Iterator[Schedule]:
+def schedules(some: Sequence[IncomingRow]) -> Iterator[Schedule]:
     """All orders of a few messages: one by one, some or all together; and one of them a second time.
 
-    >>> a, b = Delivery("c", (1,)), Delivery("c", (2,))
+    >>> a, b = IncomingRow("c", (1,)), IncomingRow("c", (2,))
     >>> [_shown(one) for one in schedules([a, b])][:3]
     ['tick 1: c (1); tick 2: c (2)', 'tick 1: c (2); tick 2: c (1)', 'tick 1: c (1), c (2)']
     """

@@ -69,7 +69,7 @@ from syndicate.bloom.tick.runtime import Instance, Instantiated, Runtime, instan
 from syndicate.errors import RowAbsent, RowMisfit
 from syndicate.explain.absence import WhyNot
 from syndicate.explain.derivation import Derivation, Row, said
-from syndicate.explain.lack import Failed, lacks
+from syndicate.explain.lack import FailedRule, lacks
 from syndicate.explain.proof import Proof, Proofs
 from syndicate.explain.witness import Bound, Fact, Grouped, Matches, Witnesses, fits
 from syndicate.flow.element import Key, key_of, natural
@@ -376,7 +376,7 @@ class Reasons(Proofs[Rule, Reason]):
 class Lack(WhyNot):
     """A row that is not there, what each rule lacks, and whether it *waits* for the next tick."""
 
-    attempts: tuple[Failed, ...] = ()
+    attempts: tuple[FailedRule, ...] = ()
     ticks: int = 0
     waits: bool = False
 
@@ -404,7 +404,7 @@ def why_not(program: Instantiated, collection: str | Collection, row: Value) -> 
     attempts = [
         attempt
         for rule in reasons.rules.get(name, ())
-        for attempt in Failed.of(
+        for attempt in FailedRule.of(
             rule,
             f"rule {rule.number} ({rule.site})",
             rule.site,

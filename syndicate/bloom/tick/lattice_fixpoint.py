@@ -24,7 +24,7 @@ from syndicate.bloom.state.keyed_rows import KeyedRows
 from syndicate.bloom.state.state import CellState, Merged, ScratchState, State, TableState
 from syndicate.bloom.tick.lattice_term import BodyEvaluation, TermEvaluation
 from syndicate.bloom.tick.wiring import LatticeRule, SplitProgram
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.element import Key, key_of, natural
@@ -273,7 +273,7 @@ class LatticeFixpoint:
     def run(self, settle: Settle) -> None:
         """To the fixed point; *settle* tells the circuit, and calls :meth:`told`."""
         self.once = False
-        with Pause():
+        with CollectorPause():
             self._run(settle)
 
     def _run(self, settle: Settle) -> None:

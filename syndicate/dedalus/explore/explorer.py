@@ -51,7 +51,7 @@ from syndicate.dedalus.explore.outcome import (
 from syndicate.dedalus.explore.replay import facts_of, replayer
 from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.explore.stability import DecidedRun, Early, StabilityCheck, idling
-from syndicate.dedalus.explore.state import Lane, Met, PathStep, Sent, State, decided, is_causal, steps_of
+from syndicate.dedalus.explore.state import InputLane, Met, PathStep, Sent, State, decided, is_causal, steps_of
 from syndicate.dedalus.explore.symbolic import Outcomes, Span
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Send
@@ -303,7 +303,7 @@ class Explorer:
 
     def _search(self, lanes: int = 1) -> None:
         early, _ = self.assumed
-        root = State(self.clock.start, (Lane(),) * lanes, {}, early, (), None)
+        root = State(self.clock.start, (InputLane(),) * lanes, {}, early, (), None)
         met = Met()
         self.free.clear()
         stack: list[Iterator[State]] = [iter([root])]
@@ -399,7 +399,7 @@ class Explorer:
         way = PathStep(state.way, ("evaluated", time, first)) if self.checked else state.way
         state = State(time, state.lanes, state.flight, state.owed, seen, way, state.void)
         lanes = [
-            Lane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
+            InputLane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
             for one, lane in zip(founds, state.lanes, strict=True)
         ]
         for flight, owed, lanes_then, way, unforeseen in self._sending(state, founds, lanes):
@@ -443,8 +443,8 @@ class Explorer:
         return good
 
     def _sending(
-        self, state: State, founds: Sequence[StepResult], lanes: Sequence[Lane]
-    ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[Lane], PathStep | None, bool]]:
+        self, state: State, founds: Sequence[StepResult], lanes: Sequence[InputLane]
+    ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[InputLane], PathStep | None, bool]]:
         """What becomes of what is sent: under way, what is owed, what is due, the way, and whether it is void."""
         time, until = state.time, self.clock.until
         if len(founds) == 1 and (free := self._free(time, founds[0])) is not None:
@@ -620,7 +620,7 @@ class Explorer:
         return None, arrive
 
 
-class Question(TypedDict, total=False):
+class ExploreOptions(TypedDict, total=False):
     """What :meth:`syndicate.dedalus.Program.explore` takes besides what a run takes."""
 
     relations: Iterable[str] | None

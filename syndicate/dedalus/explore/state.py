@@ -1,6 +1,6 @@
 """Where an exploration is, and how it came there.
 
->>> lane = Lane().with_due([(3, ("p", (1,)))])
+>>> lane = InputLane().with_due([(3, ("p", (1,)))])
 >>> lane.at(2), lane.at(3)
 (frozenset(), frozenset({('p', (1,))}))
 """
@@ -44,7 +44,7 @@ class PathStep:
 
 
 @frozen
-class Lane:
+class InputLane:
     """What is given at the next timestep and later, whatever else is decided."""
 
     lasting: Facts = frozenset()
@@ -58,11 +58,11 @@ class Lane:
             return self.lasting
         return self.lasting | self.first | {fact for when, fact in self.due if when == time}
 
-    def with_due(self, more: Iterable[tuple[int, Fact]]) -> Lane:
+    def with_due(self, more: Iterable[tuple[int, Fact]]) -> InputLane:
         """The lane with more to come."""
         return evolve(self, due=self.due.union(more))
 
-    def behind(self, time: int) -> Lane:
+    def behind(self, time: int) -> InputLane:
         """The lane with what is due later than a time."""
         return evolve(self, due=frozenset(one for one in self.due if one[0] > time)) if self.due else self
 
@@ -76,7 +76,7 @@ class State:
     """
 
     time: int
-    lanes: tuple[Lane, ...]
+    lanes: tuple[InputLane, ...]
     flight: Mapping[Fact, tuple[Sent, ...]]
     owed: frozenset[Early]
     seen: Projection

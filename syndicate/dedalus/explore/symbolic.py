@@ -25,8 +25,8 @@ from syndicate.dedalus.ast import Events, Row, Rule
 from syndicate.dedalus.explore.outcome import Decisions, Projection
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, Timetable, call, computes, constant, exact, fixed, sums
-from syndicate.dedalus.solving.solver import Answer, Solver, Unencodable, row_of
+from syndicate.dedalus.solving.encoding import Encoding, TimedLines, call, computes, constant, exact, fixed, sums
+from syndicate.dedalus.solving.solver import Solver, StableModel, Unencodable, row_of
 
 if TYPE_CHECKING:
     import clingo
@@ -108,9 +108,9 @@ class Outcomes:
         """All timesteps."""
         return range(self.span.start, self.span.last + 1)
 
-    def table(self) -> Timetable:
+    def table(self) -> TimedLines:
         """The program: what is given, kept, arrived, deduced and sent at each time, and what is seen of it."""
-        table, encoding, start = Timetable(), self.encoding, self.span.start
+        table, encoding, start = TimedLines(), self.encoding, self.span.start
         table.at(self.times[:1], self._before())
         for number, rule in enumerate(self.rules):
             name = rule.head.relation
@@ -142,7 +142,7 @@ class Outcomes:
         if self.causal:
             yield _BEFORE
 
-    def _sent(self, table: Timetable, number: int, rule: Rule) -> None:
+    def _sent(self, table: TimedLines, number: int, rule: Rule) -> None:
         """What is sent at a time, and when it arrives."""
         span, past = self.span, number in self.past
         columns = [f"C{place}" for place in range(len(rule.head.terms))]
@@ -174,7 +174,7 @@ class Outcomes:
             way = f"way(F,t,C0,S) :- {came}. place(F) :- {came}. place(C0) :- {came}."
             table.at(self.times, [f"{by} :- {body}.", way])
 
-    def _asked(self, table: Timetable) -> None:
+    def _asked(self, table: TimedLines) -> None:
         """What is seen of a run, and what else decides it."""
         span, encoding = self.span, self.encoding
         seen = [time for time in self.times if time >= span.seen]
@@ -200,7 +200,7 @@ class Outcomes:
 
     # ------------------------------------------------------------------------------------------------------- answers
 
-    def _seen(self, answer: Answer) -> Projection:
+    def _seen(self, answer: StableModel) -> Projection:
         seen: dict[int, set[tuple[str, Row]]] = {}
         for symbol in answer.shown:
             if symbol not in self.said:  # most answers say much the same
@@ -216,7 +216,7 @@ class Outcomes:
         place, row, time = symbol.arguments
         return time.number, (self.relations[place.number], row_of(row.arguments))
 
-    def _decisions(self, answer: Answer) -> Decisions:
+    def _decisions(self, answer: StableModel) -> Decisions:
         arrive: dict[tuple[int, Row, int], tuple[int, ...]] = {}
         choices: dict[tuple[int, int], list[Row]] = {}
         early: set[tuple[int, str, Row]] = set()

@@ -26,9 +26,9 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import (
     Aggregate,
+    Arithmetic,
     Atom,
     Comparison,
-    Computed,
     Constant,
     Events,
     Rule,
@@ -71,10 +71,10 @@ def call(name: str, arguments: Sequence[str]) -> str:
 
 
 @define(eq=False)
-class Timetable:
+class TimedLines:
     """Lines that are read for timesteps, those for the same times together.
 
-    >>> lines = Timetable()
+    >>> lines = TimedLines()
     >>> lines.at(range(1, 3), ["p(t)."]); lines.at([1, 2], ["q(t)."]); lines.at([], ["r(t)."]); lines.parts
     {(1, 2): ['p(t).', 'q(t).']}
     """
@@ -125,7 +125,7 @@ class Encoding:
 
     def computed(self, term: Term | Aggregate, now: Mapping[str, str]) -> str:
         """A term, which may be computed."""
-        if isinstance(term, Computed):
+        if isinstance(term, Arithmetic):
             left, right = self.computed(term.left, now), self.computed(term.right, now)
             return f"({left}{term.op}({right}))" if self.exact else f'@compute("{term.op}",{left},{right})'
         return self.term(term, now)
@@ -136,7 +136,7 @@ class Encoding:
         result = Goals()
 
         def value(name: str, term: Term | Aggregate) -> str:
-            if not isinstance(term, Computed):
+            if not isinstance(term, Arithmetic):
                 return self.term(term, now)
             result.values[name] = self.computed(term, now)
             return name
@@ -184,12 +184,12 @@ class Encoding:
             lines = []  # they go before what can be chosen
             columns = [self.term(v, now) for v in Dependencies(rule.choices).variables]
             goals.append(self.chosen(number, columns, time))
-        values = {f"H{n}": self.computed(t, now) for n, t in enumerate(rule.head.terms) if isinstance(t, Computed)}
+        values = {f"H{n}": self.computed(t, now) for n, t in enumerate(rule.head.terms) if isinstance(t, Arithmetic)}
         lines += self.undefined(goals, values)
         goals += self.defined(values)
         if rule.aggregates:
             return self._totals(number, rule, time, lines, goals)
-        head = [f"H{n}" if isinstance(t, Computed) else self.term(t, now) for n, t in enumerate(rule.head.terms)]
+        head = [f"H{n}" if isinstance(t, Arithmetic) else self.term(t, now) for n, t in enumerate(rule.head.terms)]
         return lines, head, goals
 
     def rule(self, number: int, rule: Rule, since: int | str, time: int | str) -> list[str]:
@@ -217,7 +217,7 @@ class Encoding:
             if isinstance(term, Variable) and term.name not in now:
                 head[place] = key.setdefault(self.term(term, now), head[place])
             else:
-                more[head[place]] = f"H{place}" if isinstance(term, Computed) else self.term(term, now)
+                more[head[place]] = f"H{place}" if isinstance(term, Arithmetic) else self.term(term, now)
         lines.append(f"{call(member, [*more.values(), *named, str(time)])} :- {', '.join(goals)}.")
         one = call(member, [*more, *(key.get(name, name) for name in named), str(time)])
         totals = [call(member, [*more, *(key.get(name, "_") for name in named), str(time)])]
@@ -341,13 +341,13 @@ def exact(rules: Sequence[Rule], start: int, last: int, events: Events) -> bool:
     return largest + growth * (last - start + 1) <= LARGEST
 
 
-def _computed(part: Iterable[Term]) -> list[Computed]:
-    return [term for term in part if isinstance(term, Computed)]
+def _computed(part: Iterable[Term]) -> list[Arithmetic]:
+    return [term for term in part if isinstance(term, Arithmetic)]
 
 
 def _growth(term: Term, times: Collection[str], latest: int) -> float:
     """By how much what is computed may be larger than what it is computed of."""
-    if not isinstance(term, Computed):
+    if not isinstance(term, Arithmetic):
         return 0
     if term.op not in "+-":
         return math.inf
@@ -390,7 +390,7 @@ def fixed(rules: Sequence[Rule], start: int, last: int, inputs: Collection[str])
 
 def computes(rules: Iterable[Rule]) -> bool:
     """Whether rules compute, so that values which are possible for the grounder alone may make that fail."""
-    return any(isinstance(term, Computed) for rule in rules for term in terms(rule.head, *rule.body)) or sums(rules)
+    return any(isinstance(term, Arithmetic) for rule in rules for term in terms(rule.head, *rule.body)) or sums(rules)
 
 
 def sums(rules: Iterable[Rule]) -> bool:

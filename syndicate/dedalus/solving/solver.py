@@ -77,7 +77,7 @@ _TIME: Final = re.compile(r'"(?:\\.|[^"\\])*"|\bt\b')
 
 
 @frozen
-class Answer:
+class StableModel:
     """A stable model: the symbols it shows, its cost, and whether none is less."""
 
     shown: tuple[clingo.Symbol, ...]
@@ -229,7 +229,7 @@ class Solver:
         atoms = self.control.symbolic_atoms.by_signature(name, arity)
         return [row_of(atom.symbol.arguments) for atom in atoms if atom.is_fact]
 
-    def solve(self, *arguments: str, assuming: Sequence[Assumed] = ()) -> Iterator[Answer]:
+    def solve(self, *arguments: str, assuming: Sequence[Assumed] = ()) -> Iterator[StableModel]:
         """The answers, as clingo comes upon them, *assuming* that atoms are true or not; raises :class:`OutOfTime`."""
         self._configure("solve_limit=umax,umax", *arguments)
         self.least = 0
@@ -246,7 +246,7 @@ class Solver:
                 self.check()
                 handle.resume()
 
-    def some(self, *arguments: str, assuming: Sequence[Assumed] = ()) -> Answer | None:
+    def some(self, *arguments: str, assuming: Sequence[Assumed] = ()) -> StableModel | None:
         """Some answer, if there is one; raises :class:`OutOfTime`.
 
         A short search needs no other thread, which would cost more than the search.
@@ -255,7 +255,7 @@ class Solver:
         with self.control.solve(assumptions=_assumed(assuming), yield_=True) as handle:
             model = handle.model()
             if model is not None:
-                return Answer(tuple(model.symbols(shown=True)), (), best=False)
+                return StableModel(tuple(model.symbols(shown=True)), (), best=False)
             if handle.get().unsatisfiable:
                 return None
         return next(self.solve("models=1", "opt_mode=ignore", *arguments, assuming=assuming), None)
@@ -271,7 +271,7 @@ class Solver:
             self.least = lower[0]
             self.bounded(self.least)
 
-    def improving(self, *, assuming: Sequence[Assumed] = ()) -> Iterator[Answer]:
+    def improving(self, *, assuming: Sequence[Assumed] = ()) -> Iterator[StableModel]:
         """Answers of less and less cost, found by a short search: the last is a good one, if not the best."""
         for answer in self.solve(
             "models=0", "opt_mode=opt", "opt_strategy=bb", f"solve_limit={SHORT},umax", assuming=assuming
@@ -280,18 +280,18 @@ class Solver:
             if not any(answer.cost):  # where nothing has a cost all models would follow
                 return
 
-    def smallest(self, *, assuming: Sequence[Assumed] = ()) -> Iterator[Answer]:
+    def smallest(self, *, assuming: Sequence[Assumed] = ()) -> Iterator[StableModel]:
         """The answers of least cost, each once by what is projected."""
         yield from least(self.solve(*_SMALLEST, assuming=assuming))
 
-    def short(self, *, assuming: Sequence[Assumed] = ()) -> list[Answer] | None:
+    def short(self, *, assuming: Sequence[Assumed] = ()) -> list[StableModel] | None:
         """The same, if a short search has them all: it needs no other thread, and does not look at the clock."""
         self._configure(f"solve_limit={SHORT},umax", *_SMALLEST)
         with self.control.solve(assumptions=_assumed(assuming), yield_=True) as handle:
             answers = [self._answer(model) for model in handle]
             return list(least(answers)) if handle.get().exhausted else None
 
-    def projected(self) -> Iterator[Answer]:
+    def projected(self) -> Iterator[StableModel]:
         """Answers, one for each that is different in what is projected; raises :class:`OutOfTime`.
 
         If they are few and soon there it needs no other thread.
@@ -303,11 +303,11 @@ class Solver:
         yield from answers if whole else self.solve("models=0", *_PROJECTED)
 
     @staticmethod
-    def _answer(model: clingo.Model) -> Answer:
-        return Answer(tuple(model.symbols(shown=True)), tuple(model.cost), model.optimality_proven)
+    def _answer(model: clingo.Model) -> StableModel:
+        return StableModel(tuple(model.symbols(shown=True)), tuple(model.cost), model.optimality_proven)
 
 
-def least(answers: Iterable[Answer]) -> Iterator[Answer]:
+def least(answers: Iterable[StableModel]) -> Iterator[StableModel]:
     """Those of which none has less cost."""
     for answer in answers:
         if not any(answer.cost):  # nothing else costs as little

@@ -34,7 +34,7 @@ from attrs import define, field, frozen
 from syndicate.dedalus.ast import Row
 from syndicate.dedalus.schedule import Clock, Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, constant
-from syndicate.dedalus.solving.solver import Answer, Assumed, row_of
+from syndicate.dedalus.solving.solver import Assumed, StableModel, row_of
 from syndicate.dedalus.verify.counterexample import contested
 from syndicate.dedalus.verify.symbolic import Symbolic
 
@@ -139,7 +139,7 @@ def _at_least(count: int, of: int, probability: float) -> float:
 
 
 @frozen
-class Case:
+class Branch:
     """Drawings that are alike so far: picks that are *said* to the solver, the orders that are left, and a weight."""
 
     said: tuple[str, ...]
@@ -155,7 +155,7 @@ class Drawings:
     possible: dict[Place, list[Row]] = field(init=False, factory=dict)
     names: dict[Pick, str] = field(init=False, factory=dict)
     cases: int = field(init=False, default=0)
-    broken: list[tuple[Case, Answer]] = field(init=False, factory=list)
+    broken: list[tuple[Branch, StableModel]] = field(init=False, factory=list)
     """The cases in which something breaks, and how."""
 
     def __attrs_post_init__(self) -> None:
@@ -186,7 +186,7 @@ class Drawings:
 
     def share(self) -> Fraction:
         """The share of drawings in which something breaks; raises :class:`TooMany`, :class:`OutOfTime`."""
-        waiting = [Case((), {}, Fraction(1))]
+        waiting = [Branch((), {}, Fraction(1))]
         while waiting:
             case = waiting.pop()
             answer = self._some(case, [("breaks", True)])
@@ -200,7 +200,7 @@ class Drawings:
         return sum((case.weight for case, _ in self.broken), Fraction(0))
 
     @property
-    def best(self) -> tuple[Case, Answer] | None:
+    def best(self) -> tuple[Branch, StableModel] | None:
         """The likeliest of the broken cases."""
         return max(self.broken, key=lambda one: one[0].weight, default=None)
 
@@ -210,18 +210,18 @@ class Drawings:
             (seed for seed in range(first, first + SEEDS) if self.best and self.draws(seed, self.best[0])), None
         )
 
-    def draws(self, seed: int, case: Case) -> bool:
+    def draws(self, seed: int, case: Branch) -> bool:
         """Whether a seed draws a case."""
         clock = Clock(self.asked.faults.start, self.asked.faults.eot, seed)
         return all(tuple(clock.ranked(n, time, values)) in left for (n, time, values), left in case.orders.items())
 
-    def _some(self, case: Case, more: Sequence[Assumed]) -> Answer | None:
+    def _some(self, case: Branch, more: Sequence[Assumed]) -> StableModel | None:
         self.cases += 1
         if self.cases > MOST_CASES:
             raise TooMany
         return self.asked.solver.some(assuming=[*((name, True) for name in case.said), *more])
 
-    def _decisive(self, case: Case, answer: Answer) -> Pick | None:
+    def _decisive(self, case: Branch, answer: StableModel) -> Pick | None:
         """A pick of an answer on which it depends whether the answer's faults break anything; None if there is none."""
         whole: list[Assumed] = [("breaks", False), *self.asked.exactly(answer)]
         other = self._some(case, whole)
@@ -235,7 +235,7 @@ class Drawings:
                 return pick
         return open_[0]
 
-    def _picks(self, answer: Answer) -> Iterator[Pick]:
+    def _picks(self, answer: StableModel) -> Iterator[Pick]:
         """What an answer picks where something else could be, in the order of time."""
         rows: dict[tuple[int, int, str], tuple[set[Row], set[Row]]] = {}
         for symbol in answer.shown:
@@ -272,7 +272,7 @@ class Drawings:
         self.asked.solver.add("\n".join(lines))
         return name
 
-    def _drawn(self, case: Case, pick: Pick) -> Iterator[Case]:
+    def _drawn(self, case: Branch, pick: Pick) -> Iterator[Branch]:
         """A case for each way to draw what a pick picks."""
         number, time, group, _ = pick
         rules = self.dependencies(number)
@@ -288,4 +288,4 @@ class Drawings:
         for taken, orders in parts.items():
             said = self.said((number, time, group, taken))
             weight = case.weight * Fraction(len(orders), len(left))
-            yield Case((*case.said, said), {**case.orders, place: orders}, weight)
+            yield Branch((*case.said, said), {**case.orders, place: orders}, weight)

@@ -14,7 +14,7 @@ chosen is not decided here, unless by a seed: all that could be is possible.
 >>> rules = core(parse('s("a", "b")@1; s("b", "b")@1; r(Y)@async :- s(X, Y); q(Y)@async :- s("a", Y);'))
 >>> made = ground(rules, NumberedFaults(("a", "b"), 1, 2, 2, 0), [("r", 2), ("q", 2)])
 >>> [(made.facts[n], n in made.certain, made.instances[n]) for n in made.blocks[0].atoms]
-[(('q', ('b',), 2), False, [Instance(true=(), false=(), lost=1, needs=0, group=None)])]
+[(('q', ('b',), 2), False, [GroundRule(true=(), false=(), lost=1, needs=0, group=None)])]
 >>> ("r", ("b",), 2) in [made.facts[n] for n in made.certain]
 True
 
@@ -32,7 +32,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.collector import Pause
+from syndicate.collector import CollectorPause
 from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value
 from syndicate.dedalus.binding import (
     EMPTY,
@@ -65,7 +65,7 @@ MAX_UNCERTAIN: Final = 12
 
 
 @define(eq=False)
-class Group:
+class BindingGroup:
     """Bindings that make rows of a rule's head together, those of them that are chosen."""
 
     rule: Rule
@@ -92,7 +92,7 @@ class Group:
 
 
 @frozen
-class Instance:
+class GroundRule:
     """A derivation of an atom.
 
     *true* and *false* are atoms, *lost* the faults that lose the message, *needs* the fault without which it is not
@@ -103,7 +103,7 @@ class Instance:
     false: tuple[int, ...] = ()
     lost: int = 0
     needs: int = 0
-    group: tuple[Group, Sent] | None = None
+    group: tuple[BindingGroup, Sent] | None = None
 
     @property
     def certain(self) -> bool:
@@ -111,11 +111,11 @@ class Instance:
         return not (self.true or self.false or self.lost or self.needs or self.group)
 
 
-CERTAIN: Final = Instance()
+CERTAIN: Final = GroundRule()
 
 
 @define(eq=False)
-class Block:
+class Component:
     """Atoms in an order in which they can be decided; if *loop*, they depend on each other."""
 
     atoms: list[int]
@@ -132,17 +132,17 @@ class Ground:
     faults: NumberedFaults
     facts: list[Fact] = field(factory=list)
     numbers: dict[Fact, int] = field(factory=dict)
-    instances: list[list[Instance]] = field(factory=list)
+    instances: list[list[GroundRule]] = field(factory=list)
     certain: set[int] = field(factory=set)
-    blocks: list[Block] = field(factory=list)
-    choosing: list[Group] = field(factory=list)
+    blocks: list[Component] = field(factory=list)
+    choosing: list[BindingGroup] = field(factory=list)
     open: bool = False
 
     def holds(self, relation: str, row: Row, time: int) -> bool:
         """Whether a row is certain to be there."""
         return self.numbers.get((relation, row, time)) in self.certain
 
-    def cone(self, atoms: Iterable[int]) -> list[Block]:
+    def cone(self, atoms: Iterable[int]) -> list[Component]:
         """The blocks of what some atoms depend on, without all else."""
         cone: set[int] = set()
         waiting = list(atoms)
@@ -153,7 +153,9 @@ class Ground:
                 for one in self.instances[atom]:
                     waiting += [*one.true, *one.false, *(one.group[0].members if one.group is not None else ())]
         return [
-            Block(left, block.loop) for block in self.blocks if (left := [atom for atom in block.atoms if atom in cone])
+            Component(left, block.loop)
+            for block in self.blocks
+            if (left := [atom for atom in block.atoms if atom in cone])
         ]
 
 
@@ -176,7 +178,7 @@ def ground(
     said = {at: tuple(rows) for at, rows in (chosen or {}).items()}
     clock = Clock(faults.start, faults.eot, faults.choices.seed, Schedule(choices=said))
     choosing = not faults.choices.drawn and chosen is None
-    with Pause():
+    with CollectorPause():
         return _Grounding(rules, faults, list(goals), events or {}, clock, choosing, limit, outages).run()
 
 
@@ -277,7 +279,7 @@ class _Grounding:
         table.add(row)
         return atom
 
-    def add(self, fact: Fact, instance: Instance, part: int = 1) -> bool:
+    def add(self, fact: Fact, instance: GroundRule, part: int = 1) -> bool:
         """Note a derivation of an atom, whose *part* 0 of a stratum is decided before part 1; whether it is new."""
         atom = self.ground.numbers.get(fact)
         present = atom is not None
@@ -324,7 +326,7 @@ class _Grounding:
                     gone = fault.since
                 if gone is not None and isinstance(fault, (Crash, Outage)):
                     for node in self.faults.nodes:
-                        self.add(("crash", (node, fault.node, gone), time), Instance(needs=bit))
+                        self.add(("crash", (node, fault.node, gone), time), GroundRule(needs=bit))
         if self.outages is not None:
             down, resting = self.outages
             for outages in self.faults.downs.values():
@@ -332,7 +334,7 @@ class _Grounding:
                     if outage.covers(time):
                         for name in (down, resting) if outage.keeps else (down,):
                             if self.cone.needs(name, time):
-                                self.add((name, (outage.node,), time), Instance(needs=bit))
+                                self.add((name, (outage.node,), time), GroundRule(needs=bit))
 
     def stand(self, name: str, time: int) -> None:
         """Note what a relation has at all times: these are the same atoms."""
@@ -377,7 +379,7 @@ class _Grounding:
             then = time + (rule.kind != "deductive")
             rows = self.persisted_rows(name, time) if number in self.keepers else self.heads_of(number, time)
             for row, true, false in rows:
-                new |= self.add((name, row, then), Instance(true, false) if true or false else CERTAIN)
+                new |= self.add((name, row, then), GroundRule(true, false) if true or false else CERTAIN)
             return new
         for binding, true, false in self.satisfied(self.bodies[number], time):
             row = tuple([value_of(term, binding) for term in rule.head.terms])
@@ -388,7 +390,7 @@ class _Grounding:
     def derive(self, fact: Fact, true: tuple[int, ...], false: tuple[int, ...], fate: Fate) -> bool:
         """Note that an atom follows from others as a message fares; whether it is new."""
         sure = not (true or false or fate.lost or fate.needs)
-        return self.add(fact, CERTAIN if sure else Instance(true, false, fate.lost, fate.needs))
+        return self.add(fact, CERTAIN if sure else GroundRule(true, false, fate.lost, fate.needs))
 
     def heads_of(self, number: int, time: int) -> list[tuple[Row, Atoms, Atoms]]:
         """The rows that a rule may derive, with the atoms that are open."""
@@ -459,7 +461,7 @@ class _Grounding:
             row = tuple(binding[column] for column in body.names)
             fact = (name, row, time)
             self.level.setdefault(name, self.level[rule.head.relation] if rule.kind == "deductive" else len(self.level))
-            self.add(fact, Instance(true, false), part=0)
+            self.add(fact, GroundRule(true, false), part=0)
             bindings[self.ground.numbers[fact]] = binding
         new = False
         for group in self.groups(number, time, bindings):
@@ -471,7 +473,7 @@ class _Grounding:
             new |= self.add_outcomes(rule, time, self.outcomes(group, decided), None if decided else group)
         return new
 
-    def add_outcomes(self, rule: Rule, time: int, rows: Iterable[Sent], group: Group | None) -> bool:
+    def add_outcomes(self, rule: Rule, time: int, rows: Iterable[Sent], group: BindingGroup | None) -> bool:
         """Note what bindings make together, of a *group* that is not decided; whether anything is new."""
         new = False
         for row, sender in sorted(rows, key=repr):
@@ -480,10 +482,10 @@ class _Grounding:
                 if group is None:
                     new |= self.derive(fact, (), (), fate)
                 else:
-                    new |= self.add(fact, Instance((), (), fate.lost, fate.needs, (group, (row, sender))))
+                    new |= self.add(fact, GroundRule((), (), fate.lost, fate.needs, (group, (row, sender))))
         return new
 
-    def groups(self, number: int, time: int, bindings: Mapping[int, Binding]) -> Iterator[Group]:
+    def groups(self, number: int, time: int, bindings: Mapping[int, Binding]) -> Iterator[BindingGroup]:
         """The bindings of a rule that must be looked at together: of one group, or of choices that may conflict."""
         rule = self.rules[number]
         parts: dict[object, list[int]] = {}
@@ -502,9 +504,9 @@ class _Grounding:
             for member, value in values.items():
                 parts.setdefault(which[value], []).append(member)
         for members in parts.values():
-            yield Group(rule, tuple(members), [bindings[n] for n in members], choosing)
+            yield BindingGroup(rule, tuple(members), [bindings[n] for n in members], choosing)
 
-    def outcomes(self, group: Group, decided: bool) -> set[Sent]:
+    def outcomes(self, group: BindingGroup, decided: bool) -> set[Sent]:
         """The rows that a group can have, whichever of its uncertain members hold, and whatever is chosen."""
         rule, held = group.rule, group.held(self.ground.certain.__contains__)
         if decided:
@@ -526,16 +528,16 @@ class _Grounding:
                 result.add((tuple(row), sent_by(rule, tuple(row))))
         return result
 
-    def block(self, atoms: list[int]) -> Block:
+    def block(self, atoms: list[int]) -> Component:
         """Atoms of one stratum in the order of their dependence."""
         inside = set(atoms)
         graph = {
             atom: {n for one in self.ground.instances[atom] for n in one.true if n in inside} for atom in sorted(atoms)
         }
         try:
-            return Block(list(TopologicalSorter(graph).static_order()), False)
+            return Component(list(TopologicalSorter(graph).static_order()), False)
         except CycleError:
-            return Block(sorted(atoms), True)
+            return Component(sorted(atoms), True)
 
 
 _SENDING: Final = ("async", "later")

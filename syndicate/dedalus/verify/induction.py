@@ -36,7 +36,7 @@ from typing import Literal as OneOf
 
 from attrs import evolve, frozen
 
-from syndicate.dedalus.ast import Atom, Computed, Constant, Row, Rule, Value, Variable, terms
+from syndicate.dedalus.ast import Arithmetic, Atom, Constant, Row, Rule, Value, Variable, terms
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.encoding import Encoding, call, constant
@@ -131,7 +131,7 @@ def outside(rules: Iterable[Rule]) -> None:
     for rule in rules:
         if any(atom.relation == "crash" for atom in rule.body if isinstance(atom, Atom)):
             raise Unencodable(f"{rule.place}: {rule} reads crash, and nobody is told of crashes in this world")
-        if any(isinstance(term, Computed) for term in terms(rule.head, *rule.body)):
+        if any(isinstance(term, Arithmetic) for term in terms(rule.head, *rule.body)):
             raise Unencodable(f"{rule.place}: {rule} computes: its values may have no end")
         if rule.aggregates:
             raise Unencodable(f"{rule.place}: {rule} takes an aggregate")

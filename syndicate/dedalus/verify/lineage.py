@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from attrs import define, field
 
 from syndicate.dedalus.binding import Sent
-from syndicate.dedalus.verify.ground import Block, Ground, Group, Instance
+from syndicate.dedalus.verify.ground import BindingGroup, Component, Ground, GroundRule
 
 
 def smallest(support: int) -> tuple[int, int]:
@@ -45,7 +45,7 @@ class Lineage:
     ground: Ground
     chosen: int
     spared: int = 0
-    blocks: list[Block] | None = None
+    blocks: list[Component] | None = None
     true: list[bool] = field(init=False)
     support: list[int] = field(init=False)
     free: int = field(init=False)
@@ -101,7 +101,7 @@ class Lineage:
                     best |= self.failing(one, best)
         support[atom] = best
 
-    def loop(self, block: Block) -> None:
+    def loop(self, block: Component) -> None:
         """Decide atoms that depend on each other: true if that can be derived step by step."""
         ground, open_ = self.ground, set(block.atoms)
         changed = True
@@ -135,7 +135,7 @@ class Lineage:
 
     # ---------------------------------------------------------------------------------------------------- instances
 
-    def holds(self, one: Instance) -> bool:
+    def holds(self, one: GroundRule) -> bool:
         """Whether a derivation is there."""
         return not (
             one.lost & self.chosen
@@ -145,14 +145,14 @@ class Lineage:
             or (one.group is not None and one.group[1] not in self.rows(one.group[0])[0])
         )
 
-    def holding(self, one: Instance) -> int:
+    def holding(self, one: GroundRule) -> int:
         """The support of a derivation that is there."""
         breaking = one.lost & self.free
         for n in (*one.true, *one.false):
             breaking |= self.support[n]
         return breaking if one.group is None else breaking | self.deciding(one.group[0])
 
-    def failing(self, one: Instance, beside: int) -> int:
+    def failing(self, one: GroundRule, beside: int) -> int:
         """The support of a derivation's failing, the one that adds least to another; the simple case fast."""
         best, size = -1, 0
         if one.needs or one.lost or one.group is not None:
@@ -168,7 +168,7 @@ class Lineage:
                         best, size = faults, count
         return best
 
-    def reasons(self, one: Instance, but: Iterable[int] = ()) -> Iterable[int]:
+    def reasons(self, one: GroundRule, but: Iterable[int] = ()) -> Iterable[int]:
         """The supports of all that fails in a derivation, *but* some atoms."""
         if one.lost & self.chosen:
             yield 0
@@ -179,14 +179,14 @@ class Lineage:
         if one.group is not None and one.group[1] not in self.rows(one.group[0])[0]:
             yield self.deciding(one.group[0])
 
-    def deciding(self, group: Group) -> int:
+    def deciding(self, group: BindingGroup) -> int:
         """The support of what a group makes."""
         breaking = self.rows(group)[1] & self.free
         for n in group.members:
             breaking |= self.support[n]
         return breaking
 
-    def rows(self, group: Group) -> tuple[set[Sent], int]:
+    def rows(self, group: BindingGroup) -> tuple[set[Sent], int]:
         """What the bindings that hold make, and the preferences with which it might be something else."""
         outcome = self.outcomes.get(id(group))
         if outcome is None:

@@ -21,7 +21,7 @@ from syndicate.dedalus.net import Outage, Partition
 from syndicate.dedalus.schedule import Clock, Dependencies
 from syndicate.dedalus.solving.encoding import (
     Encoding,
-    Timetable,
+    TimedLines,
     call,
     computes,
     constant,
@@ -29,7 +29,7 @@ from syndicate.dedalus.solving.encoding import (
     fixed,
     sums,
 )
-from syndicate.dedalus.solving.solver import Answer, Assumed, Solver, Unencodable, row_of
+from syndicate.dedalus.solving.solver import Assumed, Solver, StableModel, Unencodable, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
@@ -59,7 +59,7 @@ class Symbolic:
     outages: tuple[str, str] | None = None
     deadline: float | None = None
     progress: Callable[[Progress], object] | None = None
-    answer: Answer | None = field(init=False, default=None)
+    answer: StableModel | None = field(init=False, default=None)
     said: dict[clingo.Symbol, Said] = field(init=False, factory=dict)
     forced: dict[clingo.Symbol, str] = field(init=False, factory=dict)
     post_rows: list[Row] = field(init=False, factory=list)
@@ -121,7 +121,7 @@ class Symbolic:
         if self.progress is not None:
             self.progress(Progress(0, time=time))
 
-    def _better(self, answer: Answer) -> None:
+    def _better(self, answer: StableModel) -> None:
         self.answer = answer
         if self.progress is not None:
             self.progress(Progress(0, best=self.best))
@@ -147,7 +147,7 @@ class Symbolic:
             sets.setdefault(frozenset(one.faults), one)
         return list(sets.values())
 
-    def _improved(self, asked: Sequence[Assumed]) -> Iterator[Answer]:
+    def _improved(self, asked: Sequence[Assumed]) -> Iterator[StableModel]:
         """The answers of least cost, by way of better and better ones."""
         for better in self.solver.improving(assuming=asked):
             self._better(better)
@@ -155,7 +155,7 @@ class Symbolic:
             self.solver.bounded = lambda least: progress(Progress(least // UNIT, best=self.best))
         yield from self.solver.smallest(assuming=asked)
 
-    def exactly(self, answer: Answer) -> Iterator[Assumed]:
+    def exactly(self, answer: StableModel) -> Iterator[Assumed]:
         """What is assumed for the faults of an answer to happen wherever they can, and no others."""
         there = {symbol for symbol in answer.shown if symbol.name in _FAULTS}
         for name, columns in self._kinds().items():
@@ -169,7 +169,7 @@ class Symbolic:
                 self.solver.add(f"{{ {name} }}. :- {name}{sent}, not {fault}.")
             yield self.forced[fault], True
 
-    def read(self, answer: Answer) -> Counterexample:
+    def read(self, answer: StableModel) -> Counterexample:
         """The counterexample that an answer is."""
         faults: list[Fault] = []
         broken: list[Broken] = []
@@ -240,7 +240,7 @@ class Symbolic:
         self.solver = Solver(self.deadline, None if choices.free else self._rank)
         names = ["", "good_"] if self.invariant is None and not choices.drawn and self.chooses else [""]
         self.worlds = [Encoding(self.rules, name, self.fixed, exact) for name in names]
-        table = Timetable()
+        table = TimedLines()
         table.at(self.times[:1], self._before())
         self._nodes(table)
         self._add_facts(table)
@@ -304,7 +304,7 @@ class Symbolic:
         }
         return {name: columns for name, columns in _ARITIES.items() if there[name]}
 
-    def _nodes(self, table: Timetable) -> None:
+    def _nodes(self, table: TimedLines) -> None:
         """Which nodes are silent or down at a time, and which ways are cut."""
         faults = self.faults
         if faults.crashes:
@@ -326,7 +326,7 @@ class Symbolic:
             if name in self.columns:
                 table.at(self.cone.needed(name), [f"{self.bad.atom(name, ['N'], 't')} :- {cause}(N,t)."])
 
-    def _add_facts(self, table: Timetable) -> None:
+    def _add_facts(self, table: TimedLines) -> None:
         """What is there without a rule."""
         for rule in self.rules:
             name, needed = rule.head.relation, self.cone.needed(rule.head.relation)
@@ -340,7 +340,7 @@ class Symbolic:
                     columns = [list(map(constant, row)) for row in rows]
                     table.at([time], [f"{world.atom(name, row, 't')}." for world in self.worlds for row in columns])
 
-    def _rule(self, table: Timetable, world: Encoding, number: int, rule: Rule) -> None:
+    def _rule(self, table: TimedLines, world: Encoding, number: int, rule: Rule) -> None:
         """What a rule derives, or sends, and what it chooses."""
         heads, matter = self.cone.needed(rule.head.relation), self.cone.matter(rule)
         if not (heads or matter):
@@ -357,7 +357,7 @@ class Symbolic:
             self._sent(table, number, rule, matter)
             self._arrivals(table, number, rule, heads)
 
-    def _sent(self, table: Timetable, number: int, rule: Rule, times: Iterable[int]) -> None:
+    def _sent(self, table: TimedLines, number: int, rule: Rule, times: Iterable[int]) -> None:
         """What is sent at a time, and by whom; and what may be wrong with the way."""
         faults = self.faults
         lines, head, goals = self.bad.derivation(number, rule, "t")
@@ -373,7 +373,7 @@ class Symbolic:
         columns = ["R", *(f"C{place}" for place in range(1, len(head)))]
         table.at(times, [f"way(S,R,t) :- {call(f'sent{number}', [*columns, 'S', 't'])}, S != R, node(S), node(R)."])
 
-    def _faulty(self, table: Timetable) -> None:
+    def _faulty(self, table: TimedLines) -> None:
         """What may happen to all that is sent from one node to another at a time."""
         faults = self.faults
         slow = [f"late(S,R,t,1..{faults.late})"] if faults.late else []
@@ -386,7 +386,7 @@ class Symbolic:
             table.at(lossy, ["slow(S,R,t) :- drop(S,R,t)."])
             table.at(until, ["slow(S,R,t) :- late(S,R,t,_)."])
 
-    def _arrivals(self, table: Timetable, number: int, rule: Rule, times: Iterable[int]) -> None:
+    def _arrivals(self, table: TimedLines, number: int, rule: Rule, times: Iterable[int]) -> None:
         """What arrives at a time."""
         faults = self.faults
         columns = [f"C{place}" for place in range(len(rule.head.terms))]

@@ -14,9 +14,9 @@ import numpy as np
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.arrangement import Index, put_rows
 from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
-from syndicate.flow.columnar.sorted_runs import Patience, Run, SortedRuns, gathered, parted
+from syndicate.flow.columnar.sorted_runs import Patience, SortedRun, SortedRuns, gathered, parted
 from syndicate.flow.columnar.sums import Entries, emitted
-from syndicate.flow.columnar.table import Array, Table, joined, kind_of
+from syndicate.flow.columnar.table import Array, ColumnTable, joined, kind_of
 from syndicate.flow.element import Element, Key, MixedRows, is_rearranging, natural, naturals
 from syndicate.flow.operators.groups import GroupView
 from syndicate.flow.scope import Cell, Scope
@@ -56,7 +56,7 @@ class ExtremeRuns:
     def __len__(self) -> int:
         return len(self.sorted_runs)
 
-    def step(self, batch: Table) -> Table | None:
+    def step(self, batch: ColumnTable) -> ColumnTable | None:
         """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
         table = batch.normal()
         if not self.sorted_runs.accepts(table):
@@ -65,8 +65,8 @@ class ExtremeRuns:
         measured = table.shape[1] if by is None else traced(by, table.shape[1])
         if type(measured) is not Leaf or kind_of(table.columns[measured.at]) != "i":
             raise ByRows
-        run = Run.of(table)
-        keys = Table(table.columns[: run.width], table.weights, table.shape[0])
+        run = SortedRun.of(table)
+        keys = ColumnTable(table.columns[: run.width], table.weights, table.shape[0])
         changed = Entries.of(keys, [np.ones(len(table), np.int64)])
         headed = not (self.sorted_runs.runs or self.engine.keeps_columns)
         if self.groups and not headed:
@@ -77,7 +77,7 @@ class ExtremeRuns:
         together = joined([each.table.taken(rows) for each, (_, rows) in matches])
         before = np.arange(len(group)) < len(group) - len(run)
         columns = [*together.columns, group]
-        rows = Table(columns, together.weights, row_shape(len(columns)))
+        rows = ColumnTable(columns, together.weights, row_shape(len(columns)))
         totals = Entries.of(rows, [together.weights * before, together.weights])
         values, group = totals.keys.columns[measured.at], totals.keys.columns[-1]
         (old, had), (new, has) = (
@@ -91,7 +91,7 @@ class ExtremeRuns:
             self.sorted_runs.append(parted(run, self.sorted_runs.runs))
         return delta if len(delta) else None
 
-    def _matches(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
+    def _matches(self, changed: Entries, runs: list[SortedRun]) -> list[tuple[SortedRun, tuple[Array, Array]]]:
         matches = [(run, run.matches(changed.codes, changed.keys.columns)) for run in runs]
         if sum([len(each[0]) for _, each in matches]) > MANY_GATHERED * len(runs[-1]) + MANY_GATHERED:
             raise ByRows
@@ -106,7 +106,7 @@ class ExtremeRuns:
         has[group] = True
         return best, has
 
-    def _put_on_head(self, run: Run, changed: Entries, new: Array, has: Array) -> None:
+    def _put_on_head(self, run: SortedRun, changed: Entries, new: Array, has: Array) -> None:
         rows = run.table.rows(indexed=True)
         keys = plain_keys(changed.keys.elements(changed.keys.shape))
         if type(rows) is MixedRows:
@@ -125,10 +125,10 @@ class ExtremeRuns:
             else:
                 self.results[key] = result
 
-    def _push(self, like: Table) -> None:
+    def _push(self, like: ColumnTable) -> None:
         rows = [(key, value, weight) for key, group in self.groups.items() for value, weight in group.items()]
         columns = all_encoded([(natural(key), natural(value)) for key, value, _ in rows], like.shape, like.columns)
-        run = Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape))
+        run = SortedRun.of(ColumnTable(columns, weights_of([row[2] for row in rows]), like.shape))
         self.sorted_runs.append(parted(run, self.sorted_runs.runs))
         self._clear()
 
@@ -146,7 +146,7 @@ class ExtremeRuns:
         """Let the head hold everything."""
         self._put(self.sorted_runs.take_all())
 
-    def _put(self, tables: list[Table]) -> None:
+    def _put(self, tables: list[ColumnTable]) -> None:
         pulled: dict[Key, None] = {}
         for table in tables:
             rows = table.rows(indexed=True)

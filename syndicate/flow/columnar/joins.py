@@ -20,15 +20,15 @@ from attrs import frozen
 
 from syndicate.flow.arrangement import NO_ROWS, Arrangement, put_rows
 from syndicate.flow.columnar.parts import all_encoded, weights_of
-from syndicate.flow.columnar.sorted_runs import Parted, Patience, Run, SortedRuns, gathered, parted
-from syndicate.flow.columnar.table import SAFE, Array, Table
+from syndicate.flow.columnar.sorted_runs import Parted, Patience, SortedRun, SortedRuns, gathered, parted
+from syndicate.flow.columnar.table import SAFE, Array, ColumnTable
 from syndicate.flow.element import Element, Key, Rows, natural, naturals
 from syndicate.flow.shape import ByRows, Shape, leaves, renamed, traced
 from syndicate.flow.undo import note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node
-    from syndicate.flow.scope import Engine
+    from syndicate.flow.scope import AbstractEngine
 
 HEAD: Final = 1024
 """A head with more rows than this, and than half of its runs, is pushed into them: rows of both may cancel out."""
@@ -39,33 +39,33 @@ class ArrangedRuns:
 
     __slots__ = ("_parted", "_run", "arrangement", "engine", "patience", "put", "sorted_runs", "table")
 
-    def __init__(self, arrangement: Arrangement, engine: Engine) -> None:
+    def __init__(self, arrangement: Arrangement, engine: AbstractEngine) -> None:
         self.arrangement = arrangement
         self.engine = engine
         self.sorted_runs = SortedRuns(engine.undo)
-        self.table: Table | None = None
-        self._run: Run | None = None
-        self._parted: tuple[list[Run], Parted] | None = None  # and of which runs
+        self.table: ColumnTable | None = None
+        self._run: SortedRun | None = None
+        self._parted: tuple[list[SortedRun], Parted] | None = None  # and of which runs
         self.put = 0  # rows put into the head since it was pushed
         self.patience = Patience()
 
     def __len__(self) -> int:
         return len(self.sorted_runs)
 
-    def take(self, batch: Rows | Table) -> Rows:
+    def take(self, batch: Rows | ColumnTable) -> Rows:
         """A batch arrives; what is left for the arrangement itself."""
         self._run = self._parted = None
-        self.table = batch.normal() if isinstance(batch, Table) else None
-        return NO_ROWS if isinstance(batch, Table) else batch
+        self.table = batch.normal() if isinstance(batch, ColumnTable) else None
+        return NO_ROWS if isinstance(batch, ColumnTable) else batch
 
-    def run(self) -> Run | None:
+    def run(self) -> SortedRun | None:
         """What arrives now, sorted; None for nothing.  Raises :class:`ByRows` if it is rows, or not as what is kept."""
         if self.arrangement.rows:
             raise ByRows
         if self.table is not None and self._run is None:
             if not self.sorted_runs.accepts(self.table):
                 raise ByRows
-            self._run = Run.of(self.table)
+            self._run = SortedRun.of(self.table)
         return self._run
 
     @property
@@ -73,7 +73,7 @@ class ArrangedRuns:
         """Whether what arrives is to be put into the head."""
         return not (self.sorted_runs.runs or self.engine.keeps_columns)
 
-    def runs(self, met: Run | None = None) -> list[Run]:
+    def runs(self, met: SortedRun | None = None) -> list[SortedRun]:
         """All that is kept, or all that has the keys of what is *met*; raises :class:`ByRows`."""
         if met is not None and self.is_headed:
             return gathered(self.arrangement.index, met, self.table)
@@ -81,7 +81,7 @@ class ArrangedRuns:
             self.patience.attempt(len(self.arrangement.index), self._push)
         return self.sorted_runs.runs
 
-    def parted(self, run: Run, runs: list[Run]) -> Parted:
+    def parted(self, run: SortedRun, runs: list[SortedRun]) -> Parted:
         """What arrives and what is kept, parted; see there."""
         if runs is not self.sorted_runs.runs:
             return parted(run, runs)
@@ -97,7 +97,7 @@ class ArrangedRuns:
         rows = [(key, value, weight) for key, group in index.items() for value, weight in group.items()]
         pairs = [(natural(key), natural(value)) for key, value, _ in rows]
         columns = all_encoded(pairs, like.shape, like.columns)
-        run = Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape))
+        run = SortedRun.of(ColumnTable(columns, weights_of([row[2] for row in rows]), like.shape))
         self.sorted_runs.append(parted(run, self.sorted_runs.runs))
         note_whole(self.engine.undo, index)
         index.clear()
@@ -119,7 +119,7 @@ class ArrangedRuns:
         """Let the head hold everything."""
         self._put(self.sorted_runs.take_all())
 
-    def _put(self, tables: list[Table]) -> None:
+    def _put(self, tables: list[ColumnTable]) -> None:
         for table in tables:
             if not table.is_plain:
                 self.arrangement.mixed = True
@@ -151,11 +151,11 @@ class ArrangedRuns:
         self.table = self._run = self._parted = None
 
 
-def change(node: Node, left: ArrangedRuns, right: ArrangedRuns) -> Table | None:
+def change(node: Node, left: ArrangedRuns, right: ArrangedRuns) -> ColumnTable | None:
     """What a join brings forth; None for nothing.  Raises :class:`ByRows`."""
     a, b = left.run(), right.run()
     lefts, rights = left.runs(b) if b else [], right.runs(a) if a else []
-    pairs: list[tuple[Run, Run, int]] = []
+    pairs: list[tuple[SortedRun, SortedRun, int]] = []
     if a and b:
         more_left, less_left, lefts = left.parted(a, lefts)
         more_right, less_right, rights = right.parted(b, rights)
@@ -174,13 +174,13 @@ def change(node: Node, left: ArrangedRuns, right: ArrangedRuns) -> Table | None:
 class _Product:
     """Pairs of rows of two runs, by their numbers, and a sign of the product of their weights."""
 
-    runs: tuple[Run, Run]
+    runs: tuple[SortedRun, SortedRun]
     left: Array
     right: Array
     sign: int
 
     @classmethod
-    def of(cls, left: Run, right: Run, sign: int) -> _Product:
+    def of(cls, left: SortedRun, right: SortedRun, sign: int) -> _Product:
         """All pairs whose keys are alike.  Raises :class:`ByRows`."""
         if left.looks() != right.looks() or left.most * right.most >= SAFE:
             raise ByRows
@@ -200,7 +200,7 @@ class _Product:
                 into *= run.table.weights[rows]
 
 
-def _joined(function: Callable[..., Element], products: Sequence[_Product]) -> Table:
+def _joined(function: Callable[..., Element], products: Sequence[_Product]) -> ColumnTable:
     """What a function makes of all pairs: each column at once, since to copy it would cost as much as to make it."""
     left, right = (run.table for run in products[0].runs)
     ends = np.cumsum([0, *(len(product.left) for product in products)]).tolist()
@@ -212,10 +212,10 @@ def _joined(function: Callable[..., Element], products: Sequence[_Product]) -> T
         for at, column in zip(used, columns, strict=True):
             product.take(at, column[start:end])
         product.weights(weights[start:end])
-    return Table(columns, weights, shape)
+    return ColumnTable(columns, weights, shape)
 
 
-def _pairs(left: Run, right: Run) -> tuple[Array, Array]:
+def _pairs(left: SortedRun, right: SortedRun) -> tuple[Array, Array]:
     if len(left) <= len(right):
         i, j = right.matches(left.codes, left.table.columns[: left.width])
         if left.gone:
@@ -229,7 +229,7 @@ def _pairs(left: Run, right: Run) -> tuple[Array, Array]:
     return i, j
 
 
-def _result_shape(function: Callable[..., Element], left: Table, right: Table) -> tuple[Shape, list[int]]:
+def _result_shape(function: Callable[..., Element], left: ColumnTable, right: ColumnTable) -> tuple[Shape, list[int]]:
     size = len(left.columns)
     names = {at: at + size for at in range(len(right.columns))}
     key, value = left.shape

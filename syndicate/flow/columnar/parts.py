@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from syndicate.flow.columnar.table import SAFE, Array, Table, bits, equal, kind_of, largest
+from syndicate.flow.columnar.table import SAFE, Array, ColumnTable, bits, equal, kind_of, largest
 from syndicate.flow.element import Element, Key, all_plain, key_of
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf
 
@@ -21,7 +21,7 @@ _TUPLE: Final = frozenset({tuple})
 _NONE: Final = type(None)
 
 
-def table_of(batch: Mapping[Element, int]) -> Table | None:
+def table_of(batch: Mapping[Element, int]) -> ColumnTable | None:
     """A batch by rows as a table, which remembers the rows; None unless all elements are integers, or tuples of such.
 
     It is made only of what is canonical but for weights of 0.
@@ -31,7 +31,7 @@ def table_of(batch: Mapping[Element, int]) -> Table | None:
         shape = shape_of(next(iter(batch)), kinds)
         if not kinds or set(map(type, batch.values())) != {int}:
             return None
-        table = Table(_encoded(list(batch), shape, kinds), weights_of(list(batch.values())), shape)
+        table = ColumnTable(_encoded(list(batch), shape, kinds), weights_of(list(batch.values())), shape)
     except ByRows:
         return None
     if not table.weights.all():

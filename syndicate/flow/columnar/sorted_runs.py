@@ -20,7 +20,7 @@ from syndicate.flow.columnar.parts import encoded, plain_keys, shape_of, take_ap
 from syndicate.flow.columnar.table import (
     SAFE,
     Array,
-    Table,
+    ColumnTable,
     added_up,
     all_differ,
     bits,
@@ -46,12 +46,12 @@ FAR: Final = 64
 """A run so many times as long as a change is not parted: to copy its weights would cost more than the change."""
 
 
-class Run:
+class SortedRun:
     """Rows ``(key, value)`` sorted by the code of the key, whose parts are the first *width* columns."""
 
     __slots__ = ("codes", "exact", "gone", "most", "once", "table", "width")
 
-    def __init__(self, table: Table, width: int, codes: Array, *, exact: bool) -> None:
+    def __init__(self, table: ColumnTable, width: int, codes: Array, *, exact: bool) -> None:
         self.table = table
         self.width = width
         self.codes = codes
@@ -61,7 +61,7 @@ class Run:
         self.once = self.most == 1 and not table.weights.min() < 0  # each row that is not gone has the weight 1
 
     @classmethod
-    def of(cls, table: Table) -> Run:
+    def of(cls, table: ColumnTable) -> SortedRun:
         """Of a table that is in normal form."""
         width = len(set(leaves(table.shape[0])))
         codes, exact = coded(table.columns[:width], len(table))
@@ -105,7 +105,7 @@ class Run:
         first = np.concatenate((self.codes[:1] == self.codes[:1], self.codes[1:] != self.codes[:-1]))
         return plain_keys(keys.taken(first).elements(keys.shape))
 
-    def take(self, codes: Array, columns: Sequence[Array], undo: Log) -> Table:
+    def take(self, codes: Array, columns: Sequence[Array], undo: Log) -> ColumnTable:
         """Take the rows of some keys out, each key given once."""
         _, places = self.matches(codes, columns)
         taken = self.table.taken(places)
@@ -118,27 +118,29 @@ class Run:
         rows, weights, self.gone = what
         self.table.weights[rows] = weights
 
-    def without(self, rows: Array) -> Run:
+    def without(self, rows: Array) -> SortedRun:
         """The same without some rows; this run stays as it is."""
         weights = self.table.weights.copy()
         weights[rows] = 0
-        run = Run(Table(self.table.columns, weights, self.table.shape), self.width, self.codes, exact=self.exact)
+        run = SortedRun(
+            ColumnTable(self.table.columns, weights, self.table.shape), self.width, self.codes, exact=self.exact
+        )
         run.gone = self.gone + len(rows)
         return run
 
-    def some(self, rows: Array) -> Run:
+    def some(self, rows: Array) -> SortedRun:
         """Some of the rows, by their numbers in rising order, or by a mask."""
-        return Run(self.table.taken(rows), self.width, self.codes[rows], exact=self.exact)
+        return SortedRun(self.table.taken(rows), self.width, self.codes[rows], exact=self.exact)
 
-    def trimmed(self) -> Run:
+    def trimmed(self) -> SortedRun:
         """Without the rows that are gone."""
         return self.some(np.flatnonzero(self.table.weights)) if self.gone else self
 
 
-Parted: TypeAlias = tuple[Run, Run | None, list[Run]]
+Parted: TypeAlias = tuple[SortedRun, SortedRun | None, list[SortedRun]]
 
 
-def parted(change: Run, runs: Sequence[Run]) -> Parted:
+def parted(change: SortedRun, runs: Sequence[SortedRun]) -> Parted:
     """A change parted: what it adds to *runs*, what whole rows it takes from them, if any, and what they are then.
 
     The first two are the change; the last and the first are the *runs* with it.  What is taken from a run that is
@@ -147,7 +149,7 @@ def parted(change: Run, runs: Sequence[Run]) -> Parted:
     table, weights = change.table, change.table.weights
     left = np.flatnonzero((weights < 0) & (weights > -SAFE))
     matches: list[Array] = []
-    remaining: list[Run] = []
+    remaining: list[SortedRun] = []
     for run in runs:
         if not len(left) or len(run) > FAR * len(change):
             remaining.append(run)
@@ -164,7 +166,7 @@ def parted(change: Run, runs: Sequence[Run]) -> Parted:
     return change.some(rest), change.some(~rest), remaining
 
 
-def _equals(change: Run, some: Array, run: Run) -> tuple[Array, Array]:
+def _equals(change: SortedRun, some: Array, run: SortedRun) -> tuple[Array, Array]:
     """Which of *some* rows of a change, by their numbers among these, cancel which rows of a run out, one each.
 
     The first of those that are alike cancels the first out, and so on: that costs what the groups hold, not what pairs
@@ -186,13 +188,13 @@ def _equals(change: Run, some: Array, run: Run) -> tuple[Array, Array]:
     return order[same], theirs[same]
 
 
-def _entries(run: Run, rows: Array, sign: int) -> Array:
+def _entries(run: SortedRun, rows: Array, sign: int) -> Array:
     """A code of each of some rows with its weight."""
     values, _ = coded([column[rows] for column in run.table.columns[run.width :]], len(rows))
     return mixed_up([run.codes[rows], values, sign * run.table.weights[rows]])
 
 
-def merged(runs: Sequence[Run], *, whole: bool) -> Run:
+def merged(runs: Sequence[SortedRun], *, whole: bool) -> SortedRun:
     """Several runs as one; where these are *whole*, that is all, without what cancels out."""
     runs = [run.trimmed() for run in runs]
     table = joined([run.table for run in runs])
@@ -206,11 +208,11 @@ def merged(runs: Sequence[Run], *, whole: bool) -> Run:
             rows, weights = added_up(table, entries, np.argsort(entries))
             order = np.argsort(codes[rows])
             rows, weights = rows[order], weights[order]
-    table, codes = Table([column[rows] for column in table.columns], weights, table.shape), codes[rows]
-    return Run(table, runs[0].width, codes, exact=runs[0].exact)
+    table, codes = ColumnTable([column[rows] for column in table.columns], weights, table.shape), codes[rows]
+    return SortedRun(table, runs[0].width, codes, exact=runs[0].exact)
 
 
-def gathered(index: Index, met: Run, like: Table | None, limit: float = inf) -> list[Run]:
+def gathered(index: Index, met: SortedRun, like: ColumnTable | None, limit: float = inf) -> list[SortedRun]:
     """What an index has of the keys of a run, as a run, or as none if it has nothing.  Raises :class:`ByRows`.
 
     It looks as the table *like*, or as the values do, if they are integers or tuples of such; it has no more rows than
@@ -236,7 +238,7 @@ def gathered(index: Index, met: Run, like: Table | None, limit: float = inf) -> 
     columns = {at: np.repeat(column, sizes) for at, column in columns.items()}
     take_apart(list(chain.from_iterable(groups)), value_shape, kinds, columns)
     weights = weights_of(list(chain.from_iterable(map(dict.values, groups))))
-    return [Run.of(Table([columns[at] for at in range(len(kinds))], weights, (key_shape, value_shape)))]
+    return [SortedRun.of(ColumnTable([columns[at] for at in range(len(kinds))], weights, (key_shape, value_shape)))]
 
 
 class SortedRuns:
@@ -245,13 +247,13 @@ class SortedRuns:
     __slots__ = ("runs", "undo")
 
     def __init__(self, undo: Log) -> None:
-        self.runs: list[Run] = []
+        self.runs: list[SortedRun] = []
         self.undo = undo
 
     def __len__(self) -> int:
         return sum([len(run) - run.gone for run in self.runs])
 
-    def accepts(self, table: Table) -> bool:
+    def accepts(self, table: ColumnTable) -> bool:
         """Whether the table looks as what is here."""
         return not self.runs or self.runs[0].table.looks() == table.looks()
 
@@ -264,7 +266,7 @@ class SortedRuns:
         note_attribute(self.undo, self, "runs")
         self.runs = [*rest, merged_run] if len(merged_run) else rest
 
-    def take(self, keys: Iterable[Element]) -> list[Table]:
+    def take(self, keys: Iterable[Element]) -> list[ColumnTable]:
         """Take all rows of some keys out, each key given once."""
         if not self.runs:
             return []
@@ -276,7 +278,7 @@ class SortedRuns:
         self.runs = _in_shape(self.runs)
         return [table for table in taken if len(table)]
 
-    def take_all(self) -> list[Table]:
+    def take_all(self) -> list[ColumnTable]:
         """Take all rows out."""
         tables = [run.trimmed().table for run in self.runs]
         note_attribute(self.undo, self, "runs")
@@ -300,7 +302,7 @@ def layered(runs: Sequence[S], run: S) -> tuple[list[S], list[S]]:
     return list(runs[:at]), small
 
 
-def _in_shape(runs: list[Run]) -> list[Run]:
+def _in_shape(runs: list[SortedRun]) -> list[SortedRun]:
     """Runs, those written again that have lost more than half of their rows."""
     return [trimmed for run in runs if len(trimmed := run.trimmed() if 2 * run.gone > len(run) else run)]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.columnar import extremes, joins, sums
-from syndicate.flow.columnar.table import ColumnarZSet, Table, bits, joined, kind_of
+from syndicate.flow.columnar.table import ColumnarZSet, ColumnTable, bits, joined, kind_of
 from syndicate.flow.comparison import where
 from syndicate.flow.element import Element, is_rearranging
 from syndicate.flow.node import Carries, Kind, Node
@@ -100,7 +100,7 @@ class Readied:
 
         def step() -> object:
             batch = cells[i]
-            if isinstance(batch, Table):
+            if isinstance(batch, ColumnTable):
                 try:
                     return runs.step(batch)
                 except ByRows:
@@ -120,9 +120,9 @@ class Readied:
         only = slots[0] if len(slots) == 1 else -1
 
         def step() -> object:
-            if only >= 0 and not isinstance(cells[only], Table):
+            if only >= 0 and not isinstance(cells[only], ColumnTable):
                 return old()
-            tables = [(i, table) for i in slots if isinstance(table := cells[i], Table)]
+            tables = [(i, table) for i in slots if isinstance(table := cells[i], ColumnTable)]
             if not tables:
                 return old()
             if columnar is not None:
@@ -149,7 +149,7 @@ class Readied:
 
         def step() -> object:
             a, b = cells[i], cells[j]
-            arrays = isinstance(a, Table) or isinstance(b, Table)
+            arrays = isinstance(a, ColumnTable) or isinstance(b, ColumnTable)
             if arrays:
                 try:
                     return joins.change(node, one, other)
@@ -166,7 +166,7 @@ class Readied:
 
 
 def _rows_of(batch: Any, *, indexed: bool) -> Any:
-    return batch.rows(indexed=indexed) if isinstance(batch, Table) else batch
+    return batch.rows(indexed=indexed) if isinstance(batch, ColumnTable) else batch
 
 
 def _as_rows(step: Step, *, indexed: bool) -> Step:
@@ -225,14 +225,14 @@ def _columnar(scope: Scope, node: Node) -> Columnar | None:
 def _index(key: Callable[[Element], Element], value: Element) -> Columnar:
     keys, values = _Traced(key), None if value is None else _Traced(value)
 
-    def index(table: Table) -> Table:
+    def index(table: ColumnTable) -> ColumnTable:
         shape = table.shape
         return table.shaped((keys(shape), shape if values is None else values(shape)))
 
     return index
 
 
-def _mask(predicate: where, table: Table) -> Any:
+def _mask(predicate: where, table: ColumnTable) -> Any:
     shape = table.shape
     try:
         part = shape if predicate.column is None else shape[predicate.column]
@@ -264,7 +264,7 @@ _ARRAYS: Final[dict[str, Callable[[Element, Element], Element]]] = {
 
 
 def _plus(a: Any, b: Any) -> Any:
-    if not (isinstance(a, Table) and isinstance(b, Table)):
+    if not (isinstance(a, ColumnTable) and isinstance(b, ColumnTable)):
         if a and b:
             raise ByRows
         return a or b
@@ -274,12 +274,12 @@ def _plus(a: Any, b: Any) -> Any:
     return joined([a, b])
 
 
-def _negate(table: Table) -> Table:
-    return Table(table.columns, -table.weights, table.shape)
+def _negate(table: ColumnTable) -> ColumnTable:
+    return ColumnTable(table.columns, -table.weights, table.shape)
 
 
 def _minus(a: Any, b: Any) -> Any:
-    if isinstance(b, Table):
+    if isinstance(b, ColumnTable):
         return _plus(a, _negate(b))
     if b:
         raise ByRows
@@ -301,7 +301,7 @@ def _sink(scope: Scope, node: Node) -> Columnar | None:
     if len(node.inputs) != 1 or scope.circuit.carries(node.inputs[0]) is not Carries.ZSET:
         return None
 
-    def sink(table: Table) -> None:
+    def sink(table: ColumnTable) -> None:
         if table.weights.min() < 0 < table.weights.max():
             table = table.consolidated()  # so that a sink with no change is not among the outputs
             if not len(table):

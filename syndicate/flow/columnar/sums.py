@@ -17,7 +17,7 @@ from attrs import field, frozen
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sorted_runs import Patience, layered
-from syndicate.flow.columnar.table import SAFE, Array, Table, bits, coded, equal, kind_of, largest, sums
+from syndicate.flow.columnar.table import SAFE, Array, ColumnTable, bits, coded, equal, kind_of, largest, sums
 from syndicate.flow.element import Element, Key, is_rearranging, keys_of, naturals
 from syndicate.flow.shape import ByRows, Leaf, leaf, traced
 from syndicate.flow.undo import note, note_attribute, note_whole
@@ -35,7 +35,7 @@ class Entries:
 
     codes: Array
     exact: bool
-    keys: Table
+    keys: ColumnTable
     numbers: list[Array]
     most: list[int] = field(init=False)
     """No number of each is larger."""
@@ -48,7 +48,7 @@ class Entries:
         return len(self.codes)
 
     @classmethod
-    def of(cls, keys: Table, numbers: Sequence[Array]) -> Entries:
+    def of(cls, keys: ColumnTable, numbers: Sequence[Array]) -> Entries:
         """Keys that may recur.  Raises :class:`ByRows` where two keys have one code, or a sum could be too large."""
         codes, exact = coded(keys.columns, len(keys))
         return _gathered(codes, exact, keys, numbers, np.argsort(codes))
@@ -68,7 +68,7 @@ class Entries:
         return at, there
 
 
-def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], order: Array) -> Entries:
+def _gathered(codes: Array, exact: bool, keys: ColumnTable, numbers: Sequence[Array], order: Array) -> Entries:
     codes = codes[order]
     different = np.concatenate(([True], codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, dtype=bool)
     starts = np.flatnonzero(different)
@@ -93,7 +93,7 @@ def _any(numbers: Sequence[Array]) -> Array:
 def _merged(runs: Sequence[Entries]) -> Entries:
     keys = [run.keys for run in runs]
     columns = [np.concatenate(parts) for parts in zip(*(table.columns for table in keys), strict=True)]
-    together = Table(columns, np.concatenate([table.weights for table in keys]), keys[0].shape)
+    together = ColumnTable(columns, np.concatenate([table.weights for table in keys]), keys[0].shape)
     numbers = [np.concatenate(parts) for parts in zip(*(run.numbers for run in runs), strict=True)]
     codes = np.concatenate([run.codes for run in runs])
     order = np.argsort(codes, kind="stable")  # what is sorted in stretches is quick to merge
@@ -104,19 +104,19 @@ Runs: TypeAlias = list[Entries]
 
 
 @frozen
-class Form:
+class SumForm:
     """How one operator's dictionary is read and written, and what it emits.
 
     ``numbers`` are those of a batch; ``opened`` and ``closed`` are a dictionary's values as numbers, and back;
     *nothing* is the value of a key that it does not hold.
     """
 
-    key: Callable[[Table], Table]
-    numbers: Callable[[Table], list[Array]]
+    key: Callable[[ColumnTable], ColumnTable]
+    numbers: Callable[[ColumnTable], list[Array]]
     opened: Callable[[list[Element]], list[Array]]
     closed: Callable[..., list[Element]]
     nothing: Element
-    emitted: Callable[[Entries, list[Array], list[Array]], Table | None]
+    emitted: Callable[[Entries, list[Array], list[Array]], ColumnTable | None]
 
 
 class SummedRuns:
@@ -124,7 +124,7 @@ class SummedRuns:
 
     __slots__ = ("engine", "form", "head", "patience", "pulled", "runs", "undo")
 
-    def __init__(self, scope: Scope, head: dict[Key, Element], form: Form) -> None:
+    def __init__(self, scope: Scope, head: dict[Key, Element], form: SumForm) -> None:
         self.head = head
         self.form = form
         self.undo = scope.undo
@@ -136,7 +136,7 @@ class SummedRuns:
     def __len__(self) -> int:
         return sum(map(len, self.runs))
 
-    def step(self, batch: Table) -> Table | None:
+    def step(self, batch: ColumnTable) -> ColumnTable | None:
         """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
         keys = self.form.key(batch).normal()
         if self.runs and self.runs[0].keys.looks() != keys.looks():
@@ -159,7 +159,7 @@ class SummedRuns:
         self.runs = runs
         return delta if delta is not None and len(delta) else None
 
-    def _on_head(self, entries: Entries) -> Table | None:
+    def _on_head(self, entries: Entries) -> ColumnTable | None:
         keys = plain_keys(entries.keys.elements(entries.keys.shape))
         before = list(map(self.head.get, keys, repeat(self.form.nothing)))
         old = self.form.opened(before)
@@ -179,10 +179,10 @@ class SummedRuns:
                 if value == nothing:
                     del head[key]
 
-    def _push(self, like: Table) -> None:
+    def _push(self, like: ColumnTable) -> None:
         columns = all_encoded(naturals(self.head), like.shape, like.columns)
         numbers = self.form.opened(list(self.head.values()))
-        keys = Table(columns, np.ones(len(self.head), np.int64), like.shape)
+        keys = ColumnTable(columns, np.ones(len(self.head), np.int64), like.shape)
         runs = _appended(self.runs, Entries.of(keys, numbers))
         note_attribute(self.undo, self, "runs")
         note_whole(self.undo, self.head)
@@ -258,27 +258,27 @@ def _appended(runs: Runs, entries: Entries) -> Runs:
 # ------------------------------------------------------------------------------------------------------------ operators
 
 
-def distinct() -> Form:
+def distinct() -> SumForm:
     """``distinct``: the weight of each element."""
 
-    def changed_set(entries: Entries, old: list[Array], new: list[Array]) -> Table:
+    def changed_set(entries: Entries, old: list[Array], new: list[Array]) -> ColumnTable:
         weights = (new[0] > 0).astype(np.int64) - (old[0] > 0)
         changed = np.flatnonzero(weights)
         keys = entries.keys.taken(changed)
-        return Table(keys.columns, weights[changed], keys.shape, once=True)
+        return ColumnTable(keys.columns, weights[changed], keys.shape, once=True)
 
-    return Form(lambda batch: batch, lambda batch: [batch.weights], _opened_weights, list, 0, changed_set)
+    return SumForm(lambda batch: batch, lambda batch: [batch.weights], _opened_weights, list, 0, changed_set)
 
 
-def aggregated(aggregate: Aggregate) -> Form | None:
+def aggregated(aggregate: Aggregate) -> SumForm | None:
     """``count``, ``sum`` and ``avg``, by what is in a column."""
     by = aggregate.by
     if aggregate.form == "count":
-        return Form(_key, lambda batch: [batch.weights], _opened_weights, list, 0, _emitter(_first))
+        return SumForm(_key, lambda batch: [batch.weights], _opened_weights, list, 0, _emitter(_first))
     if aggregate.form not in ("sum", "avg") or not (by is None or is_rearranging(by)):
         return None
 
-    def numbers(batch: Table) -> list[Array]:
+    def numbers(batch: ColumnTable) -> list[Array]:
         measured = batch.shape[1] if by is None else traced(by, batch.shape[1])
         if type(measured) is not Leaf or kind_of(values := batch.columns[measured.at]) != "i":
             raise ByRows
@@ -287,7 +287,7 @@ def aggregated(aggregate: Aggregate) -> Form | None:
         return [batch.weights, values * batch.weights]
 
     result = _second if aggregate.form == "sum" else _mean
-    return Form(_key, numbers, _opened_sums, _closed_sums, (0, 0, None), _emitter(result))
+    return SumForm(_key, numbers, _opened_sums, _closed_sums, (0, 0, None), _emitter(result))
 
 
 def _opened_weights(weights: list[int]) -> list[Array]:
@@ -305,7 +305,7 @@ def _closed_sums(counts: list[int], wholes: list[int]) -> list[Element]:
     return list(zip(counts, wholes, repeat(None)))
 
 
-def _key(batch: Table) -> Table:
+def _key(batch: ColumnTable) -> ColumnTable:
     return batch.shaped(batch.shape[0])
 
 
@@ -324,14 +324,14 @@ def _mean(numbers: list[Array]) -> Array:
     return whole / np.where(count == 0, 1, count)
 
 
-def _emitter(result: Callable[[list[Array]], Array]) -> Callable[[Entries, list[Array], list[Array]], Table]:
-    def emitter(entries: Entries, old: list[Array], new: list[Array]) -> Table:
+def _emitter(result: Callable[[list[Array]], Array]) -> Callable[[Entries, list[Array], list[Array]], ColumnTable]:
+    def emitter(entries: Entries, old: list[Array], new: list[Array]) -> ColumnTable:
         return emitted(entries.keys, old[0] != 0, result(old), new[0] != 0, result(new))
 
     return emitter
 
 
-def emitted(keys: Table, had: Array, was: Array, has: Array, now: Array) -> Table:
+def emitted(keys: ColumnTable, had: Array, was: Array, has: Array, now: Array) -> ColumnTable:
     """A row ``(key, result)`` out where there was one, a row in where there is one, if they differ."""
     differ = (had != has) | (bits(was) != bits(now))
     gone, come = np.flatnonzero(had & differ), np.flatnonzero(has & differ)
@@ -339,4 +339,4 @@ def emitted(keys: Table, had: Array, was: Array, has: Array, now: Array) -> Tabl
     results = np.concatenate((was[gone], now[come]))
     weights = np.concatenate((np.full(len(gone), -1), np.ones(len(come), np.int64)))
     columns = [*(column[rows] for column in keys.columns), results]
-    return Table(columns, weights, (keys.shape, leaf(len(columns) - 1)), once=True)
+    return ColumnTable(columns, weights, (keys.shape, leaf(len(columns) - 1)), once=True)

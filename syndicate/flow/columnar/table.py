@@ -38,7 +38,7 @@ def bits(column: Array) -> Array:
     return column.view(np.int64) if column.dtype.kind == "f" else column
 
 
-class Table:
+class ColumnTable:
     """A batch as columns; see the module."""
 
     __slots__ = ("_rows", "columns", "once", "shape", "weights")
@@ -53,30 +53,30 @@ class Table:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def restricted(self, batch: dict[Element, int], change: dict[Element, int]) -> Table | None:
+    def restricted(self, batch: dict[Element, int], change: dict[Element, int]) -> ColumnTable | None:
         """The rows whose elements are in *change*, with weights of 1; *batch* are all.  None if elements recur."""
         if len(batch) < len(self):
             return None
         table = self.taken(np.fromiter(map(change.__contains__, batch), np.bool_, len(batch)))
-        return Table(table.columns, np.sign(table.weights), table.shape, once=True)
+        return ColumnTable(table.columns, np.sign(table.weights), table.shape, once=True)
 
-    def shaped(self, shape: Shape) -> Table:
+    def shaped(self, shape: Shape) -> ColumnTable:
         """The same columns, of which other elements are made."""
-        return Table(self.columns, self.weights, shape)
+        return ColumnTable(self.columns, self.weights, shape)
 
-    def taken(self, which: Array) -> Table:
+    def taken(self, which: Array) -> ColumnTable:
         """Some of the rows, by a mask or by their numbers."""
         used = set(leaves(self.shape))
         columns = [column[which] if at in used else column for at, column in enumerate(self.columns)]
-        return Table(columns, self.weights[which], self.shape)
+        return ColumnTable(columns, self.weights[which], self.shape)
 
-    def normal(self) -> Table:
+    def normal(self) -> ColumnTable:
         """With no column more than the shape needs, in the order of their first use: so alike tables look alike."""
         order = list(dict.fromkeys(leaves(self.shape)))
         if order == list(range(len(self.columns))):
             return self
         names = {at: number for number, at in enumerate(order)}
-        return Table([self.columns[at] for at in order], self.weights, renamed(self.shape, names))
+        return ColumnTable([self.columns[at] for at in order], self.weights, renamed(self.shape, names))
 
     def kinds(self) -> str:
         """The kinds of the columns."""
@@ -141,22 +141,22 @@ class Table:
                 return False
         return True
 
-    def consolidated(self) -> Table:
+    def consolidated(self) -> ColumnTable:
         """Each element once, and none that cancels out; raises :class:`ByRows` where two have one code."""
         if self.once:
             return self
         table = self.normal()
         codes, _ = coded(table.columns, len(table))
         if all_differ(codes):
-            return Table(table.columns, table.weights, table.shape, once=True)
+            return ColumnTable(table.columns, table.weights, table.shape, once=True)
         rows, weights = added_up(table, codes, np.argsort(codes))
         codes = codes[rows]
         if (codes[1:] == codes[:-1]).any():
             raise ByRows
-        return Table([column[rows] for column in table.columns], weights, table.shape, once=True)
+        return ColumnTable([column[rows] for column in table.columns], weights, table.shape, once=True)
 
 
-def added_up(table: Table, codes: Array, order: Array) -> tuple[Array, Array]:
+def added_up(table: ColumnTable, codes: Array, order: Array) -> tuple[Array, Array]:
     """One row for all that equal it, in an order by *codes*; and the sums of their weights."""
     codes = codes[order]
     same = codes[1:] == codes[:-1]
@@ -226,12 +226,12 @@ def mixed_up(codes: Sequence[Array]) -> Array:
     return mixed.view(np.int64)
 
 
-def joined(tables: Sequence[Table]) -> Table:
+def joined(tables: Sequence[ColumnTable]) -> ColumnTable:
     """Tables that look alike, one after the other."""
     if len(tables) == 1:
         return tables[0]
     columns = [np.concatenate(parts) for parts in zip(*(table.columns for table in tables), strict=True)]
-    return Table(columns, np.concatenate([table.weights for table in tables]), tables[0].shape)
+    return ColumnTable(columns, np.concatenate([table.weights for table in tables]), tables[0].shape)
 
 
 class ColumnarZSet(ZSet):
@@ -239,10 +239,10 @@ class ColumnarZSet(ZSet):
 
     __slots__ = ("_batch", "table")
 
-    table: Table
+    table: ColumnTable
 
     @classmethod
-    def lazily(cls, table: Table) -> ColumnarZSet:
+    def lazily(cls, table: ColumnTable) -> ColumnarZSet:
         """Of a table."""
         lazy = object.__new__(cls)
         lazy.table = table

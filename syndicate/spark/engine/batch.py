@@ -164,7 +164,7 @@ def nothing(batch: Batch, layout: Layout) -> Batch:
     return Batch(layout, batch.session, table=table_of([], [], layout))
 
 
-class Frames:
+class FrameStore:
     """Makes batches in one session and one directory; without one, of plans alone.
 
     *epoch* is the step, *bulk* whether it was given much, *written* the files it has made; *asked* counts what Spark

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from syndicate.flow.node import Carries, Netlist, Node, Port
 from syndicate.flow.zset import IndexedZSet, ZSet
-from syndicate.spark.engine.batch import Batch, Frames, as_declared
+from syndicate.spark.engine.batch import Batch, FrameStore, as_declared
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import items_of
 from syndicate.spark.engine.shape import Layout
@@ -26,7 +26,7 @@ class Shared:
     """What the scopes of one engine share: how it computes, and the traces that are stored but not yet made."""
 
     session: SparkSession
-    frames: Frames
+    frames: FrameStore
     layouts: Layouts
     epoch: int
     iterations: int

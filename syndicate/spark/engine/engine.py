@@ -27,7 +27,7 @@ from syndicate.flow.element import Element
 from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
 from syndicate.spark.classic import is_connect
-from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
+from syndicate.spark.engine.batch import SMALL_BATCH, Batch, FrameStore
 from syndicate.spark.engine.context import Shared
 from syndicate.spark.engine.directory import Directory, copy
 from syndicate.spark.engine.errors import ended, explained, is_inexact, is_stopped, unshippable
@@ -98,7 +98,7 @@ class SparkEngine(Shared):
         try:
             with explained(None, session):
                 self.session = _beside(session)
-            self.frames = Frames(self.session, self._directory, modules(), small=small)
+            self.frames = FrameStore(self.session, self._directory, modules(), small=small)
             refused = unshippable(circuit)
             if refused is not None:
                 raise refused  # now, not when a change is large enough to need workers

@@ -15,7 +15,7 @@ from syndicate.flow.element import Element, key_of, natural
 from syndicate.flow.node import Node
 from syndicate.flow.zset import delta_of
 from syndicate.plan.algebra import meant
-from syndicate.spark.engine.batch import Batch, Frames, mapped
+from syndicate.spark.engine.batch import Batch, FrameStore, mapped
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import arrays_of, table_of
 from syndicate.spark.engine.shape import ANY, Layout, Shape, bounded, shape_of
@@ -111,7 +111,7 @@ def checked(name: str, change: Change) -> ZSet | Columns | Frame:
     return delta_of(change, f"the source {name!r}")
 
 
-def batch_of(frames: Frames, layouts: Layouts, node: Node, change: ZSet | Columns | Frame) -> Batch | None:
+def batch_of(frames: FrameStore, layouts: Layouts, node: Node, change: ZSet | Columns | Frame) -> Batch | None:
     """The batch of a source, in the layout that all it ever brought fits into."""
     name = node.name
     layout = Layout(layouts.sources[name]) if name in layouts.sources else None
@@ -134,7 +134,7 @@ def batch_of(frames: Frames, layouts: Layouts, node: Node, change: ZSet | Column
     return frames.local(table, layout)
 
 
-def _of_table(frames: Frames, name: str, change: Frame) -> Batch:
+def _of_table(frames: FrameStore, name: str, change: Frame) -> Batch:
     frame = change[0] if isinstance(change, tuple) else change
     if frame.isStreaming:
         raise SourceError(
@@ -144,7 +144,7 @@ def _of_table(frames: Frames, name: str, change: Frame) -> Batch:
     return planned(frames, name, change)
 
 
-def planned(frames: Frames, name: str, change: Frame) -> Batch:
+def planned(frames: FrameStore, name: str, change: Frame) -> Batch:
     """The rows of a table, or of a stream, as elements; nothing is computed."""
     frame, weight = change if isinstance(change, tuple) else (change, None)
     fields = [field for field in frame.schema.fields if field.name != weight]
@@ -194,7 +194,7 @@ def _plain(kind: str, column: str) -> str:
     return f"IF({column} = 0, 0, {column})" if kind == "double" else column
 
 
-def _ours(frames: Frames, frame: DataFrame) -> DataFrame:
+def _ours(frames: FrameStore, frame: DataFrame) -> DataFrame:
     """The user's table as one of our own session: its plan is Spark's, whichever session it came from."""
     if frame.sparkSession is frames.session:
         return frame

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from syndicate.spark.engine.batch import Batch, Frames, as_declared, files
+from syndicate.spark.engine.batch import Batch, FrameStore, as_declared, files
 from syndicate.spark.engine.rows import arrow_type, places, table_of
 from syndicate.spark.engine.shape import Layout
 
@@ -36,7 +36,7 @@ def of_keys(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Table
 
 
 def near(
-    frames: Frames, runs: Sequence[Batch], layout: Layout, columns: list[str], keys: Batch, buckets: set[int] | None
+    frames: FrameStore, runs: Sequence[Batch], layout: Layout, columns: list[str], keys: Batch, buckets: set[int] | None
 ) -> pa.Table | None:
     """The rows of *runs* that have one of some keys, which fall into *buckets* (None: any); None if they are many."""
     import pyarrow as pa
@@ -100,7 +100,7 @@ def scan(run: Batch, columns: Sequence[str], keys: pa.Table, buckets: set[int] |
 
 
 def asked(
-    frames: Frames,
+    frames: FrameStore,
     runs: Sequence[Batch],
     layout: Layout,
     columns: list[str],

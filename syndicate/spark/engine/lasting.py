@@ -45,7 +45,7 @@ def _state(path: str) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-class Worker:
+class WorkerProcess:
     """This process, and the tasks that it was used for."""
 
     def __init__(self) -> None:
@@ -62,5 +62,5 @@ class Worker:
             set_aside()
 
 
-worker: Final = Worker()
+worker: Final = WorkerProcess()
 """The one of this process."""

@@ -1,8 +1,8 @@
 """A scope: one circuit, root or loop, run on Spark one tick at a time.
 
 The nodes run in topological order; a node without input gives nothing and costs nothing.  What several nodes read, or
-what is kept, is computed once and *settled* (:meth:`syndicate.spark.engine.batch.Frames.settled`); everything else is
-passed on as Spark's plan, so that a chain of operators is one job.
+what is kept, is computed once and *settled* (:meth:`syndicate.spark.engine.batch.FrameStore.settled`); everything else
+is passed on as Spark's plan, so that a chain of operators is one job.
 
 A loop is a child circuit driven to its fixed point, one tick an iteration. What it computes is a function of the
 collections that enter it. Run from nothing it needs no times: iteration 0 gets the whole of the imports, each following

@@ -20,7 +20,7 @@ from syndicate.flow.node import Kind, Node, Port
 from syndicate.flow.structure import structure
 from syndicate.plan import Plan
 from syndicate.spark.engine import linear
-from syndicate.spark.engine.batch import Batch, Frames, mapped
+from syndicate.spark.engine.batch import Batch, FrameStore, mapped
 from syndicate.spark.engine.context import Shared, TickContext
 from syndicate.spark.engine.engine import modules
 from syndicate.spark.engine.errors import unshippable
@@ -109,7 +109,7 @@ class _Streaming(Shared):
 
     def __init__(self, circuit: Circuit, session: SparkSession) -> None:
         self.session = session
-        self.frames = Frames(session, None, modules(), small=0)
+        self.frames = FrameStore(session, None, modules(), small=0)
         self.layouts = Layouts(circuit)
 
 

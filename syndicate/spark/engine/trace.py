@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from syndicate.flow.element import Element
-from syndicate.spark.engine.batch import Batch, Frames, added, buckets_of
+from syndicate.spark.engine.batch import Batch, FrameStore, added, buckets_of
 from syndicate.spark.engine.key_lookup import near, of_keys
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.shape import Layout, joined, of_data, to_data
@@ -45,7 +45,7 @@ _CHOOSING: Final = 4_000
 class StoredTrace:
     """One collection that an engine keeps."""
 
-    def __init__(self, frames: Frames, name: str, *, keyed: bool = False, lasting: bool = True) -> None:
+    def __init__(self, frames: FrameStore, name: str, *, keyed: bool = False, lasting: bool = True) -> None:
         """*keyed*: it is searched by the key of its layout, else by the whole element; *lasting*: beyond the step."""
         self.frames = frames
         self.name = name

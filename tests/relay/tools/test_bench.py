@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from relay import connect
 from relay.capabilities.sturdy import DEFAULT, parse_ref, show
 from relay.server.broker import Broker
-from relay.tools.bench import Bench, Load, Route, Tally, percentile
+from relay.tools.bench import Bench, LoadGenerator, Route, Tally, percentile
 from syndicate import ANY, Ref, capture, dataspace, on_asserted, on_message, run, send, spawn, stop_actor
 from tests.relay.commands import Process, Server, Start, end
 from tests.work import PATIENCE
@@ -41,7 +41,7 @@ def test_what_is_counted_has_happened(clients: int, window: int, count: int) -> 
     """An observer in the broker hears as many messages and assertions as were counted, all different, of that size."""
     said: list[tuple[object, ...]] = []
     asserted: list[tuple[object, ...]] = []
-    made: list[Load] = []
+    made: list[LoadGenerator] = []
 
     def boot() -> None:
         ds = dataspace()
@@ -50,7 +50,7 @@ def test_what_is_counted_has_happened(clients: int, window: int, count: int) -> 
         Broker(["tcp://127.0.0.1:0"], ds=ds, opened=lambda addresses: start(*addresses))()
 
     def start(address: str) -> None:
-        made.append(Load(address, parse_ref(DEFAULT), clients=clients, window=window, count=count, size=10))
+        made.append(LoadGenerator(address, parse_ref(DEFAULT), clients=clients, window=window, count=count, size=10))
         spawn(made[0], linked=True)
 
     run(boot)
@@ -94,7 +94,7 @@ CHANGES = """<or [
 @pytest.mark.parametrize(("caveat", "counted"), [(None, "repeated"), (CHANGES, "changed")])
 def test_wrong_messages_are_noticed(caveat: str | None, counted: str) -> None:
     """One that comes twice, and one with other bytes, are counted, and then the whole is not right."""
-    made: list[Load] = []
+    made: list[LoadGenerator] = []
 
     def boot() -> None:
         ds = dataspace()
@@ -110,7 +110,7 @@ def test_wrong_messages_are_noticed(caveat: str | None, counted: str) -> None:
 
     def start(address: str) -> None:
         cap = parse_ref(DEFAULT) if caveat is None else parse_ref(DEFAULT).attenuate(caveat)
-        made.append(Load(address, cap, clients=1, count=20, kinds=["messages"]))
+        made.append(LoadGenerator(address, cap, clients=1, count=20, kinds=["messages"]))
         spawn(made[0], linked=True)
 
     run(boot)

@@ -16,7 +16,7 @@ from wsproto.events import BytesMessage, Ping
 
 from relay.protocol.limits import Limits
 from relay.transport import Address, Stream, open_listener, open_stream
-from relay.transport.websocket import Refused, WebSocketStream, answer, ask
+from relay.transport.websocket import HandshakeRefused, WebSocketStream, answer, ask
 from syndicate.errors import ConnectError, ListenError
 from tests.relay.doors import Files, descriptors, listening, rest
 from tests.work import PATIENCE
@@ -162,7 +162,7 @@ def test_whatever_opens_a_websocket(data: bytes) -> None:
         ours, theirs = trio.testing.memory_stream_pair()
         await theirs.send_all(data)
         await theirs.send_eof()
-        with pytest.raises(Refused):
+        with pytest.raises(HandshakeRefused):
             await answer(ours, lambda path, host, origin: None, "fuzz", 1000)
 
     trio.run(main)

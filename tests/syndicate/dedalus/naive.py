@@ -13,9 +13,9 @@ from typing import Any
 
 from syndicate.dedalus.ast import (
     Aggregate,
+    Arithmetic,
     Atom,
     Comparison,
-    Computed,
     Constant,
     Row,
     Rule,
@@ -35,7 +35,7 @@ def value(term: object, known: Binding) -> Any:
             return known[term.name]
         case Constant():
             return term.value
-        case Computed():
+        case Arithmetic():
             left, right = value(term.left, known), value(term.right, known)
             functions = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv}
             return {**functions, "%": operator.mod}[term.op](left, right)
@@ -51,7 +51,7 @@ def matches(atom: Atom, row: Row, known: Binding) -> Binding | None:
                 pass
             case Variable() if term.name not in made:
                 made[term.name] = item
-            case Computed():
+            case Arithmetic():
                 pass
             case _:
                 if value(term, made) != item:
@@ -80,7 +80,7 @@ def bindings(rule: Rule, state: State, time: int, past: dict[int, State]) -> Ite
     found: list[Binding] = [{name.name: time for name in rule.times}]
     for atom in positive:
         found = [made for known in found for row in rows(atom) if (made := matches(atom, row, known)) is not None]
-    computed = [atom for atom in positive if any(isinstance(term, Computed) for term in atom.terms)]
+    computed = [atom for atom in positive if any(isinstance(term, Arithmetic) for term in atom.terms)]
     for known in {tuple(known.values()): known for known in found}.values():
         there = all(any(agrees(a, row, known) for row in rows(a)) for a in computed)
         if there and all(holds(goal, known, rows) for goal in rule.body):

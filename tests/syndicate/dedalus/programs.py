@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from syndicate.dedalus.ast import (
     WILD,
     Aggregate,
+    Arithmetic,
     Atom,
     Choice,
     Comparison,
-    Computed,
     Constant,
     Goal,
     Kind,
@@ -72,7 +72,7 @@ def rules(draw: st.DrawFn, *, choices: bool = False) -> Rule:
         form = draw(st.sampled_from(["sum", "avg"] if variable == time else ["count", "min", "max"]))
         head[column] = Aggregate(form, (variable,))
     elif time is not None and draw(st.booleans()):
-        head[column] = Computed("%", Computed("+", time, Constant(1)), Constant(3))
+        head[column] = Arithmetic("%", Arithmetic("+", time, Constant(1)), Constant(3))
     return Rule(Atom(name, tuple(head)), kind, tuple(body))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from syndicate import plan as ra
 from syndicate.errors import FactError, PlanError
 from syndicate.explain.absence import ANY, WhyNot
-from syndicate.explain.lack import Failed
+from syndicate.explain.lack import FailedRule
 from syndicate.explain.program import Conclusion, Conclusions
 from syndicate.flow import aggregates
 from syndicate.flow.element import natural
@@ -102,7 +102,7 @@ def check_not(conclusions: Conclusions, lack: WhyNot) -> None:
     assert not lack.there
     heard = []
     for attempt in lack.attempts:
-        assert isinstance(attempt, Failed)
+        assert isinstance(attempt, FailedRule)
         assert attempt.lack is not None
         heard.append(attempt.rule)
         for fact in (*attempt.lack.facts, *attempt.lack.against):

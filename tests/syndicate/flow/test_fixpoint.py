@@ -17,7 +17,7 @@ from syndicate import native
 from syndicate.errors import EndlessLoop, StepFailed, SyndicateError
 from syndicate.flow import Circuit, rearranges
 from syndicate.flow.comparison import differ
-from syndicate.flow.expression import Expression, expressed
+from syndicate.flow.expression import RowExpression, expressed
 from syndicate.flow.fixpoint import LoopRows
 from syndicate.flow.stream import Stream
 from tests.strategies import examples
@@ -39,7 +39,7 @@ SWAPPED = rearranges(lambda row: (row[1], row[0]))
 TWICE = rearranges(lambda row: (row[0], row[0]))
 MARKED = rearranges(lambda row: ("x", row[1]))
 ITSELF = rearranges(lambda row: row)
-INTEGER = Expression("row", (("part", 0), ("+", ("part", 1), [1])))
+INTEGER = RowExpression("row", (("part", 0), ("+", ("part", 1), [1])))
 
 
 def more(row: Any) -> Any:
@@ -53,9 +53,9 @@ def below(row: Any) -> bool:
 
 
 WRITTEN = expressed(partial(more), INTEGER)
-ASKED = expressed(partial(more), Expression("row", (("part", 0), None)))
-BELOW = expressed(partial(below), Expression("test", (("<", ("part", 1), [5]),)))
-UNLIKE = expressed(lambda row: differ(row[0], row[1]), Expression("test", (("!=", ("part", 0), ("part", 1)),)))
+ASKED = expressed(partial(more), RowExpression("row", (("part", 0), None)))
+BELOW = expressed(partial(below), RowExpression("test", (("<", ("part", 1), [5]),)))
+UNLIKE = expressed(lambda row: differ(row[0], row[1]), RowExpression("test", (("!=", ("part", 0), ("part", 1)),)))
 
 UNARY: tuple[Callable[[Stream], Stream], ...] = (
     lambda s: s.map(SWAPPED),
@@ -261,8 +261,8 @@ def test_numbers_beyond_small_ones() -> None:
     """Sums that no word holds are made by the function itself."""
     c = Circuit()
     numbers = c.source("a")
-    doubled = expressed(lambda row: (row[0], row[1] * 2), Expression("row", (("part", 0), ("*", ("part", 1), [2]))))
-    small = expressed(lambda row: row[1] < 2**70, Expression("test", (("<", ("part", 1), [2**70]),)))
+    doubled = expressed(lambda row: (row[0], row[1] * 2), RowExpression("row", (("part", 0), ("*", ("part", 1), [2]))))
+    small = expressed(lambda row: row[1] < 2**70, RowExpression("test", (("<", ("part", 1), [2**70]),)))
     c.sink("out", c.recursive(lambda r: numbers + r.filter(small).map(doubled)))
     out = c.step({"a": {("a", 1): 1}})["out"]
     assert {row[1] for row, _ in out.items()} == {2**power for power in range(71)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.protocol.codec.measure import Measure
+from relay.protocol.codec.measure import PacketScanner
 from relay.protocol.limits import Limits
 from syndicate.errors import ProtocolError
 
@@ -27,9 +27,9 @@ raws = st.recursive(
 def test_the_end_is_that_of_the_library(raw: Any, single: bool, data: st.DataObject) -> None:
     """Every head, however the bytes are cut: what the packer wrote is measured to the byte."""
     packed = msgpack.packb(raw, use_single_float=single)
-    assert Measure(Limits()).feed(b"\xc0\xc0" + packed + b"\xc0", 2) == 2 + len(packed)
+    assert PacketScanner(Limits()).feed(b"\xc0\xc0" + packed + b"\xc0", 2) == 2 + len(packed)
     cuts = sorted({0, len(packed), *data.draw(st.lists(st.integers(0, min(len(packed), 80)), max_size=6))})
-    measure = Measure(Limits())
+    measure = PacketScanner(Limits())
     *begun, last = [measure.feed(packed[a:b], 0) for a, b in pairwise(cuts)]
     assert begun == [-1] * len(begun)
     assert last == cuts[-1] - cuts[-2]
@@ -41,7 +41,7 @@ def test_byte_by_byte() -> None:
     rng = random.Random(1)
     for _ in range(200):
         packed = msgpack.packb([rng.choice(ATOMS[:20]) for _ in range(rng.randrange(20))])
-        measure = Measure(Limits())
+        measure = PacketScanner(Limits())
         assert [measure.feed(packed[i : i + 1], 0) for i in range(len(packed))] == [-1] * (len(packed) - 1) + [1]
 
 
@@ -58,4 +58,4 @@ def test_byte_by_byte() -> None:
 def test_what_is_refused(data: bytes, why: str) -> None:
     """Maps, and too much, at their first bytes."""
     with pytest.raises(ProtocolError, match=why):
-        Measure(Limits()).feed(data + b"\xc0" * 9, 0)
+        PacketScanner(Limits()).feed(data + b"\xc0" * 9, 0)

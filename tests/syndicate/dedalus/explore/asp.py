@@ -12,9 +12,9 @@ from typing import Any
 
 from syndicate.dedalus.ast import (
     Aggregate,
+    Arithmetic,
     Atom,
     Comparison,
-    Computed,
     Constant,
     Row,
     Rule,
@@ -43,7 +43,7 @@ def term(given: Term | Aggregate) -> str:
             return "_"
         case Constant():
             return value(given.value)
-        case Computed():
+        case Arithmetic():
             op = {"%": "\\"}.get(given.op, given.op)
             return f"({term(given.left)} {op} {term(given.right)})"
     raise AssertionError(given)

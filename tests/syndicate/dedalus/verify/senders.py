@@ -8,10 +8,10 @@ from syndicate.dedalus import Program
 from syndicate.dedalus.ast import (
     WILD,
     Aggregate,
+    Arithmetic,
     Atom,
     Choice,
     Comparison,
-    Computed,
     Constant,
     Goal,
     Kind,
@@ -61,7 +61,7 @@ def rules(draw: st.DrawFn, heads: dict[str, int], kinds: list[Kind]) -> Rule:
     if known and draw(st.integers(0, 3)) == 0:
         columns[at] = Aggregate(draw(st.sampled_from(["count", "min", "max"])), (draw(st.sampled_from(known)),))
     elif time is not None:
-        timed: list[Term] = [time, Computed("%", time, Constant(2))]
+        timed: list[Term] = [time, Arithmetic("%", time, Constant(2))]
         columns[at] = draw(st.sampled_from(timed))
         if draw(st.integers(0, 3)) == 0:
             columns[at] = Aggregate("sum", (time,))
