@@ -95,8 +95,8 @@ INSIDE = {
     """,
     "syndicate.flow": """
         element node comparison undo shape expression zset tables aggregates arrangement trace encoding stream
-        scope operators structure measure keeping columnar loop fixpoint tabular columns local contents profile snapshot
-        graph view circuit incremental
+        scope operators structure measure keeping pipeline columnar loop fixpoint tabular columns local contents profile
+        snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
         ranking bilinear groups elements nested traces error_location

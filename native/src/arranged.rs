@@ -320,6 +320,13 @@ impl Arranged {
         true
     }
 
+    /// Rows arrive, keys first.
+    pub fn arrive(&mut self, data: Data) -> PyResult<()> {
+        let found = self.located(&data, 1).ok_or_else(too_large)?;
+        self.arriving = Some(Arriving { data, found });
+        Ok(())
+    }
+
     /// Rows arrive; the weight that each has had, and the one that it will have.  None where one would be too large.
     pub fn receive(&mut self, data: Data) -> Option<Vec<(i64, i64)>> {
         let found = self.located(&data, 1)?;
@@ -450,11 +457,9 @@ impl Arranged {
     }
 
     /// A table arrives, whose keys and values these columns are.
-    fn arrive(&mut self, table: &Table, columns: Vec<usize>) -> PyResult<()> {
-        let data = table.picked(&columns);
-        let found = self.located(&data, 1).ok_or_else(too_large)?;
-        self.arriving = Some(Arriving { data, found });
-        Ok(())
+    #[pyo3(name = "arrive")]
+    fn arrive_table(&mut self, table: &Table, columns: Vec<usize>) -> PyResult<()> {
+        self.arrive(table.picked(&columns))
     }
 
     /// What has arrived is of the past now.  To be taken back: what is noted to be called with this version first.
@@ -679,7 +684,7 @@ fn changed<'a>(side: &Arranged, arriving: &'a Arriving, at: usize) -> Change<'a>
 }
 
 /// What two sides give together because of what arrives at either: rows of key, left value, right value.
-pub fn join(left: &Arranged, right: &Arranged, shape: Py<PyAny>, whole: bool) -> PyResult<Table> {
+pub fn join(left: &Arranged, right: &Arranged) -> PyResult<Data> {
     let width = left.keys.width + left.width + right.width;
     let out = Data::new(width, 0);
     let mut product = Product { left, right, out, is_large: false };
@@ -709,7 +714,7 @@ pub fn join(left: &Arranged, right: &Arranged, shape: Py<PyAny>, whole: bool) ->
     if product.is_large {
         return Err(too_large());
     }
-    Ok(Table::of(product.out, shape, whole))
+    Ok(product.out)
 }
 
 impl Arranged {
@@ -766,6 +771,26 @@ impl Weighed {
         mark_rows(&self.rows, mark);
     }
 
+    /// Add elements, each of which comes once; what comes and what goes.
+    pub fn change(&mut self, data: Data) -> PyResult<Data> {
+        if !fits(&data.weights) {
+            return Err(too_large());
+        }
+        let mut out = Data::new(data.width, data.len());
+        let was_empty = self.rows.len() == 0;
+        let mut numbers = Vec::with_capacity(data.len());
+        self.rows.find_all(data.len(), |at| data.row(at), |_, number| numbers.push(number));
+        for (at, number) in numbers.into_iter().enumerate() {
+            let (old, new) = self.put(data.row(at), data.weights[at], number);
+            if (old > 0) != (new > 0) {
+                out.rows.extend_from_slice(data.row(at));
+                out.weights.push(if new > 0 { 1 } else { -1 });
+            }
+        }
+        self.history.note(was_empty, data);
+        Ok(out)
+    }
+
     /// Add to the weight of an element whose number is given; what it was, and what it is.
     fn put(&mut self, row: &[Word], weight: i64, number: u32) -> (i64, i64) {
         if number == NONE {
@@ -793,32 +818,16 @@ impl Weighed {
 
     /// Add a table, of which these columns are the elements; what comes and what goes.
     fn step(&mut self, table: &Table, columns: Vec<usize>, shape: Py<PyAny>) -> PyResult<Table> {
-        let data = table.picked(&columns);
-        if !fits(&data.weights) {
-            return Err(too_large());
-        }
-        let mut out = Data::new(data.width, data.len());
-        let was_empty = self.rows.len() == 0;
-        let mut numbers = Vec::with_capacity(data.len());
-        self.rows.find_all(data.len(), |at| data.row(at), |_, number| numbers.push(number));
-        for (at, number) in numbers.into_iter().enumerate() {
-            let (old, new) = self.put(data.row(at), data.weights[at], number);
-            if (old > 0) != (new > 0) {
-                out.rows.extend_from_slice(data.row(at));
-                out.weights.push(if new > 0 { 1 } else { -1 });
-            }
-        }
-        self.history.note(was_empty, data);
-        Ok(Table::of(out, shape, true))
+        Ok(Table::of(self.change(table.picked(&columns))?, shape, true))
     }
 
     #[getter]
-    fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.history.version
     }
 
     /// Be as at a version, the last or the one before.
-    fn take_back(&mut self, version: u64) {
+    pub fn take_back(&mut self, version: u64) {
         match self.history.back(version) {
             None => (),
             Some(Journal::Filled) => self.rows = Set::new(self.rows.width, 1, 0),
@@ -897,6 +906,67 @@ impl Summed {
         }
     }
 
+    /// Add rows; the old ones of key and sum out, the new ones in.  None, and nothing is changed, where integers of 64
+    /// bits are not enough.
+    pub fn change(
+        &mut self,
+        words: &Bound<'_, Words>,
+        data: &Data,
+        keys: &[usize],
+        value: Option<usize>,
+    ) -> PyResult<Option<Data>> {
+        let Some(added) = self.added(data, keys, value) else { return Ok(None) };
+        let mut out = Data::new(keys.len() + 1, 2 * added.len());
+        let mut numbers = Vec::with_capacity(added.len());
+        self.keys.find_all(added.len(), |at| added.row(at as u32), |_, number| numbers.push(number));
+        for at in 0..added.len() as u32 {
+            let (key, more) = (added.row(at), added.beside(at));
+            let old = match numbers[at as usize] {
+                NONE => [0, 0],
+                number => {
+                    let beside = self.keys.beside(number);
+                    [beside[0] as i64, beside[1] as i64]
+                }
+            };
+            let (Some(number), Some(whole)) =
+                (old[0].checked_add(more[0] as i64), old[1].checked_add(more[1] as i64))
+            else {
+                return Ok(None);
+            };
+            let result = |number, whole| match number {
+                0 => Ok(Some(0)), // no row
+                _ => self.form.word(number, whole, words),
+            };
+            let (Some(gone), Some(come)) = (result(old[0], old[1])?, result(number, whole)?) else { return Ok(None) };
+            if gone == come && (old[0] != 0) == (number != 0) {
+                continue;
+            }
+            for (there, word, weight) in [(old[0], gone, -1), (number, come, 1)] {
+                if there != 0 {
+                    out.rows.extend_from_slice(key);
+                    out.rows.push(word);
+                    out.weights.push(weight);
+                }
+            }
+        }
+        let was_empty = self.keys.len() == 0;
+        if was_empty {
+            self.keys = added;
+            let empty = (0..self.keys.len() as u32).filter(|&at| self.keys.beside(at) == [0, 0]);
+            for number in empty.collect::<Vec<_>>() {
+                self.keys.remove(number);
+            }
+            self.history.note(true, Set::new(keys.len(), 2, 0));
+        } else {
+            for at in 0..added.len() as u32 {
+                let more = added.beside(at);
+                self.put(added.row(at), more[0] as i64, more[1] as i64, numbers[at as usize]);
+            }
+            self.history.note(false, added);
+        }
+        Ok(Some(out))
+    }
+
     /// By key what a table adds; None where a value is no small integer, or a sum too large.
     fn added(&self, data: &Data, keys: &[usize], value: Option<usize>) -> Option<Set> {
         let mut added = Set::new(keys.len(), 2, data.len());
@@ -945,65 +1015,17 @@ impl Summed {
         value: Option<usize>,
         shape: Py<PyAny>,
     ) -> PyResult<Option<Table>> {
-        let Some(added) = self.added(&table.data, &keys, value) else { return Ok(None) };
-        let mut out = Data::new(keys.len() + 1, 2 * added.len());
-        let mut numbers = Vec::with_capacity(added.len());
-        self.keys.find_all(added.len(), |at| added.row(at as u32), |_, number| numbers.push(number));
-        for at in 0..added.len() as u32 {
-            let (key, more) = (added.row(at), added.beside(at));
-            let old = match numbers[at as usize] {
-                NONE => [0, 0],
-                number => {
-                    let beside = self.keys.beside(number);
-                    [beside[0] as i64, beside[1] as i64]
-                }
-            };
-            let (Some(number), Some(whole)) =
-                (old[0].checked_add(more[0] as i64), old[1].checked_add(more[1] as i64))
-            else {
-                return Ok(None);
-            };
-            let result = |number, whole| match number {
-                0 => Ok(Some(0)), // no row
-                _ => self.form.word(number, whole, &words),
-            };
-            let (Some(gone), Some(come)) = (result(old[0], old[1])?, result(number, whole)?) else { return Ok(None) };
-            if gone == come && (old[0] != 0) == (number != 0) {
-                continue;
-            }
-            for (there, word, weight) in [(old[0], gone, -1), (number, come, 1)] {
-                if there != 0 {
-                    out.rows.extend_from_slice(key);
-                    out.rows.push(word);
-                    out.weights.push(weight);
-                }
-            }
-        }
-        let was_empty = self.keys.len() == 0;
-        if was_empty {
-            self.keys = added;
-            let empty = (0..self.keys.len() as u32).filter(|&at| self.keys.beside(at) == [0, 0]);
-            for number in empty.collect::<Vec<_>>() {
-                self.keys.remove(number);
-            }
-            self.history.note(true, Set::new(keys.len(), 2, 0));
-        } else {
-            for at in 0..added.len() as u32 {
-                let more = added.beside(at);
-                self.put(added.row(at), more[0] as i64, more[1] as i64, numbers[at as usize]);
-            }
-            self.history.note(false, added);
-        }
-        Ok(Some(Table::of(out, shape, true)))
+        let change = self.change(&words, &table.data, &keys, value)?;
+        Ok(change.map(|data| Table::of(data, shape, true)))
     }
 
     #[getter]
-    fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.history.version
     }
 
     /// Be as at a version, the last or the one before.
-    fn take_back(&mut self, version: u64) {
+    pub fn take_back(&mut self, version: u64) {
         match self.history.back(version) {
             None => (),
             Some(Journal::Filled) => self.keys = Set::new(self.keys.width, 2, 0),

@@ -16,6 +16,7 @@ mod here;
 mod hop;
 mod msgpack;
 mod packets;
+mod pipeline;
 mod preserves;
 mod ranked;
 mod round;

@@ -225,49 +225,10 @@ impl Ranked {
         Ok(NOTHING)
     }
 
-    fn set_best(&mut self, key: &[Word], best: Word) {
-        let hashed = hash(key);
-        let number = self.bests.find(hashed, key);
-        match (number, best) {
-            (Some(number), NOTHING) => self.bests.remove(number),
-            (None, NOTHING) => (),
-            (Some(number), _) => self.bests.beside_mut(number)[0] = best,
-            (None, _) => {
-                let number = self.bests.insert(hashed, key);
-                self.bests.beside_mut(number)[0] = best;
-            }
-        }
-    }
-}
-
-#[pymethods]
-impl Ranked {
-    /// Of keys of so many words and values of so many; a column of both is that by which they are ranked.
-    #[new]
-    pub fn new(key_width: usize, width: usize, measure: usize, least: bool) -> Ranked {
-        Ranked {
-            rows: Arranged::new(key_width, width),
-            bests: Set::new(key_width, 1, 0),
-            heaps: HashMap::new(),
-            measure: Measure(measure),
-            least,
-            kind: None,
-            before: Set::new(key_width, 3, 0),
-        }
-    }
-
-    /// Add a table, whose keys and values these columns are; old bests out, new ones in.  Raises `OverflowError`, and
-    /// changes nothing, where a weight is too large, or measures are not all numbers, all texts, or all bytes.
-    fn step(
-        &mut self,
-        words: Bound<'_, Words>,
-        table: &Table,
-        columns: Vec<usize>,
-        shape: Py<PyAny>,
-    ) -> PyResult<Table> {
+    /// Add rows, keys first; old bests out, new ones in.  Raises what `step` raises.
+    pub fn change(&mut self, words: &Bound<'_, Words>, data: Data) -> PyResult<Data> {
         let (py, words) = (words.py(), words.get());
         let ranks = Ranks { words, py, least: self.least };
-        let data = table.picked(&columns);
         let kind = self.kind_with(&data, words, py)?;
         let weights = self.rows.receive(data).ok_or_else(too_large)?;
         let Some(data) = self.rows.arriving_rows() else { return Err(too_large()) };
@@ -316,16 +277,59 @@ impl Ranked {
         };
         let done: PyResult<()> = each();
         self.before = before;
-        done.map(|()| Table::of(out, shape, true))
+        done.map(|()| out)
+    }
+
+    fn set_best(&mut self, key: &[Word], best: Word) {
+        let hashed = hash(key);
+        let number = self.bests.find(hashed, key);
+        match (number, best) {
+            (Some(number), NOTHING) => self.bests.remove(number),
+            (None, NOTHING) => (),
+            (Some(number), _) => self.bests.beside_mut(number)[0] = best,
+            (None, _) => {
+                let number = self.bests.insert(hashed, key);
+                self.bests.beside_mut(number)[0] = best;
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Ranked {
+    /// Of keys of so many words and values of so many; a column of both is that by which they are ranked.
+    #[new]
+    pub fn new(key_width: usize, width: usize, measure: usize, least: bool) -> Ranked {
+        Ranked {
+            rows: Arranged::new(key_width, width),
+            bests: Set::new(key_width, 1, 0),
+            heaps: HashMap::new(),
+            measure: Measure(measure),
+            least,
+            kind: None,
+            before: Set::new(key_width, 3, 0),
+        }
+    }
+
+    /// Add a table, whose keys and values these columns are; old bests out, new ones in.  Raises `OverflowError`, and
+    /// changes nothing, where a weight is too large, or measures are not all numbers, all texts, or all bytes.
+    fn step(
+        &mut self,
+        words: Bound<'_, Words>,
+        table: &Table,
+        columns: Vec<usize>,
+        shape: Py<PyAny>,
+    ) -> PyResult<Table> {
+        Ok(Table::of(self.change(&words, table.picked(&columns))?, shape, true))
     }
 
     #[getter]
-    fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.rows.version()
     }
 
     /// Be as at a version, the last or the one before.
-    fn take_back(&mut self, version: u64) {
+    pub fn take_back(&mut self, version: u64) {
         if self.rows.version() != version {
             self.rows.take_back(version);
             let before = std::mem::take(&mut self.before);

@@ -5,6 +5,7 @@
 use crate::arranged::{join, Arranged, Summed, Weighed};
 use crate::elements::{has_constant, integer, Maker, Recent, Shape};
 use crate::fixpoint::Fixpoint;
+use crate::pipeline::Pipeline;
 use crate::ranked::Ranked;
 use crate::slots::{hash, Set, Word};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -376,7 +377,12 @@ impl Words {
         shape: Py<PyAny>,
         whole: bool,
     ) -> PyResult<Table> {
-        join(&left, &right, shape, whole)
+        Ok(Table::of(join(&left, &right)?, shape, whole))
+    }
+
+    /// A step of a circuit in one call, whose batches have so many places.
+    fn pipeline(words: Py<Self>, places: usize) -> Pipeline {
+        Pipeline::new(words, places)
     }
 
     /// Forget the things of words that none of these has, if there are many new ones.
@@ -531,7 +537,7 @@ impl Words {
     }
 
     /// The words of a table must stay while anybody has it.
-    fn show(&self, table: &Table) {
+    pub fn show(&self, table: &Table) {
         let mut things = self.things();
         if things.shown.len() >= 64 && things.shown.len() > 2 * things.most {
             things.shown.retain(|data| data.strong_count() > 0);
@@ -575,7 +581,12 @@ pub struct Table {
 
 impl Table {
     pub fn of(data: Data, shape: Py<PyAny>, once: bool) -> Table {
-        Table { data: Arc::new(data), shape, once, memo: Mutex::default() }
+        Table::sharing(Arc::new(data), shape, once)
+    }
+
+    /// Of rows that others have, too.
+    pub fn sharing(data: Arc<Data>, shape: Py<PyAny>, once: bool) -> Table {
+        Table { data, shape, once, memo: Mutex::default() }
     }
 
     /// Some columns, each row once.
@@ -592,7 +603,7 @@ impl Table {
 
     /// Other elements of the same rows; *whole* if they tell all columns.
     fn shaped(&self, shape: Py<PyAny>, whole: bool) -> Table {
-        Table { data: self.data.clone(), shape, once: self.once && whole, memo: Mutex::default() }
+        Table::sharing(self.data.clone(), shape, self.once && whole)
     }
 
     /// How many columns there are, used in the shape or not.

@@ -227,6 +227,10 @@ class StateRows(KeptRows):
         """Begin with nothing."""
         raise NotImplementedError  # abstract
 
+    def result(self) -> Shape:
+        """What the elements look like that the node gives."""
+        return self.shape
+
     def load(self, store: Element) -> None:
         """Begin with what the dictionary holds; raises :class:`ByRows`."""
         raise NotImplementedError  # abstract
@@ -322,9 +326,10 @@ class RankedRows(StateRows):
     def change(self, batch: WordTable, columns: list[int]) -> WordTable:
         """Old results out, new ones in."""
         assert self.store is not None
-        return self.store.step(self.texts.words, batch, columns, self._result())
+        return self.store.step(self.texts.words, batch, columns, self.result())
 
-    def _result(self) -> Shape:
+    def result(self) -> Shape:
+        """What the results look like."""
         key, _ = self.shape
         return (key, leaf(len(set(leaves(key)))))
 
@@ -338,14 +343,14 @@ class RankedRows(StateRows):
         table = self.texts.words.table(rows, self.texts.shape(self.shape), self.shape)
         if table is None:
             raise ByRows
-        store.step(self.texts.words, table, list(range(table.width)), self._result())
+        store.step(self.texts.words, table, list(range(table.width)), self.result())
         note_whole(self.undo, self.results)
         self.results.clear()
 
     def fill(self, table: WordTable) -> None:
         """Put all that is kept into the dictionaries, with a note of it."""
         assert self.store is not None
-        bests = self.store.bests(self._result())
+        bests = self.store.bests(self.result())
         rows = self.texts.rows(table, indexed=True)
         self.undo.append((self.typed.restore, self.typed.value))
         self.typed.value = self.typed.value or type(rows) is MixedRows
@@ -358,14 +363,14 @@ class RankedRows(StateRows):
 class SummedRows(StateRows):
     """The sums of a ``count``, a ``sum`` or an ``avg``."""
 
-    __slots__ = ("_value", "_width", "aggregate")
+    __slots__ = ("_width", "aggregate", "value")
 
     store: Summed | None
 
     def __init__(self, texts: Texts, undo: Log, state: dict[Key, Element], aggregate: Aggregate) -> None:
         super().__init__(texts, undo, state)
         self.aggregate = aggregate
-        self._value: int | None = None
+        self.value: int | None = None  # the column that is summed
         self._width = 0
 
     def columns(self, shape: Shape) -> list[int]:
@@ -373,7 +378,7 @@ class SummedRows(StateRows):
         if shape is not self._seen:
             key, value = shape
             if self.aggregate.form != "count":
-                self._value = _measured(self.aggregate, value)
+                self.value = _measured(self.aggregate, value)
             columns, normalised = normal(key)
             self._width = len(columns)
             result = (normalised, leaf(self._width))
@@ -391,7 +396,7 @@ class SummedRows(StateRows):
     def change(self, batch: WordTable, columns: list[int]) -> WordTable:
         """Old results out, new ones in."""
         assert self.store is not None
-        table = self.store.step(self.texts.words, batch, columns, self._value, self.shape)
+        table = self.store.step(self.texts.words, batch, columns, self.value, self.shape)
         if table is None:
             raise OverflowError
         return table

@@ -315,7 +315,7 @@ class LocalEngine(AbstractEngine):
 
     def step(self, deltas: Mapping[str, Given | Columns]) -> Outputs:
         """One epoch; see :meth:`syndicate.flow.circuit.Circuit.step`."""
-        if not issubclass(type(deltas), Mapping):
+        if type(deltas) is not dict and not issubclass(type(deltas), Mapping):
             sources = ", ".join(f"{name!r}: ..." for name in self._sources)
             raise CircuitError(f"a step takes a mapping {{{sources}}} of sources to their changes, not {deltas!r}")
         if self._busy or self.undo:
@@ -325,9 +325,12 @@ class LocalEngine(AbstractEngine):
                     "it"
                 )
             self.recover()
-        if self.tables is not None and any(isinstance(change, Columns) for change in deltas.values()):
-            self.tables.end()
-            self.tables = None
+        if self.tables is not None:
+            for change in deltas.values():
+                if isinstance(change, Columns):
+                    self.tables.end()
+                    self.tables = None
+                    break
         self._busy = True
         try:
             self._pause.begin()
@@ -355,17 +358,14 @@ class LocalEngine(AbstractEngine):
             self.measures.begin()
         outputs = self.outputs = Outputs(self._empties)
         self.keeps_columns = False
-        for name, change in deltas.items():
-            batch = self._batch(name, change)
-            if batch:
-                root.put(self._sources[name], batch)
-        if self.epoch == 0:
-            for slot, batch in self._constants:
-                root.put(slot, batch)
-        for slot, batch in root.delayed.items():
-            root.put(slot, batch)
-        root.run()
-        delayed = root.finish()
+        batches = [
+            (self._sources[name], batch)
+            for name, change in deltas.items()
+            if (batch := self._batch(name, change))
+        ]  # fmt: skip
+        tables = self.tables if self.measures is None else None
+        pipeline = None if tables is None else tables.pipeline()
+        delayed = {} if pipeline is not None and pipeline.run(batches, outputs) else self._one_by_one(batches)
         if self.inspect is not None:
             self.inspect(outputs)
         for changed in self.commits:
@@ -378,6 +378,18 @@ class LocalEngine(AbstractEngine):
         if not self.epoch % _SELDOM:
             self._give_back()
         return outputs
+
+    def _one_by_one(self, batches: list[tuple[int, Element]]) -> dict[int, Batch]:
+        """Let each node that has something to do take its turn; what comes of it in the next step."""
+        root = self.root
+        if self.tables is not None:
+            self.tables.one_by_one()
+        if self.epoch == 0:
+            batches += self._constants
+        for slot, batch in [*batches, *root.delayed.items()]:
+            root.put(slot, batch)
+        root.run()
+        return root.finish()
 
     def _put_back(self, what: tuple[dict[int, Batch], int]) -> None:
         self.root.delayed, self.epoch = what

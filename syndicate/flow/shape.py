@@ -10,8 +10,9 @@ called once, on a shape, and what it makes is the shape of its results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from operator import itemgetter
 from typing import ClassVar, TypeAlias
 
 from syndicate.flow.element import ATOMS, Element
@@ -95,6 +96,38 @@ def renamed(shape: Shape, names: dict[int, int]) -> Shape:
     if type(shape) is tuple:
         return tuple([renamed(part, names) for part in shape])
     return leaf(names[shape.at]) if type(shape) is Leaf else shape
+
+
+def rearranging(op: str, params: Mapping[str, Element]) -> Callable[[Element], Element] | None:
+    """What a node does with each element, where it only rearranges them; None where it does anything else."""
+    match op:
+        case "map":
+            function: Callable[[Element], Element] = params["function"]
+            return function
+        case "index_with":
+            key, value = params["key"], params["value"]
+            return lambda element: (key(element), element if value is None else value(element))
+        case "keys":
+            return itemgetter(0)
+        case "values":
+            return itemgetter(1)
+        case "pairs" | "forward":
+            return lambda element: element
+    return None
+
+
+def joined_shape(function: Callable[..., Element], left: Shape, right: Shape) -> tuple[Shape, bool]:
+    """What a function makes of key, left value and right value, and whether it tells all of them.
+
+    Raises :class:`ByRows` where it does more than rearrange, or where the keys of the sides look different.
+    """
+    if signature(left[0]) != signature(right[0]):
+        raise ByRows
+    width = len(set(leaves(left[0])))
+    first = len(set(leaves(left)))
+    names = {at: at if at < width else at - width + first for at in leaves(right)}
+    shape = traced(function, left[0], left[1], renamed(right[1], names))
+    return shape, len(set(leaves(shape))) == first + len(set(leaves(right))) - width
 
 
 def normal(shape: Shape) -> tuple[list[int], Shape]:

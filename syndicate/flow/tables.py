@@ -176,6 +176,36 @@ class Fixpoint(Kept, Protocol):
         """Begin with such."""
 
 
+class Stages(Protocol):
+    """A step of a circuit in one call: each batch has a place."""
+
+    def keep(  # a kernel takes no names
+        self, at: int, columns: list[int], once: bool, store: Kept, to: int, value: int | None
+    ) -> None:
+        """A batch is kept, of which these columns are what *store* takes; *once*: no row of it recurs.
+
+        *to* is the place of what comes of it; *value* the column of what is summed.
+        """
+
+    def join(self, left: Arranged, right: Arranged, to: int) -> None:
+        """What arrives at two sides is joined."""
+
+    def show(self, at: int, columns: list[int] | None, shape: Shape) -> None:
+        """A batch is given out, of which these columns are taken, each row once; None: all, where no row recurs."""
+
+    def versions(self) -> list[int]:
+        """The versions of all that is kept."""
+
+    def take_back(self, versions: list[int]) -> None:
+        """Let all that is kept be as at these versions."""
+
+    def run(self, batches: list[tuple[int, Element]]) -> list[WordTable | None] | None:
+        """A step with such batches, each at its place; what is given out, in order.
+
+        None, and nothing is changed, where a batch is no table, or a node has to take rows.
+        """
+
+
 class Words(Protocol):
     """The words of the elements of one circuit; as many as it is long stand for what is no small integer."""
 
@@ -210,6 +240,9 @@ class Words(Protocol):
 
     def program(self, fixpoint: Fixpoint, steps: list[tuple[Element, ...]]) -> None:
         """Tell a loop what to do: see :mod:`syndicate.flow.fixpoint`."""
+
+    def pipeline(self, places: int) -> Stages:
+        """A step of a circuit in one call, whose batches have so many places."""
 
     def join(self, left: Arranged, right: Arranged, shape: Shape, whole: bool) -> WordTable:
         """What two sides give because of what arrives: key, left value, right value.  Raises :class:`OverflowError`."""
@@ -274,6 +307,8 @@ class Texts:
 
     def items(self, table: WordTable) -> Iterator[tuple[Element, int]]:
         """Elements and weights, made a few at a time."""
+        if len(table) <= _CHUNK:
+            return zip(self.elements(table, table.shape), table.weights(0, _CHUNK), strict=True)
         weights = chain.from_iterable(table.weights(at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
         return zip(self.each(table), weights, strict=True)
 

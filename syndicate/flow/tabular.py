@@ -11,16 +11,27 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import ATOMS, Element, Key, Typed, is_rearranging, key_of, natural
 from syndicate.flow.fixpoint import LoopRows, is_in_words
-from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
+from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, StateRows, SummedRows, WeighedRows
 from syndicate.flow.loop import Loop
 from syndicate.flow.node import Carries, Kind, Node, Port
-from syndicate.flow.shape import ByRows, Shape, leaf, leaves, normal, renamed, row_shape, signature, traced
+from syndicate.flow.pipeline import Pipeline
+from syndicate.flow.shape import (
+    ByRows,
+    Shape,
+    joined_shape,
+    leaf,
+    leaves,
+    normal,
+    rearranging,
+    row_shape,
+    signature,
+    traced,
+)
 from syndicate.flow.tables import TableZSet, Texts, WordTable, words
 from syndicate.graph import reached
 
@@ -122,13 +133,15 @@ def _can(node: Node) -> bool:
 class Tabular:
     """The tables of an engine: who takes them, and what is kept in words."""
 
-    __slots__ = ("_old", "_scope", "indexed", "keepers", "ports", "sources", "texts")
+    __slots__ = ("_can_be_one", "_old", "_pipeline", "_scope", "indexed", "keepers", "ports", "sources", "texts")
 
     def __init__(self, scope: Scope, texts: Texts, ports: set[Port]) -> None:
         self.texts = texts
         self.ports = ports
         self._scope = scope
         self._old = list(scope.steps)
+        self._pipeline: Pipeline | None = None
+        self._can_be_one = True
         self.indexed = {slot: scope.circuit.carries(port) is Carries.INDEXED for port, slot in scope.slots.items()}
         self.keepers: list[tuple[Node, KeptRows]] = []
         nodes = scope.circuit.nodes
@@ -159,6 +172,24 @@ class Tabular:
         except Exception:  # who takes it by rows says what is wrong with it
             return None
 
+    def pipeline(self) -> Pipeline | None:
+        """All of a step as one call, if it can be: from when all nodes have begun with words."""
+        if self._pipeline is None and self._can_be_one and self._has_begun():
+            try:
+                states = {node.global_id: keeper for node, keeper in self.keepers if isinstance(keeper, StateRows)}
+                self._pipeline = Pipeline(self._scope, self.texts, self.ports, self.sources, states)
+            except ByRows:
+                self._can_be_one = False
+        return self._pipeline
+
+    def _has_begun(self) -> bool:
+        shapes, stores = self.sources.values(), (keeper.store for _, keeper in self.keepers)
+        return all(each is not None for each in (*shapes, *stores))
+
+    def one_by_one(self) -> None:
+        """A step is taken node by node, which may change what is kept in words."""
+        self._pipeline = None
+
     def give_back(self) -> None:
         """Give memory back; between steps."""
         stores = [each for _, keeper in self.keepers if (each := keeper.store) is not None]
@@ -168,6 +199,7 @@ class Tabular:
 
     def settle(self) -> None:
         """Let dictionaries hold everything, with a note of it."""
+        self._pipeline = None
         for _, keeper in self.keepers:
             keeper.settle()
 
@@ -242,19 +274,12 @@ class Tabular:
 
     def _change(self, node: Node) -> Change:
         """What a node that keeps nothing makes of tables."""
-        params = node.params
-        match node.op:
-            case "map":
-                return _Shaped(params["function"])
-            case "index_with":
-                return _Shaped(_pairing(params["key"], params["value"]))
-            case "filter":
-                function, texts = params["function"], self.texts
-                return lambda table: table.taken(bytes(map(bool, map(function, texts.elements(table, table.shape)))))
-            case "keys":
-                return _Shaped(itemgetter(0))
-            case "values":
-                return _Shaped(itemgetter(1))
+        function = rearranging(node.op, node.params)
+        if function is not None:
+            return _Shaped(function)
+        if node.op == "filter":
+            test, texts = node.params["function"], self.texts
+            return lambda table: table.taken(bytes(map(bool, map(test, texts.elements(table, table.shape)))))
         return _SIMPLE[node.op]
 
     def _join(self, scope: Scope, node: Node, rest: Step) -> Step:
@@ -324,20 +349,6 @@ def consolidated(table: WordTable) -> WordTable:
     return table.consolidated(columns, shape)
 
 
-def joined_shape(function: Callable[..., Element], left: Shape, right: Shape) -> tuple[Shape, bool]:
-    """What a function makes of key, left value and right value, and whether it tells all of them.
-
-    Raises :class:`ByRows` where it does more than rearrange, or where the keys of the sides look different.
-    """
-    if signature(left[0]) != signature(right[0]):
-        raise ByRows
-    width = len(set(leaves(left[0])))
-    first = len(set(leaves(left)))
-    names = {at: at if at < width else at - width + first for at in leaves(right)}
-    shape = traced(function, left[0], left[1], renamed(right[1], names))
-    return shape, len(set(leaves(shape))) == first + len(set(leaves(right))) - width
-
-
 class _Shaped:
     """What a function that only rearranges makes of tables; it is called once for each shape."""
 
@@ -358,12 +369,6 @@ class _Shaped:
         return table.shaped(self.result, self.whole)
 
 
-def _pairing(key: Callable[[Element], Element], value: Callable[[Element], Element] | None) -> Callable[..., Element]:
-    if value is None:
-        return lambda element: (key(element), element)
-    return lambda element: (key(element), value(element))
-
-
 def _plus(a: Element, b: Element) -> Element:
     if not a or not b:
         return a or b
@@ -378,8 +383,6 @@ def _minus(a: Element, b: Element) -> Element:
 
 
 _SIMPLE: Final[dict[str, Change]] = {
-    "pairs": lambda table: table.shaped(table.shape, True),  # as pairs it is remembered otherwise
-    "forward": lambda table: table,
     "negate": lambda table: table.negated(),
     "plus": _plus,
     "minus": _minus,

@@ -41,9 +41,9 @@ WEIGHTS = (1, 1, 1, 2, -1)
 HUGE = (1, -1, 2**31 - 1, 2**31, -(2**40), 2**70)
 
 
-def changes(rng: random.Random, steps: int) -> Iterator[dict[str, Any]]:
+def changes(rng: random.Random, steps: int, values: tuple[tuple[Any, ...], ...] = KINDS) -> Iterator[dict[str, Any]]:
     """Changes of two sources, of like elements mostly: as mappings, or as Z-sets, which tell 1 from True."""
-    kinds = [(rng.choice(KINDS), rng.choice(KINDS)) for _ in range(rng.choice((1, 1, 2)))]
+    kinds = [(rng.choice(values), rng.choice(values)) for _ in range(rng.choice((1, 1, 2)))]
     weights = HUGE if rng.random() < 0.1 else WEIGHTS
     odd = rng.random() < 0.2
     for _ in range(steps):
@@ -133,6 +133,81 @@ def test_the_same_as_by_rows(seed: int) -> None:
                 ours.restore(rows.snapshot())
             except SyndicateError:  # an element that no snapshot writes
                 continue
+
+
+SHAPES = (lambda e: (e[1], e[0]), lambda e: (e[0], e[0]), lambda e: (e[1], (e[0], "x")), lambda e: (e, e[0]))
+JOINS = (
+    lambda key, left, right: (left, right),
+    lambda key, left, right: (key, (right, left)),
+    lambda key, *_: (key, 1),
+)
+
+
+def of_tables(rng: random.Random) -> Circuit:
+    """A circuit of nothing but what works on words: rearranged, joined, made distinct, aggregated, in any order."""
+    c, *streams = two_sources()
+    both = rearranges(rng.choice(JOINS))
+    streams.append(streams[0].index_with(first, second).join(streams[1].index_with(second, first), both))
+    for number in range(rng.randrange(5)):
+        pairs = rng.choice(streams)
+        keyed = pairs.index_with(*rng.choice(((first,), (first, second), (second, first))))
+        match rng.randrange(5):
+            case 0:
+                streams.append(pairs.map(rearranges(rng.choice(SHAPES))))
+            case 1:
+                streams.append(pairs.distinct())
+            case 2:
+                sums = (agg.sum, agg.avg) if pairs in streams[:2] else ()  # of others, any element may be the first
+                streams.append(keyed.aggregate(rng.choice((agg.count, agg.min, agg.max, *sums))))
+            case _:
+                other = rng.choice(streams).index_with(rng.choice((first, second)))
+                streams.append(keyed.join(other, rearranges(rng.choice(JOINS))))
+        if rng.random() < 0.3:
+            c.sink(f"{number}", streams[-1])
+    c.sink("out", streams[-1])
+    return c
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(0, 10**6))
+def test_a_step_in_one_call(seed: int) -> None:
+    """Where all nodes work on words a step is one call, which gives what its nodes give one by one, or changes nothing
+    where one of them has to take rows; after failures, between steps by nodes, and from each other's snapshots.
+    """
+    ours, rows = of_tables(random.Random(seed)), by_rows(random.Random(seed), of_tables)
+    rng = random.Random(seed + 1)
+    for step in changes(rng, 12, (PLAIN, PLAIN, TEXTS, LARGE)):
+        if rng.random() < 0.2:
+            ours.watch(on=rng.random() < 0.3)
+        step_both(ours, rows, step, rng)
+        if rng.random() < 0.1:
+            try:
+                ours.restore(rows.snapshot())
+                rows.restore(ours.snapshot())
+            except SyndicateError:  # an element that no snapshot writes
+                continue
+
+
+def test_what_takes_one_call() -> None:
+    """A circuit whose nodes all work on words, once all have begun; none with a function that does more."""
+    c, a, b = two_sources()
+    pairs = a.index_with(first, second).join(b.index_with(first, second), rearranges(lambda key, *both: both))
+    c.sink("out", pairs.distinct())
+    c.sink("counts", pairs.index_with(first, second).aggregate(agg.count))
+    for step in ({"a": {(1, 2): 1}}, {"b": {(1, 3): 1, (2, 3): 1}}):
+        assert tables_of(c).pipeline() is None
+        c.step(step)
+    assert tables_of(c).pipeline() is not None
+    changed = c.step({"a": {(1, 2): -1, (1, 5): 1, (2, 2): 1}})
+    assert changed["out"] == ZSet({(2, 3): 0, (5, 3): 1})
+    assert changed["counts"] == ZSet({(5, 1): 1, (2, 1): 0})
+    assert tables_of(c).pipeline() is not None
+    c.step({"b": {(1, 3): 2**40}})  # as rows
+    assert tables_of(c).pipeline() is None
+    c, a, _ = two_sources()
+    c.sink("out", a.filter(lambda pair: pair[0] > 1).distinct())
+    c.step({"a": {(1, 2): 1, (2, 2): 1}})
+    assert tables_of(c).pipeline() is None
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -1,0 +1,121 @@
+"""A step in one call: a circuit whose nodes all work on tables, as one program for the kernel.
+
+To take a step node by node costs Python a microsecond or so for each, which is most of a small step.  Where every node
+of a root works on words (:mod:`syndicate.flow.tables`), what each does is known once the shapes of its batches are:
+columns to keep in a store, stores to join, batches to give out; functions that only rearrange are but other names of
+columns.  The kernel then does the same by the same functions, and all of it, or nothing: where a node would have to
+take rows, the step is taken node by node.
+
+Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from syndicate.flow.arrangement import Arrangement
+from syndicate.flow.element import Element
+from syndicate.flow.keeping import ArrangedRows, KeptRows, StateRows, SummedRows
+from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
+from syndicate.flow.shape import ByRows, Shape, joined_shape, leaves, normal, rearranging, traced
+from syndicate.flow.tables import TableZSet, Texts
+
+if TYPE_CHECKING:
+    from syndicate.flow.scope import Scope
+
+
+class PlacedRows(NamedTuple):
+    """What a stream carries: the place of its rows, what its elements look like, and whether none recurs."""
+
+    place: int
+    shape: Shape
+    once: bool
+
+
+class Pipeline:
+    """A step in one call; raises :class:`ByRows` where some node does not work on words."""
+
+    __slots__ = ("_batches", "_scope", "_sinks", "_stages", "_texts")
+
+    def __init__(
+        self,
+        scope: Scope,
+        texts: Texts,
+        ports: Collection[Port],
+        sources: Mapping[str, Shape],
+        states: Mapping[GlobalId, StateRows],
+    ) -> None:
+        self._texts = texts
+        self._stages = texts.words.pipeline(len(scope.cells))
+        self._scope = scope
+        self._sinks: list[str] = []
+        self._batches: dict[int, PlacedRows] = {}
+        for at, node in enumerate(scope.nodes):
+            if node.kind is Kind.SINK:
+                self._show(node)
+                continue
+            if node.child is not None or Port(node.id) not in ports:
+                raise ByRows
+            batch = self._batches[at] = (
+                PlacedRows(at, sources[node.name], once=True) if node.kind is Kind.SOURCE
+                else self._batch(at, node, states.get(node.global_id))
+            )  # fmt: skip
+            if scope.takers[at] is not None:
+                self._keep(batch, self._arranged(at), at)
+
+    def run(self, batches: list[tuple[int, Element]], outputs: dict[str, Element]) -> bool:
+        """Take a step with such batches, each in its cell; false, and nothing is changed, where it cannot be."""
+        stages = self._stages
+        self._scope.undo.append((stages.take_back, stages.versions()))
+        tables = stages.run(batches)
+        if tables is None:
+            return False
+        for name, table in zip(self._sinks, tables, strict=True):
+            if table is not None:
+                outputs[name] = TableZSet.lazily(self._texts, table)
+        return True
+
+    # ---------------------------------------------------------------------------------------------------- building
+
+    def _batch(self, at: int, node: Node, state: StateRows | None) -> PlacedRows:
+        """What a node gives, and how it comes to it."""
+        slots = self._scope.inputs(node)
+        if node.op == "join":
+            one, other = map(self._arranged, slots)
+            shape, whole = joined_shape(node.params["function"], one.shape, other.shape)
+            assert one.store is not None
+            assert other.store is not None
+            self._stages.join(one.store, other.store, at)
+            return PlacedRows(at, shape, once=whole)
+        batch = self._batches[slots[0]]
+        if state is not None:
+            self._keep(batch, state, at)
+            return PlacedRows(at, state.result(), once=True)
+        function = rearranging(node.op, node.params)
+        if function is None:
+            raise ByRows
+        shape = traced(function, batch.shape)
+        same_columns = len(set(leaves(shape))) == len(set(leaves(batch.shape)))
+        return PlacedRows(batch.place, shape, once=batch.once and same_columns)
+
+    def _keep(self, batch: PlacedRows, keeper: KeptRows, to: int) -> None:
+        columns = keeper.columns(batch.shape)
+        value = keeper.value if isinstance(keeper, SummedRows) else None
+        self._stages.keep(batch.place, columns, batch.once, keeper.store, to, value)
+
+    def _arranged(self, slot: int) -> ArrangedRows:
+        taker = self._scope.takers[slot]
+        words = taker.words if isinstance(taker, Arrangement) else None
+        if not isinstance(words, ArrangedRows):
+            raise ByRows
+        return words
+
+    def _show(self, node: Node) -> None:
+        batches = [self._batches[slot] for slot in self._scope.inputs(node)]
+        if len(batches) != 1 or node.circuit.carries(node.inputs[0]) is Carries.INDEXED:
+            raise ByRows
+        (batch,) = batches
+        columns, shape = (None, batch.shape) if batch.once else normal(batch.shape)
+        self._stages.show(batch.place, columns, shape)
+        self._sinks.append(node.name)
