@@ -16,7 +16,7 @@ from syndicate.errors import SyndicateError, Unstratifiable
 from syndicate.testing import Seen, settled, watch
 from syndicate.views import view
 from tests.syndicate.bloom import lattice_programs, programs, test_lattice_oracle, test_oracle
-from tests.syndicate.dedalus.live.test_local import HEADS, live, world
+from tests.syndicate.dedalus.live.test_location import HEADS, live, world
 from tests.syndicate.flow.test_columnar import circuit
 
 

@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -52,7 +53,7 @@ INSIDE = {
     """,
     "relay.server": """
         quotas remarks config disk flow_gate journal durable state units governor operators minting broker metrics admin
-        console service
+        console daemon
     """,
     "relay.session": """
         deadlines intake membrane backlog proxy outbox peer_assertions statistics patch reach repetition usual
@@ -63,18 +64,18 @@ INSIDE = {
         lineage testing
     """,
     "relay.transport": """
-        address lobby poller tls stream origin secure sockets network stdio frames websocket dial listener
+        address lobby poller tls stream web_origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        loop signals edge trace meter arguments facet settling turn actor lane follower system running chronicle field
-        verbs during timer query bulk dataspace supervise attempt portal keep
+        event_loop signals edge trace meter arguments facet settling turn actor lane follower system running chronicle
+        field verbs during timer query bulk dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection
         library
     """,
     "syndicate.bloom.insight": """
-        sealed arrival memory resending spacetime unmarked calm orders why introspection history plot
+        sealed arrival row_age resending spacetime unmarked calm orders why introspection history plot
     """,
     "syndicate.bloom.library": """
         cart causal chord delivery election membership multicast paths sealing shopper store session voting carts commit
@@ -99,7 +100,7 @@ INSIDE = {
         snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
-        ranking bilinear groups elements nested traces error_location
+        ranking bilinear groups elements nested_loops traces error_location
     """,
     "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
     "syndicate.introspect": """
@@ -107,7 +108,7 @@ INSIDE = {
         questions
     """,
     "syndicate.lattice": """
-        lattice table delta extremum product sets fold map clock laws
+        lattice table delta extremum product sets fold map vector_clock laws
     """,
     "syndicate.plan": """
         scalar algebra rewrite rules program
@@ -116,9 +117,9 @@ INSIDE = {
         tape shrink order history clock disk alternation process guard watch properties
     """,
     "syndicate.spark": """
-        classic metrics columns bulk errors feed java outage progress arrays arrow evolution difference engine query
-        session archive worker_daemon place stepping table versions origin jdbc kafka lake topic rows current_rows
-        delivery follower journal sink source streaming
+        classic metrics columns bulk errors feed java outage progress arrays arrow evolution difference engine
+        streaming_query session archive worker_daemon place stepping table versions origin jdbc kafka lake topic
+        rows current_rows delivery follower journal sink source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape lasting rows symbolic_column scalars workers batch compile errors key_lookup layouts
@@ -331,6 +332,56 @@ def participles(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.arg, str]]:
                     yield node, node.arg
                 elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
                     yield from [(node, node.id)][: node.id in PARTICIPLES]
+
+
+ROLES = {
+    "one role, which each language of rules, engine or layer has a class for": """
+        Agent Aggregate Attempt Batch Entry EventLog Expression Fact Fixpoint Group Hazard History Holding
+        Instance Lack Literal Packet Program Proof Reason RowsAsserted RowsSent Rule Search SortedRuns Unmade
+        Verdict Why WhyNot
+    """,
+    "one notion, of a system here, and of one beyond a connection or simulated": """
+        Broker Connection Faults Network Outage Remote System View
+    """,
+    "one notion, whatever it is of": """
+        Bag Difference Edge NameScope Node Options Outcome Port Report Routes State
+    """,
+    "public in one place, and the field's word in another": """
+        Clock Commit Done Happening Kind Map Rows Schedule Session Stream Trace
+    """,
+}
+"""Names that several classes have, by the reason why none of them has another: ``docs/design/README.md``, "Names"."""
+FILE_ROLES = {
+    "one role, which each language of rules, engine or layer has a file for": """
+        absence agent derivation event_log expression groups history joins lineage plot process program reading
+        replay run running scope search shape source spacetime sums symbolic traces why
+    """,
+    "what each package has of the kind": "errors log testing view views console check bench workers",
+    "one notion, whatever it is of": """
+        bulk canonical columns contents delivery difference disk encoding faults follower graph journal laws metrics
+        network rows state store table tables
+    """,
+    "the word of two fields": "session stream trace trail",
+}
+
+
+def test_a_name_means_one_thing() -> None:
+    """Two classes, or two files, share a name only in a role that is listed; a list has nothing else."""
+    classes = Counter(
+        part.name
+        for path in MODULES.values()
+        for part in parsed(path).body
+        if isinstance(part, ast.ClassDef) and not part.name.startswith("_")
+    )
+    files = Counter(path.stem for path in MODULES.values() if path.name != "__init__.py")
+    for counts, roles in ((classes, ROLES), (files, FILE_ROLES)):
+        shared = {name for name, count in counts.items() if count > 1}
+        listed = [name for names in roles.values() for name in names.split()]
+        assert len(listed) == len(set(listed)), "a name has one reason"
+        assert not shared - set(listed), (
+            f"give one of them a name of its own, or say which role they share: {shared - set(listed)}"
+        )
+        assert not set(listed) - shared, f"no longer shared: {set(listed) - shared}"
 
 
 SHORT, SHORT_PARTS = 80, 21

@@ -42,7 +42,7 @@ USED = """
 import threading, tempfile, pathlib
 from relay import connect, keep
 from relay.server.config import Config, Listening
-from relay.server.service import Service
+from relay.server.daemon import Service
 from relay.transport import Address
 from relay.cli.keyboard import Keyboard
 from syndicate import capture, current_facet, on_asserted, Record, run, spawn, stop_actor, sync

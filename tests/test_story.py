@@ -204,7 +204,7 @@ def test_a_row_of_spark_to_a_plus(spark: SparkSession, monkeypatch: pytest.Monke
     printer.close()  # its thread has written
     assert [line.partition(" ")[2] for line in lines] == ['+ <Sensor "roof" 21.5>\n']
     # The session was open; only a stream calls back.
-    check("Second", watch, "spark.java.find_java", "spark.session.open_session", "spark.query.Query.follow")
+    check("Second", watch, "spark.java.find_java", "spark.session.open_session", "spark.streaming_query.Query.follow")
 
 
 def test_a_bloom_rule_to_a_channel() -> None:

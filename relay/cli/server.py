@@ -16,7 +16,7 @@ from relay.cli.cap import cap
 from relay.cli.exit_codes import SETTINGS, fail, give_up_output, run_command, version_option
 from relay.cli.tracing import exported
 from relay.server.config import Config, configure, read_config
-from relay.server.service import Service
+from relay.server.daemon import Service
 from relay.server.units import DOCKERFILE, SYSTEMD, example
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from syndicate.errors import AddressError, ConfigError, RecordingError, TracingMissing

@@ -37,7 +37,7 @@ from relay.capabilities.sturdy import mint, show
 from relay.server.config import Admin
 from relay.server.metrics import Journal, registry
 from relay.transport import Address
-from relay.transport.origin import refusal
+from relay.transport.web_origin import refusal
 from relay.web.assets import CONSOLE, HEADERS, SCRIPT, client, console
 from relay.web.socket import AcceptedSocket
 from syndicate.errors import ListenError, ServerMissing

@@ -19,13 +19,13 @@ from relay.protocol.limits import DEFAULT, Limits
 from relay.transport.address import Address
 from relay.transport.lobby import Lobby
 from relay.transport.network import Entrance, network
-from relay.transport.origin import refusal
 from relay.transport.poller import AVAILABLE, Poller, polling
 from relay.transport.secure import SecureStream
 from relay.transport.sockets import reasons
 from relay.transport.stdio import open_stdio
 from relay.transport.stream import ByteStream, Stream, reason
 from relay.transport.tls import Tls
+from relay.transport.web_origin import refusal
 from relay.transport.websocket import HandshakeRefused, answer, require
 from syndicate.actors.system import System
 from syndicate.errors import CertificateError, ListenError
@@ -217,8 +217,8 @@ async def open_listener(
 
     Port 0 takes a free one: the listener's own address tells which.  *tls* is the server's certificate and key, for
     ``tls://`` and ``wss://``.  A handshake may take ``limits.opening`` seconds.  *origins* are the web pages that may
-    open a WebSocket, as ``https://example.org``: see :mod:`relay.transport.origin`.  *lobby* may be shared with other
-    listeners, and with what follows a handshake.
+    open a WebSocket, as ``https://example.org``: see :mod:`relay.transport.web_origin`.  *lobby* may be shared with
+    other listeners, and with what follows a handshake.
     """
     lobby = Lobby(limits.strangers) if lobby is None else lobby
     if address.scheme == "stdio":

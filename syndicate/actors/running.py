@@ -23,7 +23,7 @@ import trio
 
 from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import Console, open_console
-from syndicate.actors.loop import asyncio_runs
+from syndicate.actors.event_loop import asyncio_runs
 from syndicate.actors.signals import interrupt_in
 from syndicate.actors.system import System
 from syndicate.actors.turn import here

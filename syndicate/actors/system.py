@@ -25,10 +25,10 @@ import trio
 from syndicate.actors.actor import Actor, Task, actions, take_turns
 from syndicate.actors.arguments import expect_function
 from syndicate.actors.edge import Console
+from syndicate.actors.event_loop import token
 from syndicate.actors.facet import AbstractActor, AbstractTimer
 from syndicate.actors.follower import TurnFollower
 from syndicate.actors.lane import LARGE, Lane
-from syndicate.actors.loop import token
 from syndicate.actors.meter import Meter
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned

@@ -15,9 +15,18 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
+from syndicate.conversation.program_text import (
+    Assigned,
+    Class,
+    Defined,
+    ForeignName,
+    Function,
+    Module,
+    NameScope,
+    Project,
+)
 from syndicate.conversation.reading import ExpressionReader
 from syndicate.conversation.shape import ANYTHING, Shape, labels, meets, show
-from syndicate.conversation.source import Assigned, Class, Defined, ForeignName, Function, Module, NameScope, Project
 
 Kind: TypeAlias = Literal["assertion", "message", "question"]
 

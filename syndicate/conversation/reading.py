@@ -8,6 +8,16 @@ from typing import Final
 
 from attrs import frozen
 
+from syndicate.conversation.program_text import (
+    Assigned,
+    Class,
+    Defined,
+    ForeignName,
+    Function,
+    NameScope,
+    Parameter,
+    Project,
+)
 from syndicate.conversation.shape import (
     ANYTHING,
     AtomShape,
@@ -21,7 +31,6 @@ from syndicate.conversation.shape import (
     show,
     widened,
 )
-from syndicate.conversation.source import Assigned, Class, Defined, ForeignName, Function, NameScope, Parameter, Project
 
 _ATOMS: Final = {
     "int": "SignedInteger",

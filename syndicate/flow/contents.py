@@ -23,7 +23,7 @@ from syndicate.flow.local import LocalEngine, Unique, Upserts
 from syndicate.flow.loop import Integral, Loop, Restart
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result
-from syndicate.flow.operators.nested import SeenTimes
+from syndicate.flow.operators.nested_loops import SeenTimes
 from syndicate.flow.scope import Cell, Scope
 from syndicate.flow.trace import Trace, TraceView
 from syndicate.flow.zset import IndexedZSet, ZSet

@@ -23,17 +23,15 @@ declared by    class           grows
 ``llww``       ``LastWriter``  to later writes
 =============  ==============  ======================================================================
 
-The files, in the order of reading: ``method`` (morphism, monotone, non-monotone), ``table`` (how to grow without a
-copy), ``contents`` (what is revealed), ``lattice`` (the base, and how to define one), ``ordering``, ``boolean``,
-``extremum``, ``sets``, ``bag``, ``map``, ``product``, ``clock``, ``fold`` (collections and rows), ``delta`` (semi-naive
-evaluation), ``law``, ``samples`` and ``laws`` (the checker).
+The files, in the order of reading: ``lattice`` (the base, how to define one, and the marks of methods: morphism,
+monotone, non-monotone), ``table`` (how to grow without a copy), ``extremum``, ``sets``, ``map``, ``product``,
+``vector_clock``, ``fold`` (collections and rows), ``delta`` (semi-naive evaluation) and ``laws`` (the checker).
 
 Source: Conway et al. 2012, "Adding Lattices to Bloom"; ``docs/design/lattice.md``.
 """
 
 from __future__ import annotations
 
-from syndicate.lattice.clock import Clock, LastWriter
 from syndicate.lattice.delta import Accumulator, Grown, combine, increment
 from syndicate.lattice.extremum import Bool, Max, Min
 from syndicate.lattice.fold import check_key, from_collection, merge_row, merge_rows, to_collection
@@ -54,6 +52,7 @@ from syndicate.lattice.laws import Report, assert_laws, check
 from syndicate.lattice.map import Map
 from syndicate.lattice.product import DomPair, Pair
 from syndicate.lattice.sets import Bag, PosSet, Set
+from syndicate.lattice.vector_clock import Clock, LastWriter
 
 __all__ = [
     "LATTICES",

@@ -56,11 +56,11 @@ from syndicate.errors import (
     short,
 )
 from syndicate.flow.element import key_of
-from syndicate.lattice.clock import Clock
 from syndicate.lattice.delta import combine
 from syndicate.lattice.extremum import Bool, Max
 from syndicate.lattice.lattice import Kind, Lattice, Method, revive
 from syndicate.lattice.sets import Set
+from syndicate.lattice.vector_clock import Clock
 from syndicate.values.value import Symbol, Value, freeze, thaw
 
 if TYPE_CHECKING:

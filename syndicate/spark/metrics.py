@@ -36,7 +36,7 @@ OF_A_QUERY: Final = ("batch", "rows", "offset", "behind", "milliseconds")
 """Those of any streaming query."""
 
 
-class Accumulator(Protocol):
+class SparkAccumulator(Protocol):
     """A number of Spark's, in the JVM."""
 
     def setValue(self, number: int, /) -> None:  # noqa: N802  # the name is Spark's
@@ -46,7 +46,7 @@ class Accumulator(Protocol):
 class Gauges:
     """Some numbers under one name."""
 
-    def __init__(self, accumulators: Mapping[str, Accumulator]) -> None:
+    def __init__(self, accumulators: Mapping[str, SparkAccumulator]) -> None:
         self.accumulators = accumulators
 
     def show(self, numbers: Mapping[str, int]) -> None:
@@ -56,7 +56,7 @@ class Gauges:
                 self.accumulators[name].setValue(number)
 
 
-Registered: TypeAlias = "dict[str, tuple[Mapping[str, Accumulator], weakref.ref[Gauges]]]"
+Registered: TypeAlias = "dict[str, tuple[Mapping[str, SparkAccumulator], weakref.ref[Gauges]]]"
 
 _registered: Final[weakref.WeakKeyDictionary[SparkContext, Registered]] = weakref.WeakKeyDictionary()
 _registering: Final = threading.Lock()
@@ -78,7 +78,7 @@ def gauges(session: SparkSession, name: str, numbers: Sequence[str]) -> Gauges |
     return result
 
 
-def _is_free(registered: tuple[Mapping[str, Accumulator], weakref.ref[Gauges]], numbers: Sequence[str]) -> bool:
+def _is_free(registered: tuple[Mapping[str, SparkAccumulator], weakref.ref[Gauges]], numbers: Sequence[str]) -> bool:
     accumulators, user = registered
     return user() is None and tuple(accumulators) == tuple(numbers)
 
@@ -100,7 +100,7 @@ def _context(session: SparkSession) -> SparkContext | None:
     return context if isinstance(context, SparkContext) else None
 
 
-def _register(session: SparkSession, name: str, numbers: Sequence[str]) -> dict[str, Accumulator]:
+def _register(session: SparkSession, name: str, numbers: Sequence[str]) -> dict[str, SparkAccumulator]:
     jvm, context = session.sparkContext._jvm, java_context(session)
     assert jvm is not None
     assert context is not None

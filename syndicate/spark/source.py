@@ -52,8 +52,8 @@ from syndicate.spark.journal import described as properties
 from syndicate.spark.origin import RowOrigin, Versioned
 from syndicate.spark.outage import Outage
 from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
-from syndicate.spark.query import Query, trigger_of
 from syndicate.spark.rows import Step, TableRows
+from syndicate.spark.streaming_query import Query, trigger_of
 from syndicate.values.value import Frozen, Ref
 
 if TYPE_CHECKING:

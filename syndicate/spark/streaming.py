@@ -43,10 +43,10 @@ from syndicate.spark.engine.output import Delta
 from syndicate.spark.errors import explained
 from syndicate.spark.follower import Follower, MicroBatch, check_call
 from syndicate.spark.journal import SourceJournal, described
-from syndicate.spark.query import STOPPING, Query, trigger_of
 from syndicate.spark.rows import Step
 from syndicate.spark.sink import TableColumns, columns_of
 from syndicate.spark.stepping import LocalSteps, SinkChange, SparkSteps, Steps
+from syndicate.spark.streaming_query import STOPPING, Query, trigger_of
 from syndicate.spark.table import SinkTable, quoted
 from syndicate.values.absent import form_of
 from syndicate.values.value import Frozen, Ref

@@ -11,7 +11,7 @@ from relay.cli.rules.bloom_program import TickOptions, ticking
 from relay.cli.rules.program import find_dedalus
 from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
-from syndicate.bloom.insight.memory import remember
+from syndicate.bloom.insight.row_age import remember
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities

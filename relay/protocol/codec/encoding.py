@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, TypeAlias
 
-from relay.protocol.codec.collection import weight
+from relay.protocol.codec.frozen_collection import weight
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import NotAValue

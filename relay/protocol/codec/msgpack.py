@@ -36,9 +36,9 @@ from typing import Final
 
 import msgpack
 
-from relay.protocol.codec.collection import Collections, weight
 from relay.protocol.codec.encoding import KNOWN, SHORT, Tables, excess, levels
-from relay.protocol.codec.measure import PacketScanner
+from relay.protocol.codec.frozen_collection import Collections, weight
+from relay.protocol.codec.packet_scanner import PacketScanner
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
@@ -68,7 +68,7 @@ _SET: Final = 4
 _DICT: Final = 5
 _LONG_ARRAYS: Final = 64
 """Bytes that may begin a long array, in a piece that goes to the library as it is: see
-:mod:`relay.protocol.codec.measure`."""
+:mod:`relay.protocol.codec.packet_scanner`."""
 
 _PLAIN: Final = re.compile(rb"(?s)\x92[\x00\x01](?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)")
 """A reference without caveats, as all encoders write it."""

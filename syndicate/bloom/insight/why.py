@@ -15,7 +15,7 @@ path(1, 3): rule 2 (...)
 
 The reasons are searched on demand in what is there now (:mod:`syndicate.explain`); a tick does nothing for them.  What
 a table holds from earlier ticks needs no reason any more: the tree says that it was kept, and since when, if
-:func:`~syndicate.bloom.insight.memory.remember` has been asked to watch.
+:func:`~syndicate.bloom.insight.row_age.remember` has been asked to watch.
 
 Source: Buneman et al. 2001; ``docs/design/bloom.md``, "Tools".
 
@@ -59,7 +59,7 @@ from attrs import frozen
 from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Kind, Names, Rule, fitted_all, here
-from syndicate.bloom.insight.memory import since_in
+from syndicate.bloom.insight.row_age import since_in
 from syndicate.bloom.rules.function import coerced_row
 from syndicate.bloom.rules.symbols import key_count, kind_of
 from syndicate.bloom.rules.term import TermExpression, place_of

@@ -34,7 +34,7 @@ from attrs import evolve, frozen
 import syndicate.bloom as surface
 from syndicate.bloom.block import Imported, bloom
 from syndicate.bloom.declaration import Declaration
-from syndicate.bloom.insight.memory import remember, remember_of
+from syndicate.bloom.insight.row_age import remember, remember_of
 from syndicate.bloom.state.state import CellState, SentState, State, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.runtime import Runtime, instance_of, runtime_of

@@ -25,7 +25,7 @@ from syndicate.dedalus.ast import Events, Row, Rule
 from syndicate.dedalus.explore.outcome import Decisions, Projection
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, TimedLines, call, computes, constant, exact, fixed, sums
+from syndicate.dedalus.solving.clingo_text import Encoding, TimedLines, call, computes, constant, exact, fixed, sums
 from syndicate.dedalus.solving.solver import Solver, StableModel, Unencodable, row_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ program runs in one place by ``program.run``.
 [[('+', ('b', 'hi'))]]
 
 **Time.**  Each agent has a clock of its own, which moves on when something waits, one timestep a turn, and is at rest
-otherwise; it passes the time of sending of whatever arrives (:mod:`~syndicate.dedalus.live.local`).  With *every*, a
+otherwise; it passes the time of sending of whatever arrives (:mod:`~syndicate.dedalus.live.location`).  With *every*, a
 timestep passes each so many seconds: timers of a program are then timers.  A program that never rests needs that.
 Timesteps that a process misses because it stands still have passed when it goes on, with what it had before.
 
@@ -64,7 +64,7 @@ from syndicate.dedalus.ast import Row, Statement, Value, is_value, normal
 from syndicate.dedalus.checks import restless
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.live.event_log import EventLog
-from syndicate.dedalus.live.local import LAST, Local, Recording
+from syndicate.dedalus.live.location import LAST, Local, Recording
 from syndicate.dedalus.live.packet import Fact, Packet
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.timeline import Message

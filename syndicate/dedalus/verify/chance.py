@@ -33,7 +33,7 @@ from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row
 from syndicate.dedalus.schedule import Clock, Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, constant
+from syndicate.dedalus.solving.clingo_text import Encoding, constant
 from syndicate.dedalus.solving.solver import Assumed, StableModel, row_of
 from syndicate.dedalus.verify.counterexample import contested
 from syndicate.dedalus.verify.symbolic import Symbolic

@@ -50,7 +50,7 @@ from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.net import Outage
 from syndicate.dedalus.schedule import Clock, Dependencies, Schedule
-from syndicate.dedalus.solving.encoding import fixed
+from syndicate.dedalus.solving.clingo_text import fixed
 from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import Crash, Fate, NumberedFaults

@@ -39,7 +39,7 @@ from attrs import evolve, frozen
 from syndicate.dedalus.ast import Arithmetic, Atom, Constant, Row, Rule, Value, Variable, terms
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.solving.encoding import Encoding, call, constant
+from syndicate.dedalus.solving.clingo_text import Encoding, call, constant
 from syndicate.dedalus.solving.solver import INSTALL, OutOfTime, Solver, Unencodable, is_there, row_of
 from syndicate.errors import Unverifiable
 

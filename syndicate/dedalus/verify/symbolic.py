@@ -19,7 +19,7 @@ from syndicate.dedalus.ast import Constant, Events, Row, Rule, Variable
 from syndicate.dedalus.lower import arities, sender_of
 from syndicate.dedalus.net import Outage, Partition
 from syndicate.dedalus.schedule import Clock, Dependencies
-from syndicate.dedalus.solving.encoding import (
+from syndicate.dedalus.solving.clingo_text import (
     Encoding,
     TimedLines,
     call,

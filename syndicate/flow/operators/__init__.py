@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from syndicate.flow.node import Carries, Node
-from syndicate.flow.operators import bilinear, elements, groups, nested, traces
+from syndicate.flow.operators import bilinear, elements, groups, nested_loops, traces
 from syndicate.flow.scope import Scope, Step
 
 Maker: TypeAlias = Callable[[Scope, Node], Step]
@@ -24,13 +24,13 @@ def make_distinct_in_loop(scope: Scope, node: Node) -> Step:
     if scope.depth == 1 and scope.properties.is_monotone(node) and scope.properties.is_steady():
         step = elements.make_monotone_distinct(scope, node)
     else:
-        step = nested.make_nested_distinct(scope, node)
+        step = nested_loops.make_nested_distinct(scope, node)
     return step if node.carries[0] is Carries.ZSET else lambda: elements.unpaired(step())
 
 
 def make_aggregate_in_loop(scope: Scope, node: Node) -> Step:
     """``aggregate``, incremental: of a flat stream, or of one that changes from iteration to iteration."""
-    make = groups.make_flat_aggregate if scope.is_flat(node.inputs[0]) else nested.make_nested_aggregate
+    make = groups.make_flat_aggregate if scope.is_flat(node.inputs[0]) else nested_loops.make_nested_aggregate
     return make(scope, node)
 
 

@@ -135,7 +135,7 @@ def test_it_prints_what_one_needs(start: Start, tmp_path: Path) -> None:
 def test_the_contract_without_arguments() -> None:
     """With no argument it listens at the well-known place, with the well-known reference."""
     from relay.server.config import Config
-    from relay.server.service import Service
+    from relay.server.daemon import Service
 
     service = Service(Config(), announce=print, reread=Config)
     assert [str(listening.address) for listening in service.config.listen] == ["tcp://127.0.0.1:8001"]

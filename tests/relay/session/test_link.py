@@ -71,7 +71,7 @@ from syndicate.testing import Seen
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import freeze
 from tests.inside import index_of
-from tests.relay.protocol.codec.test_collection import colliding
+from tests.relay.protocol.codec.test_frozen_collection import colliding
 from tests.work import PATIENCE
 
 

@@ -47,7 +47,7 @@ from syndicate.index.event import ENTER
 from syndicate.testing import Seen, watch
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze
-from tests.relay.protocol.codec.test_collection import colliding
+from tests.relay.protocol.codec.test_frozen_collection import colliding
 from tests.relay.wire import End, Wire
 from tests.strategies import examples
 

@@ -15,7 +15,7 @@ from syndicate import dataspace, send, spawn
 from syndicate.dedalus import Agent, Program, Verdict
 from syndicate.dedalus.library import names
 from syndicate.dedalus.live import Instance, Packet
-from syndicate.dedalus.live.local import Local
+from syndicate.dedalus.live.location import Local
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.timeline import Message
 from syndicate.errors import DedalusSyntax

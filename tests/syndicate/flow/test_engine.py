@@ -22,7 +22,7 @@ from syndicate.flow import Carries, Circuit, IndexedZSet, Stream, ZSet, rearrang
 from syndicate.flow import aggregates as agg
 from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.loop import Integral
-from syndicate.flow.operators.nested import SeenTimes
+from syndicate.flow.operators.nested_loops import SeenTimes
 from syndicate.flow.scope import Cell
 from syndicate.flow.trace import Trace
 from tests.syndicate.flow import circuits

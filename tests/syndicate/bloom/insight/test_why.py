@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.bloom import Bloom, agg, bloom, channel, const, import_module, lbool, lmax, lmin, lset, scratch, table
-from syndicate.bloom.insight.memory import remember
+from syndicate.bloom.insight.row_age import remember
 from syndicate.bloom.insight.why import Reason, why, why_not
 from syndicate.errors import BloomDeclaration, KeyConflict, RowAbsent, Unstratifiable
 from tests.strategies import examples

@@ -1,6 +1,6 @@
 """What ``verify`` finds happens live: locations step by themselves, over a network that does what the verdict says.
 
-The locations are those of agents (:class:`~syndicate.dedalus.live.local.Local`), each with its own rules, clock and
+The locations are those of agents (:class:`~syndicate.dedalus.live.location.Local`), each with its own rules, clock and
 state; between them messages are lost and late, a second time or not at all.
 """
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Model, Program, Verdict
 from syndicate.dedalus.ast import Constant
 from syndicate.dedalus.live.event_log import EventLog
-from syndicate.dedalus.live.local import Local
+from syndicate.dedalus.live.location import Local
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.timeline import Message
 from tests.strategies import examples

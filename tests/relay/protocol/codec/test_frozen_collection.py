@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.protocol.codec import Limits, Msgpack, Preserves, PreservesText
-from relay.protocol.codec.collection import FEW, Collections, flooded, ordered, weight
+from relay.protocol.codec.frozen_collection import FEW, Collections, flooded, ordered, weight
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
 from syndicate.values.value import SMALL, Frozen, freeze, order

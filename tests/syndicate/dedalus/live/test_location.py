@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
 from syndicate.dedalus.live.event_log import Entry, EventLog, together, writer_of
-from syndicate.dedalus.live.local import FURTHEST, Local
+from syndicate.dedalus.live.location import FURTHEST, Local
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Model
 from syndicate.dedalus.timeline import Message

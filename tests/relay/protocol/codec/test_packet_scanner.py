@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.protocol.codec.measure import PacketScanner
+from relay.protocol.codec.packet_scanner import PacketScanner
 from relay.protocol.limits import Limits
 from syndicate.errors import ProtocolError
 
