@@ -13,7 +13,7 @@ import pytest
 
 from syndicate.errors import SourceError
 from syndicate.spark import query_metrics
-from syndicate.spark.metrics import OF_A_SOURCE, Accumulator, Gauges, gauges
+from syndicate.spark.metrics import OF_A_SOURCE, SparkAccumulator, Gauges, gauges
 from tests.syndicate.spark.test_source import Box, Drop, box, sourced
 from tests.syndicate.spark.waiting import until
 
@@ -102,7 +102,7 @@ class Gone:
 
 def test_spark_that_has_gone_is_told_elsewhere() -> None:
     """Nothing is raised by what only says how far we are."""
-    accumulators: Mapping[str, Accumulator] = {"rows": Gone()}
+    accumulators: Mapping[str, SparkAccumulator] = {"rows": Gone()}
     Gauges(accumulators).show({"rows": 1})
 
 
