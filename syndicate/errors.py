@@ -519,7 +519,15 @@ def cut_traceback(error: BaseException) -> None:
         last.tb_next = None
 
 
+def shown(value: object) -> str:
+    """``repr(value)``; or its class, where that raises: what is told of an error must not be one."""
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, whose repr() raises {type(error).__name__}>"
+
+
 def short(value: object) -> str:
     """A value as a message shows it: at most 80 characters."""
-    text = repr(value)
+    text = shown(value)
     return text if len(text) <= 80 else text[:77] + "..."

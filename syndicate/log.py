@@ -6,15 +6,59 @@ structlog's own default prints to stdout, where it would mix with a program's ou
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import cast
 
 import structlog
-from structlog.typing import FilteringBoundLogger, Processor
+from structlog.typing import FilteringBoundLogger, Processor, WrappedLogger
 
+from syndicate.errors import shown
 from syndicate.outside import outside
 
 
+class _Enduring:
+    """A logger that raises nothing: a disk that is full, a stream that is closed, or an error that cannot be shown, is
+    no reason for what is logged to end.  A line that cannot be made is made again of what can be shown; one that cannot
+    be written is lost.
+    """
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: FilteringBoundLogger) -> None:
+        self._inner = inner
+
+    def bind(self, **context: object) -> _Enduring:
+        """A logger with this in each of its lines, too."""
+        return _Enduring(self._inner.bind(**context))
+
+    def debug(self, event: str, **values: object) -> None:
+        """Log something for who looks for a mistake."""
+        self._write(self._inner.debug, event, values)
+
+    def info(self, event: str, **values: object) -> None:
+        """Log something that is as it should be."""
+        self._write(self._inner.info, event, values)
+
+    def warning(self, event: str, **values: object) -> None:
+        """Log something that may be as it should be."""
+        self._write(self._inner.warning, event, values)
+
+    def error(self, event: str, **values: object) -> None:
+        """Log something that is not as it should be."""
+        self._write(self._inner.error, event, values)
+
+    def _write(self, write: Callable[..., object], event: str, values: dict[str, object]) -> None:
+        try:
+            write(event, **values)
+        except Exception:
+            with suppress(Exception):
+                texts = {"error" if name == "exc_info" else name: shown(value) for name, value in values.items()}
+                write(event, **texts)
+
+
 def logger(**context: object) -> FilteringBoundLogger:
-    """A bound structlog logger."""
+    """A bound structlog logger, whose lines raise nothing."""
     bound: FilteringBoundLogger
     taken = outside().log
     if taken is not None:
@@ -24,19 +68,28 @@ def logger(**context: object) -> FilteringBoundLogger:
     if structlog.is_configured():
         bound = structlog.get_logger(**context)
     else:
-        plain = structlog.PrintLogger(sys.stderr)
-        bound = structlog.wrap_logger(plain, processors=_processors(sys.stderr.isatty())).bind(**context)
-    return bound
+        plain = _writers()()
+        bound = structlog.wrap_logger(plain, processors=_processors(_on_terminal())).bind(**context)
+    return cast(FilteringBoundLogger, _Enduring(bound))
+
+
+def _writers() -> Callable[..., WrappedLogger]:
+    """What makes that to which lines go: nobody, in a process without stderr, for which structlog would take stdout."""
+    return structlog.ReturnLoggerFactory() if sys.stderr is None else structlog.PrintLoggerFactory(sys.stderr)
+
+
+def _on_terminal() -> bool:
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
 def configure(style: str = "auto", level: str = "debug") -> None:
     """Log to stderr for a whole program: ``"json"``, ``"pretty"``, or ``"auto"``, pretty on a terminal and JSON
     elsewhere; what is below *level* (``"info"``, ``"warning"``, ..) not at all.
     """
-    pretty = style == "pretty" or (style == "auto" and sys.stderr.isatty())
+    pretty = style == "pretty" or (style == "auto" and _on_terminal())
     structlog.configure(
-        processors=_processors(sys.stderr.isatty()) if pretty else _json(),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        processors=_processors(_on_terminal()) if pretty else _json(),
+        logger_factory=_writers(),
         wrapper_class=structlog.make_filtering_bound_logger(level),
     )
 

@@ -53,6 +53,8 @@ import trio
 from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.during import during, on_asserted, on_retracted
 from syndicate.actors.facet import Facet
+from syndicate.actors.field import dataflow
+from syndicate.actors.query import query_set
 from syndicate.actors.timer import after
 from syndicate.actors.turn import Entity, current, decorator
 from syndicate.actors.verbs import assert_, current_facet, linked_task, react, ref, sync
@@ -386,10 +388,17 @@ def provide(
         assert_(ds, DependsOn(name, need))
     edges: dict[Value, set[Value]] = {}
 
-    @on_asserted(ds, DependsOn(capture(), capture()))
-    def depends(one: Value, need: Value) -> None:
+    def needed(one: Value, need: Value) -> None:
         edges.setdefault(freeze(one), set()).add(freeze(need))
-        cycle = _cycle(edges, freeze(name))
+
+    def free(one: Value, need: Value) -> None:
+        edges[freeze(one)].discard(freeze(need))
+
+    needs_there = query_set(ds, DependsOn(capture(), capture()), needed, free)
+
+    @dataflow  # at the end of a turn: what takes the place of another comes before that goes
+    def look() -> None:
+        cycle = _cycle(edges, freeze(name)) if needs_there.value else []
         if cycle:
             raise ServiceCycle(f"services need one another in a circle: {' needs '.join(map(str, cycle))}")
 

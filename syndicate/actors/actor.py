@@ -19,7 +19,7 @@ import trio
 from syndicate.actors.facet import AbstractSystem, AbstractTurn, Facet
 from syndicate.actors.trace import Action, Started, Stopped
 from syndicate.actors.turn import HandleOfMany, Turn, current, here, settle_facets
-from syndicate.errors import NotCallable, WrongActor, cut_traceback
+from syndicate.errors import NotCallable, WrongActor, cut_traceback, shown
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
 from syndicate.native import kernel
@@ -237,7 +237,7 @@ class Actor:
 
     def _leave(self) -> None:
         self.system.left(self)
-        self.system.trace(self, Stopped(self.name, repr(self.error) if self.error else "normal"))
+        self.system.trace(self, Stopped(self.name, "normal" if self.error is None else shown(self.error)))
         for watcher in self.watchers:
             watcher(self)
         self._root = None
@@ -312,7 +312,7 @@ class Actor:
         return undone
 
     def __repr__(self) -> str:
-        state = "" if self.running else " (crashed)" if self.error else " (ended)"
+        state = "" if self.running else " (ended)" if self.error is None else " (crashed)"
         return f"<actor {self.name}{state}>"
 
 

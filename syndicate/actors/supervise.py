@@ -35,7 +35,7 @@ from syndicate.actors.system import system_of
 from syndicate.actors.timer import after, now
 from syndicate.actors.turn import current
 from syndicate.actors.verbs import Lifeline, link_to_failure, react, spawn, stop
-from syndicate.errors import ActorCrashed, ArgumentError
+from syndicate.errors import ActorCrashed, ArgumentError, shown
 from syndicate.index.event import ENTER
 from syndicate.log import logger
 from syndicate.values.value import TRUE, Ref
@@ -223,17 +223,17 @@ class _Supervisor:
         while self.restarts and self.restarts[0] <= now() - period:
             self.restarts.popleft()
         if len(self.restarts) >= intensity:
-            last = repr(child.failure) if child.failure else "in order"
+            last = "in order" if child.failure is None else f"by {shown(child.failure)}"
             error = ActorCrashed(
-                f"{name} ended {len(self.restarts) + 1} times in {period} s, last {'by ' if child.failure else ''}"
-                f"{last}: the supervisor gives up. Mend the cause, or raise intensity= or period=."
+                f"{name} ended {len(self.restarts) + 1} times in {period} s, last {last}: the supervisor "
+                "gives up. Mend the cause, or raise intensity= or period=."
             )
             error.__cause__ = child.failure
             if not self.here.actor.root.handles:  # nobody is linked to it
                 _escalate(self.asking, error)
             raise error
         self.restarts.append(now())
-        reason = repr(child.failure) if child.failure else "ended"
+        reason = "ended" if child.failure is None else shown(child.failure)
         logger(actor=name).warning("restarting", restarts=len(self.restarts), reason=reason)
 
 

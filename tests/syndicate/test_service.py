@@ -311,6 +311,32 @@ def test_a_circle_is_named() -> None:
         play(boot)
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_needs_that_have_gone_close_no_circle(together: bool) -> None:
+    """Whoever provides a service, in the same turn or later, may need what the one before did not."""
+    got: list[object] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        provide(ds, "a", ["b"], start=lambda b: f"a on {b}")
+
+        @react
+        def before() -> None:
+            provide(ds, "b", ["c"], start=lambda c: f"b on {c}")
+
+        def instead() -> None:
+            provide(ds, "b", start=lambda: "b")
+            provide(ds, "c", ["a"], start=lambda a: f"c on {a}")
+            require(ds, "c")(got.append)
+
+        after(1, lambda: stop(before, instead if together else None))
+        after(2, int if together else instead)
+        after(3, stop_actor)
+
+    play(boot)
+    assert got == ["c on a on b"]
+
+
 def test_what_is_not_there_is_said(logs: list[Any]) -> None:
     """After five seconds, once, by name."""
 
