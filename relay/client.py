@@ -351,7 +351,7 @@ class _Attempt(Entity):
         first, turn = self._session.membrane.expect(0), current("connect")
         if wanted.cap is not None:
             turn.assert_(first, resolve(wanted.cap, ref(self)))
-        # A gatekeeper may rightly say nothing until there is what we ask for; any peer answers to this.
+        # A gatekeeper may rightly say nothing until there is what we ask for; any peer replies to this.
         turn.sync(first, ref(_Awake(self, first)))
 
     def _leave(self, stream: Connection) -> None:

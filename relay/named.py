@@ -1,4 +1,4 @@
-"""Modules by name: what a command is told as ``shop.carts`` or ``carts.py``, loaded."""
+"""Modules by name: what a command is given as ``shop.carts`` or ``carts.py``, loaded."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _load_file(path: Path) -> ModuleType:
         raise ProgramNotFound(f"there is no file {path}")
     if path.suffix != ".py":
         raise ProgramNotFound(f"{path} is no Python file")
-    # As it was named: places in it are told in the same way, and not as long absolute paths.
+    # As it was named: places in it are shown so, too, and not as long absolute paths.
     loader = SourceFileLoader(path.stem, str(path))
     spec = importlib.util.spec_from_loader(path.stem, loader)
     assert spec is not None

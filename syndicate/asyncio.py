@@ -332,7 +332,7 @@ class System(actors.System):
         return table.to(kind)
 
     async def _later(self, begin: Callable[[Callable[[T | None, BaseException | None], None]], object]) -> T:
-        """Call what answers later, once; or at once by raising."""
+        """Call what replies later, once; or raises at once."""
         return await self._await(partial(ask, self.portal, begin))
 
     @asynccontextmanager

@@ -338,7 +338,7 @@ class Undecided(SyndicateError, RuntimeError):
 
 
 class Disagreement(Undecided):
-    """Two ways to a verdict do not agree: a mistake of ours."""
+    """Two engines do not agree on a verdict: a mistake of ours."""
 
 
 class UnwritableElement(SyndicateError, TypeError):
@@ -443,7 +443,7 @@ class AnswerLate(AskFailed):
 
 
 class Refused(AskFailed):
-    """Who was asked refuses: raised by its function, and told to who asked."""
+    """Who was asked refuses: raised by its function, and sent to who asked."""
 
 
 class ServiceCycle(SyndicateError, ValueError):

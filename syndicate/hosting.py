@@ -602,8 +602,8 @@ def sift(
 
     Args:
         items: what untrusted peers gave.
-        attempt: does a step with some of them; answers what it raised, if it therefore has not happened.
-        refuse: is told of an item, and of what was raised with it.
+        attempt: does a step with some of them; returns what it raised, if it therefore has not happened.
+        refuse: is called with an item, and of what was raised with it.
 
     Of *n* items of which *k* fail, or must come apart from others, it takes at most 1 + 2 *k* (1 + log2 *n*) attempts.
     """

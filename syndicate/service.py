@@ -1,4 +1,4 @@
-"""Services: questions that are answered once or fail in a way that is told, and programs that need one another.
+"""Services: questions that are answered once or fail with a reason, and programs that need one another.
 
 A question is an assertion, ``<ask REQUEST REPLY>``, so that to withdraw it is to give it up, and an answer that comes
 too late goes nowhere.  Who answers asserts that it does, and, while it is at a question, that it is at it: so nobody
@@ -419,7 +419,7 @@ def provide(
 
 
 def _cycle(edges: dict[Value, set[Value]], start: Value) -> list[Value]:
-    """A way from *start* back to it, or nothing."""
+    """A cycle from *start* back to it, or nothing."""
     paths = [[start]]
     seen: set[Value] = set()
     while paths:

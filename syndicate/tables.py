@@ -1,4 +1,4 @@
-"""Tables out and in: what stands in a dataspace as pandas, Polars or Arrow, and the rows of a frame as facts.
+"""Tables out and in: what is asserted in a dataspace as pandas, Polars or Arrow, and the rows of a frame as facts.
 
 ``to_frame`` has what matches now as a frame; ``follow`` keeps a table of what matches, of which each moment can be had
 as a frame; ``from_frame`` asserts a record for each row, and ``replace`` changes only what differs.  In threads,

@@ -223,7 +223,7 @@ class System:
         return _await(self.submit(fn, *args), timeout)
 
     def _ask(self, begin: Callable[[Callable[[T | None, BaseException | None], None]], object], timeout: float) -> T:
-        """Call what answers later, once; or at once by raising."""
+        """Call what replies later, once; or raises at once."""
         self._expect_other_thread("call")
         future: Future[T] = Future()
         answer = partial(_resolve, future)

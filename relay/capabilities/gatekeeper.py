@@ -246,7 +246,7 @@ class BindSpace(Entity):
             ref.facet.enter(ref.entity.revoke)
 
     def refuse(self, oid: Value, why: Value) -> None:
-        """Hand out what has the name *oid* no more; who holds a valid reference to it is told *why*, at once or when it
+        """Hand out what has the name *oid* no more; who holds a valid reference to it is sent *why*, at once or when it
         asks.  In a turn.
         """
         name = freeze(oid)
@@ -398,7 +398,7 @@ class Gatekeeper(Entity):
     *replies* are the words of its answers, *limits* those of one session.  *admit* is asked, with the facet of a
     session, a name and the lineage of a valid reference to it, why it may not be given; nothing if it may.  *meter* is
     given the same facet, a name and the reference for it, and says what is given in its place, or why nothing is.
-    *wrong* is told of a question whose reference does not hold, and says after how many seconds that is answered.
+    *wrong* is called with a question whose reference does not hold, and says after how many seconds that is answered.
     *certified* is asked with a session and a name for which reference the peer's certificate stands, or why for none.
     """
 
@@ -406,7 +406,7 @@ class Gatekeeper(Entity):
     guards: ClassVar[bool] = True
     """Who finds it under number 0 is an untrusted peer until it has given something."""
     price: ClassVar[int] = 512
-    """What a question costs, in events told: signatures are computed for it."""
+    """What a question costs, in notifications: signatures are computed for it."""
 
     def __init__(
         self,

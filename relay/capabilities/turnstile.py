@@ -27,7 +27,7 @@ from collections.abc import Hashable, Sequence
 
 class Turnstile:
     """At most *total* sessions, of them *address* from one address and *capability* by one capability.  ``refused``
-    counts, by reason, those that were told that there is no place.
+    counts, by reason, those that were refused since there is no place.
     """
 
     def __init__(self, total: int, address: int, capability: int) -> None:

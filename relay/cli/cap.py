@@ -114,11 +114,13 @@ def attenuate_command(ref: str, caveats: Sequence[str], only: Sequence[str], wat
     """
     sturdy = _reference("attenuate", ref)
     added: list[Value] = list(caveats)
-    ways = [_understood("attenuate", _allowed, text) for text in only]
+    alternatives = [_understood("attenuate", _allowed, text) for text in only]
     for label in watch:
-        ways += _understood("attenuate", _interest, label)
-    if ways:
-        added.append(Record("or", [[Record("rewrite", [Record("bind", [way]), Record("ref", [0])]) for way in ways]]))
+        alternatives += _understood("attenuate", _interest, label)
+    if alternatives:
+        added.append(
+            Record("or", [[Record("rewrite", [Record("bind", [one]), Record("ref", [0])]) for one in alternatives]])
+        )
     if not added:
         _fail("attenuate", "nothing to narrow it by: give a caveat, --only or --watch (see --help)")
     click.echo(show(_understood("attenuate", sturdy.attenuate, *added)))
@@ -153,7 +155,7 @@ def check_command(ref: str, key_file: str | None, key_env: str | None, no_key: b
 
 
 def describe(caveat: Value) -> list[str]:
-    """What a caveat does, a line for each way through it.
+    """What a caveat does, a line for each alternative in it.
 
     >>> describe(parse("<or [<rewrite <bind <rec Says [<_> <_>]>> <ref 0>> <rewrite <_> <lit 1>>]>"))
     ['lets pass <rec Says [<_> <_>]>', 'turns <_> into <lit 1>', 'drops all else']
@@ -165,11 +167,11 @@ def describe(caveat: Value) -> list[str]:
         return [f"ends {datetime.fromtimestamp(form[1], UTC).isoformat()}"]
     if form[0] == Symbol("reject"):
         return [f"drops {unparse_form(form[1])}"]
-    ways = [form] if form[0] == Symbol("rewrite") else form[1][1:]
-    return [_way(pattern, template) for _, pattern, template in ways] + ["drops all else"]
+    alternatives = [form] if form[0] == Symbol("rewrite") else form[1][1:]
+    return [_alternative(pattern, template) for _, pattern, template in alternatives] + ["drops all else"]
 
 
-def _way(pattern: Frozen, template: Frozen) -> str:
+def _alternative(pattern: Frozen, template: Frozen) -> str:
     if type(pattern) is tuple and pattern[0] == Symbol("bind") and template == (Symbol("ref"), 0):
         return f"lets pass {unparse_form(pattern[1])}"
     return f"turns {unparse_form(pattern)} into {unparse_form(template)}"

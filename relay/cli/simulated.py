@@ -39,7 +39,7 @@ class Wanted:
 
     @property
     def makes_something(self) -> bool:
-        """Whether it was asked for more than to be told what came of it."""
+        """Whether it was asked for more than what came of it."""
         return bool(self.shrink or self.tape or self.test or self.record or self.diagram)
 
 

@@ -24,7 +24,7 @@ Examples:
   syndicate why chat.jsonl '<Says "bob" _>' --not
 \b
 A program writes such a file with `with syndicate.introspect.written(FILE, process=NAME):` around its run().  Files of
-several processes are read as one.  A recording of syndicate-console --why answers too, as far as it has been told.
+several processes are read as one.  A recording of syndicate-console --why will do too, as far as it has the reasons.
 """
 
 

@@ -46,7 +46,7 @@ class Limits:
     whatever came before, and is pinged three times as often as its own *idle* asks.  Of a peer that does not know of
     this that holds once it has sent a Nop; until then it is asked by a sync after *idle* seconds without a word, and
     given up after as many more.  One that has given us no reference cannot be asked: only its operating system is (TCP
-    keep-alive), which answers for a program that hangs, too.  With *liveness* who does not know of this is refused,
+    keep-alive), which replies for a program that hangs, too.  With *liveness* who does not know of this is refused,
     after *opening* seconds.
 
     **An untrusted peer**, that is a peer to which the gatekeeper has given nothing yet: *opening* are the seconds until

@@ -30,7 +30,7 @@ from syndicate.values.value import SEQ, Assertion, Frozen, Ref, freeze, thaw
 
 
 def publish(form: Frozen) -> tuple[Frozen, Ref]:
-    """The published form of the compact ``Observe`` *form*, and the :class:`Observer` that stands in it."""
+    """The published form of the compact ``Observe`` *form*, and the :class:`Observer` in it."""
     _, skeleton, constants, observer = form
     widened = _Widened()
     pattern = widened.widen(synthesise(skeleton, constants))

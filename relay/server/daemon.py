@@ -110,7 +110,7 @@ class Service:
         )
 
     def _unkept(self, error: JournalError) -> None:
-        """The disk fails: those who keep something are told, and all others go on."""
+        """The disk fails: those who keep something are notified, and all others go on."""
         logger().error("nothing is kept any more, until the next start", reason=str(error))
         notify(f"STATUS=degraded: {error}")
         self.broker.refuse("durable", Record(Symbol("disk-failed"), [str(error)]))

@@ -24,7 +24,7 @@ asserts it, and it is written to disk.
   crash there is what some prefix of the turns had made, and that prefix holds all that was acknowledged.
 * **When the disk fails**, nothing is acknowledged any more: no sync is answered, and what is asserted, retracted or
   sent through it from then on has no effect.  What was kept stays asserted until the next start.  *failed* is called,
-  so that those who write are told; without it the actor that asked for this ends with the
+  so that those who write are notified; without it the actor that asked for this ends with the
   :class:`~syndicate.errors.JournalError`.
 
 How an explicit retraction is distinguished from a loss: the facet that asserted lives on after the one, not after the

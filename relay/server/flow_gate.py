@@ -26,7 +26,7 @@ _PINGS: Final = PING + b"\x80"
 
 
 class Traffic:
-    """The taps through which something goes: ``sending`` now, ``heard`` since :meth:`settled` was told.
+    """The taps through which something goes: ``sending`` now, ``heard`` since :meth:`settled` was last called.
 
     Who waits for :meth:`some` is not woken by a connection that is idle.
     """
@@ -173,5 +173,5 @@ class Tap:
             self._closed = True
             if self._waited is not None:
                 self._waited.set()
-            ended, self.ended = self.ended, int  # who is told holds us
+            ended, self.ended = self.ended, int  # who is notified holds us
             ended()

@@ -1,7 +1,7 @@
 r"""An entity that mints capabilities: for the console, where the configuration lets it write.
 
 ``<names o>`` is answered ``<names [name ..]>`` at *o*, ``<mint name o>`` by ``<minted text>``: the capability of that
-name by the key that is in force, or ``<error text>``.  Each is told once, as a message, and each minting is logged.
+name by the key that is in force, or ``<error text>``.  Each is sent once, as a message, and each minting is logged.
 
 >>> from syndicate import Record, assert_, ref, run, stop_actor
 >>> from syndicate.actors.turn import Entity

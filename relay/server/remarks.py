@@ -3,12 +3,12 @@
 An untrusted peer that is sent away is worth a line, and a thousand a second are worth two: who connects again and
 again would else fill the disk of the log and have the server format lines.
 
->>> told = []
+>>> lines = []
 >>> now = [0.0]
->>> remarks = Remarks(lambda: now[0], lambda line, left_out: told.append((line, left_out)))
+>>> remarks = Remarks(lambda: now[0], lambda line, left_out: lines.append((line, left_out)))
 >>> for n in range(1000):
 ...     remarks.remark("sent away", f"peer {n}")
->>> now[0] = 2.0; remarks.remark("sent away", "peer 1000"); told[0], told[-1], len(told)
+>>> now[0] = 2.0; remarks.remark("sent away", "peer 1000"); lines[0], lines[-1], len(lines)
 (('peer 0', 0), ('peer 1000', 990), 11)
 
 Contract: of each kind, ``BURST`` lines at once and then one in each ``PERIOD``; how many were left out is reported

@@ -176,12 +176,12 @@ class Peer:
 
     @property
     def held(self) -> int:
-        """Bytes that we hold for it, about: what it has sent and asserted, what it is told and what waits for it."""
+        """Bytes that we hold for it, about: what it has sent and asserted, what it sees and what waits for it."""
         session = self.session
         return 0 if session is None else session.held + session.debt + ENTRY * session.notified
 
     def cut(self, limit: str, why: str) -> None:
-        """End its session, which is told why."""
+        """End its session, which gets the reason."""
         if self.session is not None:
             self.session.cut(limit, why)
 

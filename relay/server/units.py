@@ -177,7 +177,7 @@ address = {connections.address}
 capability = {connections.capability}
 
 # What all peers together may have in the dataspace "syndicate"; without a line, without a bound.  Who would be over
-# loses its session, and is told which quota it was.
+# loses its session, and learns which quota it was.
 # [quota]
 # assertions = 100000
 # bytes = 67108864

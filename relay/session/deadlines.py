@@ -1,7 +1,7 @@
 """Deadlines: one task that sees to the deadlines of all links of a program.
 
 A deadline moves with each byte, and hardly ever comes.  So none is set as a timer: who is on :func:`watch` is asked
-what is due, and answers when something will be.  It need not say when that moves to a later time, for it is found out
+what is due, and returns when something will be.  It need not say when that moves to a later time, for it is found out
 when it is asked; a time that comes earlier than it last said is kept only if it is no nearer than its *step*, the
 shortest of its limits.  Times are rounded up to a sixty-fourth of a step or less, so that a thousand links are asked
 together, and a program that sleeps is woken rarely; and who is asked together is in one table, so that whoever goes

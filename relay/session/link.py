@@ -528,7 +528,7 @@ class Link:
         return NEVER
 
     def _probe(self) -> None:
-        """Ask for a sign of life, in a turn: by a sync to something of the peer's, which any program answers."""
+        """Ask for a sign of life, in a turn: by a sync to something of the peer's, which any program replies to."""
         session = self.session
         crossing = next(iter(session.membrane.imports.values()), None)
         if crossing is not None:
@@ -549,7 +549,7 @@ def open_link(
 
     *codec* is that of who connects; who was connected to leaves it to the peer's first byte.  *publish* is what the
     peer finds under number 0; *admitted* is called when that has given it something, and until then *charge* with the
-    bytes that are to be held of it, which answers whether they may be.
+    bytes that are to be held of it, which returns whether they may be.
     """
     link = Link(stream, limits, accepted=codec is None)
     link.session = Session(

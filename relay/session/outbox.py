@@ -42,7 +42,7 @@ _NONE: Final[set[int]] = set()
 
 
 class Complainer(Protocol):
-    """Who is told of what cannot be encoded."""
+    """Who is notified of what cannot be encoded."""
 
     def complain(self, error: NotAValue) -> None:
         """Say so."""

@@ -29,7 +29,7 @@ ENOUGH: Final = 1 << 12
 """What the events of one turn may reach, if they are more than one: some tens of milliseconds."""
 
 INTEREST_ITSELF: Final = 128
-"""What an interest costs whatever it reaches: as much as so many are told."""
+"""What an interest costs whatever it reaches: as much as so many notifications."""
 
 
 _INTERESTS: Final = 4

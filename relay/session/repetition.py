@@ -2,7 +2,7 @@
 
 What differs between two peers is the number of the reference that it is for, and it is the same where equal programs
 have asked for equal things.  So the last large packet is remembered, of a single message without references: whoever is
-told the same captures at the same number, in the same codec and within the same limits, gets the same object.
+notified of the same captures at the same number, in the same codec and within the same limits, gets the same object.
 
 Contract: one packet is remembered, and so no more than ``limits.frame`` bytes and the value in it.  A value is frozen:
 who has the same one has the same bytes.

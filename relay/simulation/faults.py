@@ -46,7 +46,7 @@ _CONNECTIONS: Final = 8
 """Cuts strike one of the first so many connections, in the first 4,096 bytes."""
 _SHARE: Final = 1000
 _SLOW: Final = 2.0
-"""The most seconds that a piece takes longer on a slow way, and that a slow reader takes for one."""
+"""The most seconds that a piece takes longer on a slow connection, and that a slow reader takes for one."""
 _DRIFT: Final = 0.1
 """The most by which a clock runs faster or slower than time."""
 
@@ -134,7 +134,7 @@ class CutByte(Fault):
 
 @frozen
 class Silence(Fault):
-    """From a time on nothing gets through the connections that a process has then, and no end is told either: they
+    """From a time on nothing gets through the connections that a process has then, and no end is reported either: they
     are half open until somebody looks, or until the time is over, when they are lost.
     """
 

@@ -3,7 +3,7 @@
 What each dataspace of a broker handles is counted here a second time, and what each observer is notified of is kept.
 
 =====  ====================================================================================================
-S1     at rest: whatever stands is asserted by a facet that lives; no session remains of a process that died,
+S1     at rest: whatever is asserted is so by a facet that lives; no session remains of a process that died,
        nor, at any time, one over which nothing was heard for twice the time that its limits allow
 S2     what was acknowledged by a sync through the durable dataspace is there after each restart, and what
        was acknowledged to be gone is not; at rest, what is to be kept stands
@@ -118,7 +118,7 @@ class Laws:
     def __init__(self, world: Stage) -> None:
         self.views: list[View] = []
         self._world = world
-        self._standing: dict[BrokerProcess, CurrentAssertions] = {}
+        self._current: dict[BrokerProcess, CurrentAssertions] = {}
         self._durable: dict[BrokerProcess, DurableAssertions] = {}
         self._passed: dict[Assertion, tuple[Handle, list[Passage]]] = {}
         self._withdrawn: dict[int, tuple[Passage, float]] = {}
@@ -129,7 +129,7 @@ class Laws:
 
     def begin(self, broker: BrokerProcess, recovered: Sequence[Frozen] | None) -> None:
         """A life of a broker begins, with what its disk held."""
-        self._standing[broker] = CurrentAssertions()
+        self._current[broker] = CurrentAssertions()
         for view in self.views:
             if view.broker is broker:
                 view.clear()
@@ -245,7 +245,7 @@ class Laws:
             self.sessions.say(process, ref.entity, kind, form)
 
     def _hear(self, broker: BrokerProcess, kind: int, form: Frozen, handle: Assertion | None) -> None:
-        forms = self._standing[broker].forms
+        forms = self._current[broker].forms
         if kind == ASSERT:
             if forms.add(form):
                 for view in self.views:
@@ -286,15 +286,15 @@ class Laws:
             durable.acknowledged = max(durable.acknowledged, asked[1])
 
     def _assert(self, process: Process, ref: Ref, value: Frozen, handle: Assertion) -> None:
-        _, standing = self._notified.setdefault(id(ref.entity), (ref, {}))
-        if handle in standing:
+        _, current = self._notified.setdefault(id(ref.entity), (ref, {}))
+        if handle in current:
             self._broken("S6", f"{_name(ref)} in {process.name} is told an assertion twice")
-        standing[handle] = value
+        current[handle] = value
         if type(ref.entity) is Observer:  # what came over a connection is handed on by it, in the same turn
             inner, captures = ref.entity.observer, ref.entity.passes(value)
             if captures is not None:
-                _, standing = self._notified.setdefault(id(inner.entity), (inner, {}))
-                standing[handle] = captures if inner.raw else thaw(captures)
+                _, current = self._notified.setdefault(id(inner.entity), (inner, {}))
+                current[handle] = captures if inner.raw else thaw(captures)
 
     def _retract(self, process: Process, ref: Ref, handle: Assertion) -> None:
         entry = self._notified.get(id(ref.entity))
@@ -399,20 +399,20 @@ class Laws:
 
     def at_rest(self) -> None:
         """Check what holds when nothing is on its way."""
-        for broker, standing in self._standing.items():
-            standing.values = [thaw(form) for form in standing.forms]
+        for broker, current in self._current.items():
+            current.values = [thaw(form) for form in current.forms]
             if broker.life is not None and broker.ds is not None and broker.broker is not None:
-                self._owned(broker, standing)
-                self._informed(broker, standing)
+                self._owned(broker, current)
+                self._informed(broker, current)
                 self._present(broker)
-                self._stands(broker, standing)
+                self._stands(broker, current)
         for process in self._world.processes.values():
             if process.life is not None:
                 self._agree(process)
         self._alike()
         self.sessions.at_rest()
 
-    def _owned(self, broker: BrokerProcess, standing: CurrentAssertions) -> None:
+    def _owned(self, broker: BrokerProcess, current: CurrentAssertions) -> None:
         assert broker.system is not None
         assert broker.ds is not None
         entity = broker.ds.entity
@@ -424,14 +424,14 @@ class Laws:
                         owned.add(handle.form)
                     elif handle in self._passed:
                         owned.add(self._passed[handle][0].form)
-        if owned != standing.forms:
-            more = [form for form, count in standing.forms.items() if count > owned.get(form, 0)]
+        if owned != current.forms:
+            more = [form for form, count in current.forms.items() if count > owned.get(form, 0)]
             what = unparse_form(more[0]) if more else "something"
             self._broken("S1", f"{what} stands in {broker.name}, and nobody who lives asserts it")
 
-    def _stands(self, broker: BrokerProcess, standing: CurrentAssertions) -> None:
+    def _stands(self, broker: BrokerProcess, current: CurrentAssertions) -> None:
         durable = self._durable.get(broker)
-        missing = [form for form in durable.forms if form not in standing.forms] if durable is not None else []
+        missing = [form for form in durable.forms if form not in current.forms] if durable is not None else []
         if missing:
             self._broken("S2", f"{unparse_form(missing[0])} is to be kept, and does not stand in {broker.name}")
 
@@ -446,19 +446,19 @@ class Laws:
             if pair is not None and pair.ours.life.dead and not pair.whole:
                 self._broken("S1", f"the session {peer.name} is there in {broker.name}, and its process has died")
 
-    def _informed(self, broker: BrokerProcess, standing: CurrentAssertions) -> None:
-        """Each observer of the dataspace was told what is asserted."""
+    def _informed(self, broker: BrokerProcess, current: CurrentAssertions) -> None:
+        """Each observer of the dataspace was notified of what is asserted."""
         expected: dict[int, tuple[Ref, Counter[Frozen]]] = {}
-        for form in standing.forms:
+        for form in current.forms:
             if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref:
                 _, views = expected.setdefault(id(form[3].entity), (form[3], Counter()))
-                views.update(_captures(standing, form))
+                views.update(_captures(current, form))
         for ref, views in expected.values():
             if _alive(ref) and self._views_of(ref) != views:
                 self._broken("S5", f"{_name(ref)}, an observer in {broker.name}, {self._difference(ref, views)}")
 
     def _agree(self, process: Process) -> None:
-        """What the observers of a client were told is what stands in the broker."""
+        """What the observers of a client were notified of is what is asserted in the broker."""
         expected: dict[int, tuple[Ref, Counter[Frozen], bool]] = {}
         proxies = [
             (ref.entity, notified)
@@ -466,13 +466,13 @@ class Laws:
             if type(ref.entity) is Proxy and actor_of(ref).system is process.system and _lives(session_of(ref.entity))
         ]
         for proxy, notified in proxies:
-            standing = self._behind(proxy)
+            current = self._behind(proxy)
             for handle, form in notified.items():
                 if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref and type(handle) is Handle:
                     entry = expected.get(id(form[3].entity), (form[3], Counter(), True))
-                    visible = entry[2] and standing is not None
-                    if standing is not None:
-                        entry[1].update(_captures(standing, form))
+                    visible = entry[2] and current is not None
+                    if current is not None:
+                        entry[1].update(_captures(current, form))
                     expected[id(form[3].entity)] = entry[0], entry[1], visible
         for ref, views, visible in expected.values():
             if visible and _alive(ref) and _shapes(self._views_of(ref)) != _shapes(views):
@@ -487,7 +487,7 @@ class Laws:
         if crossing is None or not isinstance(broker, BrokerProcess) or broker.ds is None:
             return None
         entity = crossing.ref.entity
-        return self._standing[broker] if entity is broker.ds.entity or type(entity) is Durable else None
+        return self._current[broker] if entity is broker.ds.entity or type(entity) is Durable else None
 
     def _alike(self) -> None:
         """Observers at one reference, with equal patterns, have equal views, whoever they are."""
@@ -528,11 +528,11 @@ class Laws:
         self._world.broken("law", name, text)
 
 
-def _captures(standing: CurrentAssertions, interest: Frozen) -> Counter[Frozen]:
-    """The distinct captures that an interest is to be told of."""
+def _captures(current: CurrentAssertions, interest: Frozen) -> Counter[Frozen]:
+    """The distinct captures that an interest is to be notified of."""
     pattern = synthesise(interest[1], interest[2])
     distinct: dict[Frozen, None] = {}
-    for value in standing.values:
+    for value in current.values:
         captures = match(pattern, value)
         if captures is not None:
             distinct[(SEQ, *[freeze(each) for each in captures])] = None

@@ -1,6 +1,6 @@
 """Faults by lineage: of a run in which all went well, break what its outcome rests on, fewest faults first.
 
-A run without faults is followed step by step (:mod:`syndicate.actors.chronicle`).  What stands at its end in the
+A run without faults is followed step by step (:mod:`syndicate.actors.chronicle`).  What is asserted at its end in the
 scenario's views is its outcome.  Going back from there, from cause to cause and over the network, gives the *places*
 that the outcome rests on: pieces of data on their way from one process to another, and commits of disks.  At a place a
 fault strikes: the sender dies, the connection is lost, the sender stands still, the two are parted.  Whatever a
@@ -92,8 +92,8 @@ class Places:
         return count
 
     @property
-    def standing(self) -> list[tuple[str, str]]:
-        """What stands in the views: the broker, and the text of the value."""
+    def asserted(self) -> list[tuple[str, str]]:
+        """What is asserted in the views: the broker, and the text of the value."""
         views = self.world.laws.views
         return [(view.broker.name, text(thaw(form))) for view in views for form in view.forms]
 
@@ -347,7 +347,7 @@ def _distances(places: Places, why: Why) -> dict[tuple[str, str, int], tuple[flo
     for piece in places.pieces:
         sent.setdefault((piece.life, piece.target), []).append(piece)
     far: dict[tuple[str, str, int], tuple[float, str]] = {}
-    wanted = set(places.standing)
+    wanted = set(places.asserted)
     outputs = [step for step in why.story if step.public and step.kind == "assert"]
     pending = [(step, 0) for step in outputs if (_process(step), text(step.value)) in wanted]
     seen: set[Key] = set()

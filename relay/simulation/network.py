@@ -5,7 +5,7 @@ lost: nothing in it is lost, doubled or changed by itself.  What can happen to i
 
 * it is *cut*: nothing more arrives, and both sides find out, the one that writes at its next write;
 * a side closes, or sends its end (half-close) and hears on;
-* its processes are apart (a partition, one-way or two-way): nothing arrives and nobody is told; what was sent arrives
+* its processes are apart (a partition, one-way or two-way): nothing arrives, nobody is notified; what was sent arrives
   when that is over.  Who dials then hears nothing, too;
 * a process dies: the other side's connection is reset.  If its power was cut nobody says so, and the other side finds
   out by itself: 20 seconds later if nothing that it has sent waits for an acknowledgement, else after 60;
@@ -59,7 +59,7 @@ class SimulatedNetwork:
         """
         self._pieces: dict[tuple[str, str], int] = {}
         self.listener: Callable[[float, Pipe, int], Callable[[bool], None]] | None = None
-        """Told of each piece that is on its way, when and how large; what it returns, whether the piece arrives."""
+        """Called with each piece that is on its way, when and how large; what it returns, whether the piece arrives."""
         self.attempts: list[tuple[float, str, int]] = []
         """When which life of which process has dialled."""
         self._entrances: dict[int, SimulatedEntrance] = {}
@@ -133,8 +133,8 @@ class SimulatedNetwork:
 
     def tell(self, pipe: Pipe) -> None:
         """A piece is about to be sent."""
-        way = pipe.source.name, pipe.target.name
-        number = self._pieces[way] = self._pieces.get(way, 0) + 1
+        direction = pipe.source.name, pipe.target.name
+        number = self._pieces[direction] = self._pieces.get(direction, 0) + 1
         for watch in self.watches:
             watch(pipe, number)
 
@@ -158,16 +158,16 @@ class SimulatedNetwork:
 
     def partition(self, a: str, b: str, *, one_way: bool = False) -> Callable[[], None]:
         """Keep *a* from *b*, in both directions or from *a* to *b* alone; the result ends that."""
-        ways = [(a, b)] if one_way else [(a, b), (b, a)]
-        for way in ways:
-            self._apart[way] = self._apart.get(way, 0) + 1
+        directions = [(a, b)] if one_way else [(a, b), (b, a)]
+        for direction in directions:
+            self._apart[direction] = self._apart.get(direction, 0) + 1
         over: list[bool] = []
 
         def heal() -> None:
             if not over:
                 over.append(True)
-                for way in ways:
-                    self._apart[way] -= 1
+                for direction in directions:
+                    self._apart[direction] -= 1
                 self._flow()
 
         return heal
@@ -298,7 +298,7 @@ class SimulatedConnection:
         self.network = network
         self.whole = True
         self.silent = False
-        """Whether nothing arrives any more, and nobody is told."""
+        """Whether nothing arrives any more, and nobody is notified."""
         there, back = Pipe(self, dialler, listener), Pipe(self, listener, dialler)
         self.ours = SimulatedStream(self, dialler, back, there)
         self.theirs = SimulatedStream(self, listener, there, back)

@@ -177,7 +177,7 @@ class Process:
 
     def kill(self, *, power: bool = False) -> bool:
         """End it at once, as by SIGKILL; *power*: with its machine, whose disk loses what was not synced, and whose
-        peers are not told.  False if it was dead.
+        peers are not notified.  False if it was dead.
         """
         life = self.life
         if life is None:

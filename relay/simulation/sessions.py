@@ -119,7 +119,7 @@ class Sessions:
             self._waiting.setdefault(id(form.entity), []).append(end.out)
 
     def answered(self, process: Process, ref: Ref, value: Frozen) -> None:
-        """Somebody who may have asked for a sync is told something."""
+        """Somebody who may have asked for a sync is notified."""
         for line in self._waiting.pop(id(ref.entity), ()):
             entry = line.asked.pop(id(ref.entity), None)
             if (

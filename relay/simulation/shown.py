@@ -135,7 +135,7 @@ class _Beginning(Outside):
 
 
 class RecordedView(View):
-    """All that stands and is sent in the dataspace of a broker, written as it comes, at virtual times; and what led to
+    """What is asserted and sent in the dataspace of a broker, written as it comes, at virtual times; and what led to
     it, if the run is followed.
     """
 

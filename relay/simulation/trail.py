@@ -7,7 +7,7 @@ sent.  Events with equal captures belong together, in the order in which the dat
     world.never("claimed when done", trail.matching(r"done\+ .*claim\+"))
 
 is true of a job that was claimed after it was done.  A trail begins with the run; that a broker dies is no event of it:
-what stood before is not retracted, and stands again when it is asserted again, ``claim+ claim+``.
+what was asserted before is not retracted, and comes again when it is asserted again, ``claim+ claim+``.
 
 Cost: with *n* events so far of equal captures, an event costs a match against *n* words.
 """

@@ -1,4 +1,4 @@
-"""A view: what stands in the dataspace of a broker and matches a pattern, read from what the dataspace has handled."""
+"""A view: what is asserted in a broker's dataspace and matches a pattern, read from what that has handled."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class World(Stage):
         self.processes[process.name] = process
 
     def observe(self, broker: BrokerProcess, pattern: Value) -> View:
-        """What stands in the dataspace of *broker* and matches *pattern*, itself, and not over the network."""
+        """What is asserted in the dataspace of *broker* and matches *pattern*, itself, and not over the network."""
         view = View(broker, pattern)
         self.laws.views.append(view)
         return view

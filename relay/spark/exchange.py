@@ -174,7 +174,7 @@ def _shares(
     forms: Callable[[Sequence[Frozen]], Sequence[tuple[Frozen, ...]]],
     then: Callable[[], object],
 ) -> None:
-    """Send in turns that the broker answers."""
+    """Send in turns that the broker acknowledges."""
 
     def more(start: int) -> None:
         for form in forms(values[start : start + WHOLE]):

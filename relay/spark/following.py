@@ -2,7 +2,7 @@
 
 A system in a thread of its own holds the connection, and notes what comes and goes; :meth:`Following.advance` makes a
 batch of it, in the log.  A lost connection is no change: what is there when there is a new one is compared with what
-Spark was told, once the broker has said all of it, and *grace* seconds later, in which others come back as well.  A
+Spark was given, once the broker has said all of it, and *grace* seconds later, in which others come back as well.  A
 durable dataspace is whole before its broker listens, so that there *grace* may be 0.
 """
 
@@ -37,7 +37,7 @@ class Following:
         self._log = log
         self._grace = grace
         self._messages = messages
-        self._standing = dict.fromkeys(log.standing())
+        self._asserted = dict.fromkeys(log.asserted())
         self._now: dict[Row, None] = {}
         self._dirty: dict[Row, None] = {}
         self._sent: list[Row] = []
@@ -67,14 +67,14 @@ class Following:
         if self._messages:
             sync(ds, self._complete)
         else:
-            wait = self._grace if self._standing else 0.0
+            wait = self._grace if self._asserted else 0.0
             sync(ds, lambda: after(wait, self._complete) if wait else self._complete())
 
     def _complete(self) -> None:
         self._whole = self._ever = True
         self._known.set()
         if not self._messages:
-            self._dirty = {**self._standing, **self._now}
+            self._dirty = {**self._asserted, **self._now}
 
     def come(self, row: Row) -> None:
         """A row is there."""
@@ -101,13 +101,13 @@ class Following:
         if not self._whole:
             return None
         dirty, self._dirty = self._dirty, {}
-        changes = [(row, (row in self._now) - (row in self._standing)) for row in dirty]
+        changes = [(row, (row in self._now) - (row in self._asserted)) for row in dirty]
         changes = [change for change in changes if change[1]]
         for row, weight in changes:
             if weight > 0:
-                self._standing[row] = None
+                self._asserted[row] = None
             else:
-                del self._standing[row]
+                del self._asserted[row]
         return changes
 
     # ---------------------------------------------------------------------------------------- in the thread that asks

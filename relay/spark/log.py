@@ -99,7 +99,7 @@ class FeedLog:
         except JournalError as error:
             raise SourceError(f"the log of the stream cannot be used: {error}") from None
 
-    def standing(self) -> Iterable[Row]:
+    def asserted(self) -> Iterable[Row]:
         """The rows that stand after the last batch."""
         return self._rows.keys()
 

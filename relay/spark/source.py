@@ -6,7 +6,7 @@ connection, the driver's: what has changed goes into a log (:mod:`relay.spark.lo
 partitions.  What is *written* comes to the driver with the commit messages, as Arrow, and takes effect in one turn of
 its own (:mod:`relay.spark.exchange`).
 
-So executors need this package, and, to read at once, a way to the broker; nothing of ours runs in the JVM.
+So executors need this package, and, to read at once, a route to the broker; nothing of ours runs in the JVM.
 
 Source: Spark, "Python Data Source API"; ``docs/design/spark.md``, "The Data Source".
 """

@@ -1,9 +1,9 @@
 """The bench: a broker measured from where its user is, with connections like any program's.
 
 So many clients stand in a ring.  Each sends its neighbour messages, or asserts what its neighbour observes and retracts
-it once that has been seen.  What is timed is the whole way: from ``send`` in one client, through both connections and
+it once that has been seen.  What is timed is the whole route: from ``send`` in one client, through both connections and
 the broker, to the handler in the next.  Each client has at most *window* values on their way, so that the load is what
-the broker takes and no queue grows; more of them at a time means a higher rate, and longer ways.
+the broker takes and no queue grows; more of them at a time means a higher rate, and longer delays.
 
 All clients are of this process, and it may be this process that is too slow: :attr:`LoadGenerator.busy` says so.
 
@@ -127,7 +127,7 @@ class Tally:
 
 
 class Route:
-    """The way from one client to the next, for the values of one kind: when those on it were sent."""
+    """The route from one client to the next, for the values of one kind: when those on it were sent."""
 
     __slots__ = ("last", "since", "tally")
 
@@ -165,7 +165,7 @@ class _Client:
         self.facet = current_facet()
         self.ds: Ref | None = None
         self._to = (number + 1) % load.clients
-        self._ways: dict[str, Route] = {}
+        self._routes: dict[str, Route] = {}
         self._handles: dict[int, Handle] = {}
         self._next = self._quota = 0
 
@@ -177,7 +177,7 @@ class _Client:
 
     def begin(self, tallies: dict[str, Tally], quota: int) -> None:
         """Send up to so many."""
-        self._ways = {kind: Route(tally) for kind, tally in tallies.items()}
+        self._routes = {kind: Route(tally) for kind, tally in tallies.items()}
         self._next, self._quota = 0, quota
         self._handles.clear()
         self.go()
@@ -186,20 +186,20 @@ class _Client:
         """Send what may be sent now."""
         load, ds = self.load, self.ds
         assert ds is not None
-        way = self._ways.get("messages")
+        route = self._routes.get("messages")
         while self._next < self._quota and self._waiting < load.window and load.open:
             number, self._next = self._next, self._next + 1
             value = Bench(load.run, self._to, number, load.payload)
-            if way is not None:
-                way.sent(number)
+            if route is not None:
+                route.sent(number)
                 send(ds, value)
             else:
-                self._ways["assertions"].sent(number)
+                self._routes["assertions"].sent(number)
                 self._handles[number] = self.leave(value)
 
     @property
     def _waiting(self) -> int:
-        return sum([len(way.since) for way in self._ways.values()])
+        return sum([len(route.since) for route in self._routes.values()])
 
     def leave(self, value: Bench) -> Handle:
         """Assert *value* for as long as the connection lasts, whoever's turn it is."""
@@ -208,12 +208,12 @@ class _Client:
 
     def came(self, kind: str, number: int, load: bytes) -> None:
         """The neighbour has got one of ours."""
-        way = self._ways.get(kind)
-        if way is None or number == _LEFT or not way.came(number):
+        route = self._routes.get(kind)
+        if route is None or number == _LEFT or not route.came(number):
             return
-        way.tally.changed += load != self.load.payload
+        route.tally.changed += load != self.load.payload
         if kind == "assertions":
-            self._ways["retractions"].sent(number)
+            self._routes["retractions"].sent(number)
             self._handles.pop(number).retract()
         else:
             self.go()

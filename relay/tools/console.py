@@ -38,7 +38,7 @@ NO_CAUSES: Final = (
     "no event came with causes: what stood before is told without, and else the server follows nothing (--chronicle), "
     "or the programs do not (syndicate.introspect.written)"
 )
-"""What is said where one asked why, and was told nothing."""
+"""What is said where one asked why, and no reason came."""
 
 
 class EventSink(Protocol):

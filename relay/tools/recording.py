@@ -198,7 +198,7 @@ def header(path: File) -> Header:
 def read(path: File) -> Iterator[RecordedEvent]:
     """The events of a recording, one after the other.
 
-    Raises :class:`~syndicate.errors.RecordingError`, with the number of the line, where something else stands: where a
+    Raises :class:`~syndicate.errors.RecordingError`, with the number of the line, where something else is: where a
     recording breaks off in the middle of a line, after all whole ones.
     """
     with _open(path) as file:

@@ -334,7 +334,7 @@ async def answer(
 ) -> WebSocketStream:
     """The server's side of the opening handshake; raises :class:`HandshakeRefused` after the client was notified.
 
-    *allow* is given the path, ``Host`` and ``Origin``; it answers with the status and the text of a refusal, or None.
+    *allow* is given the path, ``Host`` and ``Origin``; it returns the status and the text of a refusal, or None.
     """
     from wsproto import ConnectionType, WSConnection
     from wsproto.events import AcceptConnection, RejectConnection, RejectData, Request

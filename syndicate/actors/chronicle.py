@@ -5,7 +5,7 @@ A *step* is one event that one handler was given: which turn, which actor, the h
 what it asserted, retracted, sent.  Blocks that ran at the end of a turn are a step of their own, caused by all steps
 of that turn.
 
-A system without one pays nothing: turns are handed to it by a way that the run queue takes only while there is one.
+A system without one pays nothing: turns are handed to it on a path that the run queue takes only while there is one.
 *every* = 100 follows one in a hundred things that come from outside (a packet, a timer, a task), and what that causes,
 up to *reach* turns; between two of them are 99 on average, so that what comes in a rhythm is not missed, nor always
 met.  A sample takes a twentieth of the time at most: what is due when that is used up is passed over, and counted in
@@ -259,7 +259,7 @@ class Chronicle:
     # ------------------------------------------------------------------------------------------------ within a turn
 
     def carried(self) -> None:
-        """Nothing of a trace: steps are told by :meth:`path`."""
+        """Nothing of a trace: steps are described by :meth:`path`."""
 
     def packet(self, hops: tuple[Hop, ...], trace: tuple[str, int] | None = None) -> None:
         """What follows in this step was said by a peer, in a packet that was caused by *hops*."""
@@ -269,7 +269,7 @@ class Chronicle:
             self._step("packet", before.target, before.value, None, None, before.causes, before.rests).hops = hops
 
     def path(self, causes: Sequence[int], most: int = 16) -> tuple[Hop, ...]:
-        """The way back from some steps: the first of them, and before it handlers of programs, here and elsewhere."""
+        """The path back from some steps: the first of them, and before it handlers of programs, here and elsewhere."""
         hops: list[Hop] = []
         pending, seen = list(causes), set[int]()
         while pending and len(hops) < most:

@@ -1,6 +1,6 @@
 """A meter: turns, events and seconds of each actor, while somebody wants to know.
 
-A system without one pays nothing: turns are counted on a way that the run queue takes only while there is one.  While
+A system without one pays nothing: turns are counted on a path that the run queue takes only while there is one.  While
 the system is idle now and again each turn is counted.  In a long run of turns, each sixteenth round of them is, for
 sixteen: the figures of a system under load are estimates, and cost it little.
 

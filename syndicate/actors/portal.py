@@ -38,13 +38,13 @@ from syndicate.values.value import Assertion, Ref, Value, ValueSet
 T = TypeVar("T")
 
 Answer: TypeAlias = Callable[[T | None, BaseException | None], None]
-"""Is told the result of a call, or its error."""
+"""Is called with the result of a call, or its error."""
 
 ENDED: Final = "the actor system has ended, so that nothing can be called in it any more: open another one"
 
 
 class Portal:
-    """The way into one system."""
+    """The entrance into one system."""
 
     def __init__(self, system: System) -> None:
         self.system = system

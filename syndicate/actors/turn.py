@@ -171,7 +171,7 @@ class Handle:
 
 
 class HandleOfMany(Handle):
-    """One handle for many records, which a turn retracts in a way of its own."""
+    """One handle for many records, which a turn retracts by a function of its own."""
 
     __slots__ = ()
 

@@ -29,7 +29,7 @@ class ForeignName:
 
 @frozen(eq=False)
 class Class:
-    """A class of a module that is read, and the scope that it stands in."""
+    """A class of a module that is read, and the scope that it is in."""
 
     node: ast.ClassDef
     scope: NameScope
@@ -98,7 +98,7 @@ class NameScope:
 
 @define(eq=False)
 class Module:
-    """A module: its file, its calls and functions, each with the scope that it stands in."""
+    """A module: its file, its calls and functions, each with the scope that it is in."""
 
     path: Path
     name: str

@@ -1,7 +1,7 @@
 """Shapes: what a value may be, as far as a program's text says it.
 
 A pattern is a shape as well: what it matches.  :func:`meets` asks whether some value is of two shapes; where the text
-says nothing, a shape is :data:`ANYTHING`, which meets all, so that a doubt is never told as an error.
+says nothing, a shape is :data:`ANYTHING`, which meets all, so that a doubt is never reported as an error.
 
 >>> said = ItemsShape("rec", "At", ((0, AtomShape("String")),))
 >>> asked = ItemsShape("rec", "At", ((0, AtomShape("SignedInteger")),), open=True)

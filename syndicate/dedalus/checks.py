@@ -263,10 +263,10 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
         computing = [term for term in edge.rule.head.terms if isinstance(term, Arithmetic)]
         if edge.head in reported or not (edge.why or computing):
             continue
-        way = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below.get(name, ())))
-        if way is None:
+        route = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below.get(name, ())))
+        if route is None:
             continue
-        cycle = [edge, *way]
+        cycle = [edge, *route]
         if edge.why:
             reported |= {step.head for step in cycle}
             path = " ".join(map(str, cycle))

@@ -113,8 +113,10 @@ def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
             if cycle not in past or cycle_of[atom.relation] != cycle or not (atom.negated or whole):
                 continue
             past.remove(cycle)  # told once
-            way = shortest(atom.relation, rule.head.relation, lambda name: ((one, one) for one in below.get(name, ())))
+            route = shortest(
+                atom.relation, rule.head.relation, lambda name: ((one, one) for one in below.get(name, ()))
+            )
             what = "its own absence" if atom.negated else "a total or a choice of itself"
-            path = " -> ".join([rule.head.relation, atom.relation, *(way or ())])
+            path = " -> ".join([rule.head.relation, atom.relation, *(route or ())])
             message = f"{rule.head.relation} may depend on {what} through a message into the past: {path}"
             yield Hazard(f"{message}. Write @later, or run with the delivery 'later'", rule.place, rule)

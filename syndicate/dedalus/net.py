@@ -131,7 +131,7 @@ class Net:
     *crash*: when a node stops *sending*; with *stop* ``all`` it stops
     computing and receiving as well, and forgets what it knows.  *delay*: timesteps that a message takes, a number or a
     range; without it, what the schedule's default says.  *loss*, *duplicate*: probabilities, for each message; those
-    sent at *eff* or later are not lost.  *nodes*: who is told of crashes, in the relation ``crash(told, node, time)``.
+    sent at *eff* or later are not lost.  *nodes*: who learns of crashes, in the relation ``crash(told, node, time)``.
 
     Raises :class:`ScheduleError`.
     """
@@ -277,7 +277,7 @@ class Net:
         )
 
     def crashes(self) -> list[Row]:
-        """The rows of ``crash``: who is told, who crashes, when."""
+        """The rows of ``crash``: who is notified, who crashes, when."""
         gone = {**self.crash, **{one.node: one.since for one in self.down if one.to is None}}
         crashes = sorted(gone.items(), key=repr)
         return [(normal(node), normal(crashed), at) for node in self.nodes for crashed, at in crashes]

@@ -121,7 +121,7 @@ class WhyNot:
             return "\n".join([self.title(), *("  " + line for line in self.body())])
         if form == "json":
             return json.dumps(self.to_json(), indent=2, ensure_ascii=False, default=str)
-        raise PlanError(f"what is not there is told as text or json, not as {form!r}")
+        raise PlanError(f"what is not there is written as text or json, not as {form!r}")
 
     def to_json(self) -> dict[str, object]:
         """As data that can be written."""

@@ -1,7 +1,7 @@
 r"""Derivations as data: a conclusion, the rule, its premises with theirs, what had to be absent, the groups of totals.
 
 All languages of rules give the same tree: what a row is called, when it came and the words for its reason are each
-one's own.  A premise that is used twice stands in the tree twice, as the same object.
+one's own.  A premise that is used twice is in the tree twice, as the same object.
 
 >>> here, there = Derivation("link", (1, 2), "given"), Derivation("link", (2, 3), "given")
 >>> absence = Absence(("closed",), (("at", 2),))
@@ -120,7 +120,7 @@ class Derivation:
     groups: tuple[tuple[Group, tuple[Derivation, ...]], ...] = ()
 
     once: ClassVar[tuple[str, ...]] = ("rule",)
-    """The reasons that are printed once, and referred to where the row stands again."""
+    """The reasons that are printed once, and referred to where the row comes again."""
 
     # ------------------------------------------------------------------------------------- each language's own words
 
@@ -190,7 +190,7 @@ class Derivation:
     __repr__ = __str__
 
     def lines(self) -> Iterator[str]:
-        """The text, line by line, indented by two spaces a level; what stands in it twice is explained once."""
+        """The text, line by line, indented by two spaces a level; what is in it twice is explained once."""
         seen: set[int] = set()
         pending: list[tuple[int, Derivation | str]] = [(0, self)]
         while pending:

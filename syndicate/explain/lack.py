@@ -11,7 +11,7 @@
 [('compared', 'link(1, 2) is there, but b > 5 does not hold')]
 
 Contract: what is named as there is there, what is named as missing is not; of a join, a few of the rows that come
-nearest are told.
+nearest are shown.
 
 Source: ``docs/design/explain.md``.
 """

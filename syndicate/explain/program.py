@@ -1,4 +1,4 @@
-"""Programs of the plan explained: what follows from some facts, why, in how many ways, and why something does not.
+"""Programs of the plan explained: what follows from some facts, why, by which derivations, and why something does not.
 
 >>> from syndicate.plan import NaturalJoin, Program, Projection, Rename
 >>> p = Program(); edge = p.edb("edge", "a", "b"); path = p.idb("path", "a", "b")
@@ -93,7 +93,7 @@ class Conclusions(Proofs[Rule, Conclusion]):
         return self.tree(fact)
 
     def all_of(self, relation: str, row: Element) -> Iterator[Conclusion]:
-        """A derivation for each way in which a rule makes a row, or it is given; none uses the row itself."""
+        """A derivation for each alternative by which a rule makes a row, or it is given; none uses the row itself."""
         return self.every(self._fact(relation, row))
 
     def why_not(self, relation: str, row: Element, *, depth: int = DEPTH_NOT) -> WhyNot:

@@ -37,7 +37,7 @@ AT_ONCE: Final = 32
 
 @define(eq=False)
 class Alternative(Generic[F, P]):
-    """One way in which a fact is derived, and the premises that are still to be proven."""
+    """One derivation of a fact, and the premises that are still to be proven."""
 
     proof: P
     missing: set[F]

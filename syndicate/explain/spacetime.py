@@ -209,11 +209,11 @@ class SpaceTime:
         if mark.what == "crash" and start is not None:
             yield f'<rect class="crash" x="{start - 4}" y="{y - 4}" width="8" height="8"/>'
         elif start is not None and end is not None and start != end:
-            way = 1 if end > start else -1
+            sign = 1 if end > start else -1
             lost = ' class="lost"' if mark.lost else ""
-            tip = f"m{end - 8 * way} {y - 4} l{8 * way} 4 l{-8 * way} 4"
-            cross = f"m{end - 8 * way} {y - 4} l8 8 m0 -8 l-8 8"
-            yield f'<line{lost} x1="{start}" y1="{y}" x2="{end - (8 * way if mark.lost else 0)}" y2="{y}"/>'
+            tip = f"m{end - 8 * sign} {y - 4} l{8 * sign} 4 l{-8 * sign} 4"
+            cross = f"m{end - 8 * sign} {y - 4} l8 8 m0 -8 l-8 8"
+            yield f'<line{lost} x1="{start}" y1="{y}" x2="{end - (8 * sign if mark.lost else 0)}" y2="{y}"/>'
             yield f'<path{lost} d="{(cross if mark.lost else tip).replace("m", "M", 1)}"/>'
         else:
             x = end if start is None else start

@@ -130,7 +130,7 @@ class Ranked(Kept, Protocol):
 
 
 class Fixpoint(Kept, Protocol):
-    """A monotone loop; what it does is told by :meth:`Words.program`."""
+    """A monotone loop; what it does is described by :meth:`Words.program`."""
 
     work: int
     """How many rows the nodes gave in the step that has ended."""

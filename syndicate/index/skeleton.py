@@ -54,7 +54,7 @@ Trail: TypeAlias = "tuple[Frozen, Trail | None]"
 
 @kernel
 class Gate:
-    """The way of a value into an index: counted in the bag of its constructor, and shown to the tables of it.
+    """The path of a value into an index: counted in the bag of its constructor, and shown to the tables of it.
 
     That is all there is to do for nearly all values.  Those whose further shape matters, and interest, go *beyond*: to
     methods of the index.  ``counts`` are how many values were added, removed and sent so far.
@@ -355,7 +355,7 @@ class Index:
                 yield from table.handlers.values()
 
     def interests(self) -> Iterator[tuple[Skeleton, Constants, Handler]]:
-        """All handlers, each with what it is told of."""
+        """All handlers, each with what it is notified of."""
         for node in self._root.below():
             for table in node.tables:
                 for constants, handler in table.handlers.items():

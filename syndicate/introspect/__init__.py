@@ -46,5 +46,5 @@ def why(pattern: Value, *chronicles: Chronicle, retracted: bool = False) -> Caus
 
 
 def why_not(pattern: Value, *chronicles: Chronicle) -> Cause:
-    """Why nothing that matches *pattern* stands: who could have said it, and where it stopped."""
+    """Why nothing that matches *pattern* is asserted: who could have said it, and where it stopped."""
     return _absent.why_not(Why(Story.of(*chronicles)), pattern)

@@ -1,4 +1,4 @@
-"""Answers that are windows: a look at what there is, a slice at a time, and the page that is told of it.
+"""Answers that are windows: a look at what there is, a slice at a time, and the page that is sent of it.
 
 >>> look = Page("a", 0, 1).fill([["apple"], ["pear"], ["fig"]])
 >>> try:

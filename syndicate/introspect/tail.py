@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class EventPages(Generic[T]):
-    """Events as they happen, told in pages of at most *credit* of them."""
+    """Events as they happen, sent in pages of at most *credit* of them."""
 
     def __init__(self, observer: Ref, part: str, credit: int) -> None:
         self._observer = observer

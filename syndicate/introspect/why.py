@@ -118,10 +118,10 @@ class Why:
         *retracted*: why it is no longer there.
         """
         events = self.events(pattern, ("retract",) if retracted else ("assert", "message"))
-        standing = [each for each in events if each[1].kind == "assert" and self.stands(*each)]
+        asserted = [each for each in events if each[1].kind == "assert" and self.stands(*each)]
         if not events:
             return None
-        return self.of(*(standing or events)[-1])
+        return self.of(*(asserted or events)[-1])
 
     def of(self, step: Happening, act: Done) -> Cause:
         """Why *step* did *act*."""
@@ -166,19 +166,19 @@ class Why:
     ) -> Iterator[tuple[Happening, Done | None]]:
         """What stood in a dataspace that a new observer was notified of."""
         pattern = asked_pattern(asked)
-        standing: dict[int, Happening] = {}
+        asserted: dict[int, Happening] = {}
         for step in self._spaces.get((space.process, space.target), ()):
             if step.number >= space.number:
                 break
             if step.kind == "retract":
-                standing.pop(step.id, None)
+                asserted.pop(step.id, None)
             elif step.kind == "assert":
                 captures = match(pattern, step.value)
                 if captures is not None and (
                     notice is None or notice.kind != "assert" or text(list(captures)) == text(list(notice.value))
                 ):
-                    standing[step.id] = step
-        for step in standing.values():
+                    asserted[step.id] = step
+        for step in asserted.values():
             yield from self._through(step, None)
 
     # ------------------------------------------------------------------------------------------------ the tree

@@ -346,13 +346,13 @@ def occurrences(expression: Expression, growth: Growth | None = None, kept: Iter
             continue
         inner = bound | {this.name} if isinstance(this, Fixpoint) else bound
         looked = growth.why(this) if growth is not None and grows else ""
-        for part, how in reversed(list(ways(this))):
+        for part, how in reversed(list(parts_read(this))):
             read = looked if looked and growth is not None and growth.of(part) else ""
             pending.append((part, why or how or read, inner))
     return list(result)
 
 
-def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
+def parts_read(expression: Expression) -> Iterator[tuple[Expression, str]]:
     """The parts, and what is not monotone about how their rows are read (empty if nothing)."""
     match expression:
         case Difference():
@@ -475,7 +475,7 @@ class Rules:
     def rule(self, head: Relation | str, body: Expression, *, origin: str = "", text: str = "") -> Rule:
         """Let the rows of *body* be rows of *head*.
 
-        *origin* and *text* are told in messages: a file and a line, and how the rule was written.  A head given by its
+        *origin* and *text* are for messages: a file and a line, and how the rule was written.  A head given by its
         name is declared with the body's attributes if it is not yet known.
         """
         is_expression("A rule's body", body)

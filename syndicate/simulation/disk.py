@@ -21,7 +21,7 @@ class SimulatedDisk:
     """Commits, of which the synced ones survive a crash, and of the others any number of the first; of the next one any
     part may be there, and not its end: that is torn, and the next who loads finds that out.
 
-    *step* is told each point at which a crash could come, and may raise :class:`PowerCut` or, for a disk that is full
+    *step* is called at each point where a crash could come, and may raise :class:`PowerCut` or, for a disk that is full
     or fails, an ``OSError``.
     """
 

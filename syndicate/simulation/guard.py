@@ -260,7 +260,7 @@ def _functions() -> Iterator[tuple[object, tuple[str, ...], str]]:
 
 
 class _Elder:
-    """A generator of numpy's that was made before the run, and stands in a module of a program."""
+    """A generator of numpy's that was made before the run, and is in a module of a program."""
 
     def __init__(self, real: object) -> None:
         self._real = real

@@ -35,7 +35,7 @@ class Entry:
 
 
 class History:
-    """What happened so far.  *most* entries are kept; a run with more is told from others by those and their number."""
+    """What happened so far.  *most* entries are kept; a run with more differs from others by those and their number."""
 
     def __init__(self, most: int = 1_000_000) -> None:
         self.entries: list[Entry] = []

@@ -4,7 +4,7 @@ A JVM reads, checks and links thousands of classes until Spark has its first res
 mapped as they were after that: start and first query take half of the processor time.  It costs some 20 seconds of
 the processor and 190 MB, once, beside the stand-in of Java in the virtual environment;
 :func:`~.session.open_session` uses it from then on.  Java looks itself whether an archive is of its own release and
-of Spark's very files, and starts without one that is not: after an upgrade of either make it anew.
+of Spark's very files, and starts without one that is not: after an upgrade of either make it again.
 
 Source: ``docs/design/spark.md``.
 """

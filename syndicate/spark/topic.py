@@ -35,7 +35,7 @@ class KafkaTable:
         self.session = session
         self.batch = -1
         self.key = list(kafka.key or schema.names)
-        self.standing: Counter[str] = Counter()
+        self.current: Counter[str] = Counter()
         from pyspark.sql.types import StructType
 
         declared = StructType.fromDDL(kafka.columns)
@@ -61,7 +61,7 @@ class KafkaTable:
             if not any(word in str(error) for word in _ABSENT):
                 raise
             table = pa.table({name: [] for name in (*self.schema.names, "key")})  # the first message makes it
-        self.standing = Counter(dict.fromkeys(table.column("key").to_pylist(), 1))
+        self.current = Counter(dict.fromkeys(table.column("key").to_pylist(), 1))
         table = table.select(self.schema.names).cast(self.schema)
         return table.append_column(WEIGHT, pa.array([1] * table.num_rows, pa.int64()))
 
@@ -89,16 +89,16 @@ class KafkaTable:
         last = entries.groupBy("key").agg(f.expr(f"max_by(value, {WEIGHT}) FILTER (WHERE {WEIGHT} > 0)").alias("value"),
                                        f.sum(WEIGHT).alias(WEIGHT))  # fmt: skip
         rows = persistent(str(self.kafka), lambda: arrow_table(str(self.kafka), last))
-        standing = self.standing.copy()
+        current = self.current.copy()
         for key, weight in zip(rows.column("key").to_pylist(), rows.column(WEIGHT).to_pylist(), strict=True):
-            standing[key] += weight
-            if standing[key] > 1:
+            current[key] += weight
+            if current[key] > 1:
                 raise SinkError(f"{self.kafka}: two rows that stand have the key {key}: name more columns in key=")
         messages = self.session.createDataFrame(rows.select(["key", "value"]))
         options = {name: value for name, value in self.kafka.options.items() if name.startswith("kafka.")}
         writer = messages.write.format("kafka").options(**options).option("topic", self.kafka.topic)
         persistent(str(self.kafka), writer.option("kafka.bootstrap.servers", self.kafka.servers).save)
-        self.standing = +standing
+        self.current = +current
         self.batch = batch
 
     def close(self) -> None:

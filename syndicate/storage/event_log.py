@@ -17,7 +17,7 @@ Source: ``docs/design/storage.md``.
 
 Lines with checksums: a file that grows by a line at a time, of which a crash can tear the last line alone.
 
-Before each text stands the CRC-32 of it, in eight digits.  A last line that is torn was never written, for all that
+Before each text is the CRC-32 of it, in eight digits.  A last line that is torn was never written, for all that
 anybody knows; any other line that is not as it was written is damage.
 
 >>> data = line_of(b"one") + line_of(b"two")

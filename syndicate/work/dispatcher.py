@@ -337,7 +337,7 @@ class _Dispatching:
         return True
 
     def _take(self, entry: _Entry, offer: Offer) -> None:
-        """The offer stands: its worker is busy, its group too, and the worker has a lease to claim it."""
+        """The offer is asserted: its worker is busy, its group too, and the worker has a lease to claim it."""
         self.busy[offer.worker] = self.busy.get(offer.worker, 0) + 1
         if entry.job.options.group:
             self.groups.setdefault(entry.job.options.group, deque())
@@ -425,7 +425,7 @@ class _Dispatching:
         self._release(entry)
 
     def _release(self, entry: _Entry) -> None:
-        """Its offer stands no more."""
+        """Its offer is asserted no more."""
         offer, entry.offer = entry.offer, None
         if offer is None:
             return

@@ -1,4 +1,4 @@
-"""The facts of a queue: all that is known of its jobs stands in a dataspace, for the console, views and rules too.
+"""The facts of a queue: all that is known of its jobs is asserted in a dataspace, for the console, views and rules too.
 
 What is *kept* is there until the queue forgets it, whoever ends; the rest is asserted by the worker that it speaks of,
 and goes with it.

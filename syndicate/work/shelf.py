@@ -1,7 +1,7 @@
 """A shelf: a dataspace of this process that understands ``keep`` and ``forget``, as a durable one does.
 
-What is kept stands as long as the system.  So a queue needs no broker to be tried, and none of its parts asks which of
-the two it has.
+What is kept is asserted while the system runs.  So a queue needs no broker to be tried, and none of its parts asks
+which of the two it has.
 
 >>> from syndicate import capture, dataspace, during, run
 >>> from syndicate.actors.keep import forget, keep

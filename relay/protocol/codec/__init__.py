@@ -9,7 +9,7 @@ first byte          codec                since
 ==================  ===================  ==============================================================================
 
 The ranges do not meet, and neither do they meet the letters with which HTTP starts.  Whoever connects speaks first, in
-the codec of their choice (here: msgpack); whoever was connected to answers in kind.
+the codec of their choice (here: msgpack); whoever was connected to replies in kind.
 
 A codec is a function of values and nothing else: it knows frozen forms, not packets.  One object serves one connection,
 for it holds the bytes of the packet that has not fully arrived.

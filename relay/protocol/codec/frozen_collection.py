@@ -144,7 +144,7 @@ def _sorted(alike: list[Frozen]) -> list[Frozen]:
 
 
 def _place(form: Frozen) -> int:
-    """Where a tuple stands among atoms: large integers on both sides of the small ones."""
+    """Where a tuple is among atoms: large integers on both sides of the small ones."""
     head = form[0]
     if head is BIG:
         return 2 if form == MINUS_TWO else 1 if form[1][0] > 127 else 3

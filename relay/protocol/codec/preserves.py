@@ -208,7 +208,7 @@ class Preserves:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """The length that stands at *at*, in groups of seven bits, the least first, and where it ends."""
+    """The length that is written at *at*, in groups of seven bits, the least first, and where it ends."""
     length = 0
     for place in range(_LONGEST):
         byte = data[at + place]

@@ -31,8 +31,7 @@ from attrs import asdict, field, frozen
 from relay.capabilities.sturdy import mint
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
-from relay.server.config.places import Path as Way
-from relay.server.config.places import find
+from relay.server.config.places import KeyPath, find
 from relay.server.quotas import NONE, Quota
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from relay.transport import Address
@@ -95,7 +94,7 @@ class Overload:
 @frozen
 class Connections:
     """How many connections there may be that have shown a capability: in *total*, from one *address* (of a Unix socket,
-    through it), and by one *capability* or what was narrowed from it.  Who is too much is refused, and told why.
+    through it), and by one *capability* or what was narrowed from it.  Who is too much is refused, with the reason.
     """
 
     total: int = 16384
@@ -194,7 +193,7 @@ def configure(
     *,
     path: str = "",
     document: Mapping[str, object] | None = None,
-    lines: Mapping[Way, int] | None = None,
+    lines: Mapping[KeyPath, int] | None = None,
 ) -> Config:
     """The configuration that *options* say, and where they are silent *document*, the content of the file *path*.
 
@@ -215,14 +214,14 @@ class _Reader:
     """Takes a document apart and notes what is wrong with it."""
 
     def __init__(
-        self, document: Mapping[str, object], options: Mapping[str, object], path: str, lines: Mapping[Way, int]
+        self, document: Mapping[str, object], options: Mapping[str, object], path: str, lines: Mapping[KeyPath, int]
     ) -> None:
         self._document = document
         self._options = options
         self._path = path
         self._lines = lines
         self._problems: list[tuple[int, str]] = []
-        self._listeners: list[tuple[Way, Listening]] = []
+        self._listeners: list[tuple[KeyPath, Listening]] = []
         self._named: Sequence[DataspaceConfig] = ()
 
     def read(self) -> Config:
@@ -249,10 +248,10 @@ class _Reader:
         if config.clients and not any(listening.client_ca for listening in config.listen):
             self._wrong(("client",), "no listener asks for certificates: give one on tls:// or wss:// a client_ca")
         if not (key or "key_file" in root):
-            for way, listening in self._listeners:
+            for key_path, listening in self._listeners:
                 if not listening.address.local:
                     self._wrong(
-                        way,
+                        key_path,
                         f"{listening.address} can be reached from other machines, and the empty key lets everybody in: "
                         "give a key_file (--key-file), or listen on 127.0.0.1, ::1 or a Unix socket",
                     )
@@ -262,72 +261,78 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------ what is wrong
 
-    def _wrong(self, way: Way, why: str) -> None:
-        option = self._option(way)
+    def _wrong(self, key_path: KeyPath, why: str) -> None:
+        option = self._option(key_path)
         line = 0
         if option is not None:
             place = "--" + option.replace(".", "-").replace("_", "-")
         else:
-            nearest = way
+            nearest = key_path
             while nearest and nearest not in self._lines:
                 nearest = nearest[:-1]
             line = self._lines.get(nearest, 1)
-            place = f"{self._path}:{line}: {_named(way)}"
+            place = f"{self._path}:{line}: {_named(key_path)}"
         self._problems.append((line, f"{place}: {why}"))
 
-    def _option(self, way: Way) -> str | None:
+    def _option(self, key_path: KeyPath) -> str | None:
         """The option that *way* was given by, if it was."""
         if not self._path:
-            return _named(way[:1] if way[:1] != ("log",) else way)
-        return next((name for name in (str(way[0]), _named(way[:2])) if name in self._options), None) if way else None
+            return _named(key_path[:1] if key_path[:1] != ("log",) else key_path)
+        return (
+            next((name for name in (str(key_path[0]), _named(key_path[:2])) if name in self._options), None)
+            if key_path
+            else None
+        )
 
-    def _check(self, way: Way, kind: _Kind[T], value: object) -> T | None:
+    def _check(self, key_path: KeyPath, kind: _Kind[T], value: object) -> T | None:
         try:
             return kind(value)
         except ValueError as e:
-            self._wrong(way, str(e))
+            self._wrong(key_path, str(e))
             return None
 
-    def _table(self, way: Way, table: object, kinds: Mapping[str, _Kind[object]]) -> dict[str, Any]:
+    def _table(self, key_path: KeyPath, table: object, kinds: Mapping[str, _Kind[object]]) -> dict[str, Any]:
         """What is right in *table*, of which *kinds* are the keys."""
         if not isinstance(table, Mapping):
-            self._wrong(way, f"must be a table, not {_shown(table)}: write [{_named(way)}]")
+            self._wrong(key_path, f"must be a table, not {_shown(table)}: write [{_named(key_path)}]")
             return {}
         settings = {}
         for name, value in table.items():
             if name not in kinds:
                 near = difflib.get_close_matches(name, kinds, 1)
                 remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(kinds)}"
-                self._wrong((*way, name), f"there is no such key: {remedy}")
+                self._wrong((*key_path, name), f"there is no such key: {remedy}")
                 continue
-            checked = self._check((*way, name), kinds[name], value)
+            checked = self._check((*key_path, name), kinds[name], value)
             if checked is not None:
                 settings[name] = checked
         return settings
 
     # ------------------------------------------------------------------------------------------------ the parts
 
-    def _file(self, way: Way, name: str) -> Path:
-        return Path(name) if self._option(way) or not self._path else Path(self._path).parent / name
+    def _file(self, key_path: KeyPath, name: str) -> Path:
+        return Path(name) if self._option(key_path) or not self._path else Path(self._path).parent / name
 
-    def _older(self, way: Way, names: Sequence[str]) -> tuple[bytes, ...]:
-        return tuple(self._key_file(name, (*way, "old_key_files", number)) for number, name in enumerate(names))
+    def _older(self, key_path: KeyPath, names: Sequence[str]) -> tuple[bytes, ...]:
+        return tuple(self._key_file(name, (*key_path, "old_key_files", number)) for number, name in enumerate(names))
 
     def _spaces(self, items: Sequence[object], key: bytes) -> tuple[DataspaceConfig, ...]:
         spaces: list[DataspaceConfig] = []
         for number, item in enumerate(items):
-            way: Way = ("dataspace", number)
-            table = self._table(way, item, _SPACE)
+            key_path: KeyPath = ("dataspace", number)
+            table = self._table(key_path, item, _SPACE)
             name = table.get("name", "")
             if not isinstance(item, Mapping):
                 continue
             if "name" not in item:
-                self._wrong(way, 'needs a name: write name = "orders"')
+                self._wrong(key_path, 'needs a name: write name = "orders"')
             elif name in _TAKEN or name in [space.name for space in spaces]:
-                self._wrong((*way, "name"), f'"{name}" is another dataspace\'s name: take one that is not there yet')
-            own = self._key_file(table["key_file"], (*way, "key_file")) if "key_file" in table else key
-            quota = Quota(**self._table((*way, "quota"), table.get("quota", {}), _QUOTA))
-            spaces.append(DataspaceConfig(name, own, self._older(way, table.get("old_key_files", ())), quota))
+                self._wrong(
+                    (*key_path, "name"), f'"{name}" is another dataspace\'s name: take one that is not there yet'
+                )
+            own = self._key_file(table["key_file"], (*key_path, "key_file")) if "key_file" in table else key
+            quota = Quota(**self._table((*key_path, "quota"), table.get("quota", {}), _QUOTA))
+            spaces.append(DataspaceConfig(name, own, self._older(key_path, table.get("old_key_files", ())), quota))
         self._named = spaces
         return tuple(spaces)
 
@@ -336,34 +341,35 @@ class _Reader:
         there = [name for name in _TAKEN if durable or name != "durable"]
         names = [*there, *[space.name for space in self._named]]
         for number, item in enumerate(items):
-            way: Way = ("client", number)
-            table = self._table(way, item, _CLIENT)
+            key_path: KeyPath = ("client", number)
+            table = self._table(key_path, item, _CLIENT)
             if not isinstance(item, Mapping):
                 continue
             if "certificate" not in item:
-                self._wrong(way, 'needs the name in a certificate: write certificate = "alice"')
+                self._wrong(key_path, 'needs the name in a certificate: write certificate = "alice"')
             client = CertifiedClient(**{"certificate": "", **table})
             if client.dataspace not in names:
                 self._wrong(
-                    (*way, "dataspace"), f'there is no dataspace "{client.dataspace}": there are {", ".join(names)}'
+                    (*key_path, "dataspace"),
+                    f'there is no dataspace "{client.dataspace}": there are {", ".join(names)}',
                 )
             if any((one.certificate, one.dataspace) == (client.certificate, client.dataspace) for one in clients):
                 self._wrong(
-                    way, f'"{client.certificate}" is here twice for "{client.dataspace}": leave one of them out'
+                    key_path, f'"{client.certificate}" is here twice for "{client.dataspace}": leave one of them out'
                 )
             clients.append(client)
         return tuple(clients)
 
-    def _key_file(self, name: str | None, way: Way = ("key_file",), make: str = _MAKE_KEY) -> bytes:
+    def _key_file(self, name: str | None, key_path: KeyPath = ("key_file",), make: str = _MAKE_KEY) -> bytes:
         if name is None:
             return b""
         try:
-            key = self._file(way, name).read_bytes().strip()
+            key = self._file(key_path, name).read_bytes().strip()
         except OSError as e:
-            self._wrong(way, f"{name} cannot be read: {e.strerror}: {make}")
+            self._wrong(key_path, f"{name} cannot be read: {e.strerror}: {make}")
             return b""
         if len(key) < _SHORTEST_KEY:
-            self._wrong(way, f"{name} holds {len(key)} bytes, and a key needs {_SHORTEST_KEY}: {make}")
+            self._wrong(key_path, f"{name} holds {len(key)} bytes, and a key needs {_SHORTEST_KEY}: {make}")
         return key
 
     def _state(self, name: str | None) -> Path | None:
@@ -378,48 +384,49 @@ class _Reader:
         if "listen" not in root:
             return Config().listen
         for number, item in enumerate(root["listen"]):
-            way: Way = ("listen", number)
+            key_path: KeyPath = ("listen", number)
             settings = item if isinstance(item, Mapping) else {"address": item}
-            table = self._table(way, settings, _LISTEN)
+            table = self._table(key_path, settings, _LISTEN)
             if "address" not in settings:
-                self._wrong(way, f'needs an address: write address = "{DEFAULT_ADDRESS}"')
+                self._wrong(key_path, f'needs an address: write address = "{DEFAULT_ADDRESS}"')
             if "address" in table:
-                listening = self._listening(way, table, root)
+                listening = self._listening(key_path, table, root)
                 address = listening.address
                 if (address.port or address.path) and address in [other.address for _, other in self._listeners]:
-                    self._wrong(way, f"{address} is here twice: leave one of them out")
-                self._listeners.append((way, listening))
+                    self._wrong(key_path, f"{address} is here twice: leave one of them out")
+                self._listeners.append((key_path, listening))
         return tuple(listening for _, listening in self._listeners)
 
-    def _listening(self, way: Way, table: dict[str, Any], root: Mapping[str, Any]) -> Listening:
+    def _listening(self, key_path: KeyPath, table: dict[str, Any], root: Mapping[str, Any]) -> Listening:
         """One listener, whose certificate is its own or that of the whole."""
         address: Address = table["address"]
         if not address.secure:
             for name in _PEM:
                 if name in table:
                     self._wrong(
-                        (*way, name), f"{address} takes no certificate: leave it out, or listen on tls:// or wss://"
+                        (*key_path, name),
+                        f"{address} takes no certificate: leave it out, or listen on tls:// or wss://",
                     )
             return Listening(**{name: value for name, value in table.items() if name not in _PEM})
         for name in _PEM:
-            place: Way = (*way, name) if name in table else (name,)
+            place: KeyPath = (*key_path, name) if name in table else (name,)
             named = table.get(name, root.get(name))
             if named is None and name == "client_ca":
                 continue
             if not isinstance(named, str):
-                self._wrong(way, f"{address} needs a certificate: give cert and key (--cert, --key), files in PEM")
+                self._wrong(key_path, f"{address} needs a certificate: give cert and key (--cert, --key), files in PEM")
                 return Listening(**table)
             table[name] = str(self._file(place, named))
-        place = (*way, "cert") if ("listen", way[1], "cert") in self._lines else ("cert",)
+        place = (*key_path, "cert") if ("listen", key_path[1], "cert") in self._lines else ("cert",)
         self._certificate(place, table["cert"], table["key"], table.get("client_ca"))
         return Listening(**table)
 
-    def _certificate(self, way: Way, cert: str, key: str, ca: str | None) -> None:
+    def _certificate(self, key_path: KeyPath, cert: str, key: str, ca: str | None) -> None:
         """Try it, so that it is the configuration that is refused, not the first peer."""
         try:
             Tls(cert, key, ca).server_context()
         except CertificateError as e:
-            self._wrong(way, str(e))
+            self._wrong(key_path, str(e))
 
     def _admin(self, value: object) -> Admin | None:
         if value is None:
@@ -434,10 +441,10 @@ class _Reader:
         address: Address | None = table.get("listen")
         if address is None:
             return None
-        way: Way = ("admin", "token_file")
-        token = self._key_file(table.get("token_file"), way, _MAKE_TOKEN)
+        key_path: KeyPath = ("admin", "token_file")
+        token = self._key_file(table.get("token_file"), key_path, _MAKE_TOKEN)
         if not all(0x20 < byte < 0x7F for byte in token):
-            self._wrong(way, f"{table['token_file']} holds more than letters, digits and signs: {_MAKE_TOKEN}")
+            self._wrong(key_path, f"{table['token_file']} holds more than letters, digits and signs: {_MAKE_TOKEN}")
         admin = Admin(address.host, address.port, table.get("remote", False), table.get("write", False), token)
         if not address.local and not (admin.remote and "token_file" in table):
             self._wrong(
@@ -454,9 +461,9 @@ _Kind = Callable[[object], T]
 """Checks a value; raises ValueError with what is wrong and the remedy."""
 
 
-def _named(way: Way) -> str:
+def _named(key_path: KeyPath) -> str:
     """The way to a value as people write it: ``listen[1].cert``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key_path).lstrip(".")
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Where in a TOML text each key stands, so that an error can name its line: the standard reader does not say.
+"""Where in a TOML text each key is, so that an error can name its line: the standard reader does not say.
 
 Contract: the text is valid TOML, which :mod:`tomllib` has found before; only lines are found here, never values.
 
@@ -19,8 +19,8 @@ import tomllib
 from bisect import bisect_right
 from typing import Final, TypeAlias
 
-Path: TypeAlias = "tuple[str | int, ...]"
-"""The way to a value: keys of tables, and numbers in arrays."""
+KeyPath: TypeAlias = "tuple[str | int, ...]"
+"""The path to a value: keys of tables, and numbers in arrays."""
 
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
@@ -32,7 +32,7 @@ _STRING: Final = re.compile(
 _PLAIN: Final = re.compile(r"[^,\]}\n#]*")
 
 
-def find(text: str) -> dict[Path, int]:
+def find(text: str) -> dict[KeyPath, int]:
     """The line, counted from 1, of each table, key and member of an array in *text*."""
     return _Finder(text).places
 
@@ -41,15 +41,15 @@ class _Finder:
     """Walks through a text once."""
 
     def __init__(self, text: str) -> None:
-        self.places: dict[Path, int] = {}
+        self.places: dict[KeyPath, int] = {}
         self._text = text
         self._at = 0
         self._ends = [match.start() for match in re.finditer("\n", text)]
-        self._last: dict[Path, int] = {}
+        self._last: dict[KeyPath, int] = {}
         self._document()
 
     def _document(self) -> None:
-        table: Path = ()
+        table: KeyPath = ()
         while self._skip(_BLANK):
             if self._take("[["):
                 array = self._under(self._key())
@@ -63,24 +63,24 @@ class _Finder:
             self._mark(table)
             self._take("]]") or self._take("]")
 
-    def _under(self, key: Path) -> Path:
-        """The way to a table that a header names: through the last member of each array of tables."""
-        way: Path = ()
+    def _under(self, key: KeyPath) -> KeyPath:
+        """The path to a table that a header names: through the last member of each array of tables."""
+        key_path: KeyPath = ()
         for number, part in enumerate(key):
-            way = (*way, part)
-            self._mark(way)
-            if way in self._last and number < len(key) - 1:
-                way = (*way, self._last[way])
-        return way
+            key_path = (*key_path, part)
+            self._mark(key_path)
+            if key_path in self._last and number < len(key) - 1:
+                key_path = (*key_path, self._last[key_path])
+        return key_path
 
-    def _pair(self, table: Path) -> None:
+    def _pair(self, table: KeyPath) -> None:
         key = self._key()
         for length in range(1, len(key) + 1):
             self._mark(table + key[:length])
         self._take("=")
         self._value(table + key)
 
-    def _key(self) -> Path:
+    def _key(self) -> KeyPath:
         parts: list[str] = []
         while True:
             self._skip(_SPACE)
@@ -95,19 +95,19 @@ class _Finder:
             if not self._take("."):
                 return tuple(parts)
 
-    def _value(self, way: Path) -> None:
+    def _value(self, key_path: KeyPath) -> None:
         self._skip(_SPACE)
         if self._take("["):
             number = 0
             while self._skip(_BLANK) and not self._take("]"):
-                self._mark((*way, number))
-                self._value((*way, number))
+                self._mark((*key_path, number))
+                self._value((*key_path, number))
                 number += 1
                 self._skip(_BLANK)
                 self._take(",")
         elif self._take("{"):
             while self._skip(_BLANK) and not self._take("}"):
-                self._pair(way)
+                self._pair(key_path)
                 self._skip(_BLANK)
                 self._take(",")
         elif not self._skip(_STRING, matched=True):
@@ -115,8 +115,8 @@ class _Finder:
 
     # ------------------------------------------------------------------------------------------------ the text
 
-    def _mark(self, way: Path) -> None:
-        self.places.setdefault(way, bisect_right(self._ends, self._at - 1) + 1)
+    def _mark(self, key_path: KeyPath) -> None:
+        self.places.setdefault(key_path, bisect_right(self._ends, self._at - 1) + 1)
 
     def _skip(self, pattern: re.Pattern[str], *, matched: bool = False) -> bool:
         """Go behind *pattern*, if it is here; whether anything is left, or (*matched*) whether it was here."""

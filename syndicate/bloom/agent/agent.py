@@ -24,7 +24,7 @@ facet that says so: in ``@connect``, as long as the connection, while the progra
         def on_the_way_to_bob(ds):
             p.send_via(ds, "bob")
 
-What is sent while there is no connection is lost, as on any network.  Rows to ourselves take no way.
+What is sent while there is no connection is lost, as on any network.  Rows to ourselves take none.
 
 **What untrusted peers send** cannot end the program: a row of the wrong length, of a channel that there is not, or one
 that makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.hosting`).  A rule that
@@ -101,7 +101,7 @@ from syndicate.values.value import Ref, Value
 
 
 async def read_lines(take: Callable[[str], object], fd: int = 0) -> bool:
-    r"""Give each line, without its end, to *take*, until the input ends; answers True, as a linked task that may end.
+    r"""Give each line, without its end, to *take*, until the input ends; returns True, as a linked task that may end.
 
     >>> import os, trio
     >>> out, into = os.pipe(); _ = os.write(into, "one\nzwö\nthree".encode()); os.close(into)
@@ -419,7 +419,7 @@ class Agent(Receiver):
     # ------------------------------------------------------------------------------------------------ other threads
 
     def call(self, fn: Callable[[], T], *, what: str, tick: bool = False, timeout: float | None = None) -> T:
-        """What *fn* answers between two ticks, and with *tick* one right after it; waits if that is in another thread.
+        """What *fn* returns between two ticks, and with *tick* one right after it; waits if that is in another thread.
 
         Raises what *fn* and the tick do, :class:`ProgramStopped`, and :class:`IllegalRule` where waiting has no end.
         """

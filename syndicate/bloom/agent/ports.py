@@ -13,7 +13,7 @@ What comes in is the data of untrusted peers.  A row of another length, or one t
 the log says so.  So is, as long as it lasts, a second assertion of one key: the row of the first stays.
 
 What goes out is made by the program's own functions.  One that fails for an untrusted peer's row has that row refused,
-if it has made a value of any other; one that has never made any is the program's mistake, and told as such.
+if it has made a value of any other; one that has never made any is the program's mistake, and reported as such.
 
 Packets: a row of a channel on its way through a dataspace.
 
@@ -32,7 +32,7 @@ syndicate.errors.RowMisfit: ['a', 1] is no sequence of columns
 Traceback (most recent call last):
 syndicate.errors.RowMisfit: ('a',) has 1 columns, but there are 2: k, v
 
-Contract: what :func:`arrived` answers can be an element of a circuit; whatever else a peer sends raises
+Contract: what :func:`arrived` returns can be an element of a circuit; whatever else a peer sends raises
 :class:`RowMisfit`, and nothing else.
 
 Quarantine: rows of untrusted peers, sent or asserted, as what can be given to the next tick, and taken back.

@@ -291,7 +291,7 @@ class Running(Introspection):
 
     def send_via(self, ds: Ref, *addresses: Value) -> None:
         """Send what is for some addresses to another dataspace, as long as the current facet lives; without addresses
-        all that has no way of its own.
+        all that has none of its own.
 
         Raises as :meth:`listen_at`.
         """

@@ -33,7 +33,7 @@ from syndicate import plan
 from syndicate.bloom.declaration import Seal
 from syndicate.bloom.insight.sealed import Finality
 from syndicate.explain.derivation import named
-from syndicate.plan.rules import ways
+from syndicate.plan.rules import parts_read
 
 
 class ArrivalOrder(IntEnum):
@@ -107,14 +107,14 @@ def _of(
     if isinstance(this, plan.Relation):
         arrival = arrivals.get(this.name, ArrivalOrder.CONSTANT)
         return ArrivalAnalysis(arrival, (this.name,), (), arrival is ArrivalOrder.PASSING and this.name in merging)
-    parts = [(analyses[part], why) for part, why in ways(this)]
+    parts = [(analyses[part], why) for part, why in parts_read(this)]
     reads = tuple(dict.fromkeys(name for part, _ in parts for name in part.reads))
     hazards = [hazard for part, _ in parts for hazard in part.hazards]
     arrival = max((part.arrival for part, _ in parts), default=ArrivalOrder.CONSTANT)
     piecemeal = any(part.piecemeal for part, _ in parts)
     orders = [
         Hazard(why, analyses[part].reads)
-        for part, why in ways(this)
+        for part, why in parts_read(this)
         if why and analyses[part].arrival is not ArrivalOrder.CONSTANT and not finality.lifts(this, part)
     ]
     hazards += orders

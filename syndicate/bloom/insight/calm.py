@@ -20,7 +20,7 @@ outputs
   missing: diffluent [D, N]. What comes first decides: ballot arrives asynchronously, and then
     rule 2 (...) needs all of seen before it is right
 
-**Verdicts.**  *confluent*: no point of order on any way to it.  *ordered*: there are some, but nothing asynchronous
+**Verdicts.**  *confluent*: no point of order on any path to it.  *ordered*: there are some, but nothing asynchronous
 reaches them, so the same input in the same ticks gives the same rows; more input may overturn these.  *diffluent*: the
 network, a timer or a terminal reaches one.  *unknown*: there would be none, but nobody sees what a function does with
 lattice values that it is given; ``@monotone`` of :mod:`syndicate.lattice`, on that function, says that it is.
@@ -28,7 +28,7 @@ lattice values that it is given; ``@monotone`` of :mod:`syndicate.lattice`, on t
 **Resending.**  Where a timer says when rows go that stand, and neither which nor what, as in anti-entropy, it decides
 what passes through the channel, and not what tables and lattices become that take the rows in: these go again.
 
-**Labels** of the ways from sources to a collection, as Blazes has them: ``A`` through a channel, ``N`` through a point
+**Labels** of the paths from sources to a collection, as Blazes has them: ``A`` through a channel, ``N`` through a point
 of order, ``NA`` first a point of order and then a channel, ``D`` (diffluent) a point of order after a channel.
 
 Contract: what is called confluent has, when all is at rest, the same rows (of a table its contents, of what passes all
@@ -162,7 +162,7 @@ class Point:
 
 @frozen
 class OutputVerdict:
-    """What is known of an output: its *verdict*, the labels of the ways to it, and the points of order on them."""
+    """What is known of an output: its *verdict*, the labels of the paths to it, and the points of order on them."""
 
     name: str
     verdict: str
@@ -377,7 +377,7 @@ _THEN: Final = {
 def _labels(
     kinds: Mapping[str, Kind], rules: Sequence[Rule], hazards: Mapping[Rule, Sequence[Hazard]]
 ) -> dict[str, tuple[str, ...]]:
-    """The labels of the ways to each collection."""
+    """The labels of the paths to each collection."""
     written = {rule.head for rule in rules}
     labels: dict[str, set[str]] = {name: set() for name in kinds}
     for name, kind in kinds.items():
@@ -393,7 +393,7 @@ def _labels(
                 steps = [*(["N"] if read in ordered else []), *(["A"] if kinds[rule.head] in ASYNCHRONOUS else [])]
                 for label in before[read]:
                     for step in steps:
-                        label = _THEN[label, step]  # noqa: PLW2901  # a way is a sequence of steps
+                        label = _THEN[label, step]  # noqa: PLW2901  # a path is a sequence of steps
                     labels[rule.head].add(label)
         if labels == before:
             return {name: tuple(sorted(some)) for name, some in labels.items()}

@@ -39,7 +39,7 @@ class Introspection(Instantiated):
         return self._instance.runtime.wiring.program
 
     def stratum(self, collection: str | Collection) -> int:
-        """How many points of order lie on the way to a collection."""
+        """How many points of order lie on the paths to a collection."""
         name = self.collection(collection).tabname if isinstance(collection, str) else collection.tabname
         return next((one.level for one in self.plan.strata() if name in one.relations), 0)
 

@@ -27,7 +27,7 @@ flowchart LR
 
 An edge leads from what a rule reads to what it writes: dashed if it is sent, ``+`` in the next tick, ``-`` deleted
 then, ``+-`` replaced then, red with ``N`` where order matters (:mod:`~syndicate.bloom.insight.calm`).  A collection
-shows the labels of the ways to it.  ``S`` is what comes from outside, ``T`` what somebody there sees, ``??`` what an
+shows the labels of the paths to it.  ``S`` is what comes from outside, ``T`` what somebody there sees, ``??`` what an
 interface lacks.
 
 Contract: the text is the same for the same program; names cannot break out of their label.
@@ -76,7 +76,7 @@ class PlotNode:
 
     @property
     def lines(self) -> list[str]:
-        """What stands in it."""
+        """What is written in it."""
         kinds = ", ".join(dict.fromkeys(kind.value for kind in self.kinds))
         return [", ".join(self.names), kinds, *([", ".join(self.labels)] if self.labels else [])]
 
@@ -106,7 +106,7 @@ class PlotEdge:
 
     @property
     def label(self) -> str:
-        """What stands at it."""
+        """What is written at it."""
         said = [self.op] if self.op else []
         return "; ".join([*said, *([f"N: {', '.join(self.why)}"] if self.why else [])])
 

@@ -6,7 +6,7 @@ known at that distance or after it; and its predecessor.  ``find`` goes from one
 that is closest before the key, and ``owner`` has the answer, with how many steps it took.
 
 ``join`` names a member of the ring.  Whenever ``timer`` fires, a member says hello to its fingers, each of which
-replies with its own: so all come to know who is next to them, on which alone it depends that answers are right; the
+replies with its own: so all come to know who is next to them, on which alone it depends that replies are right; the
 other fingers make them fast, and are the best that was heard of.  ``gone`` names one that is there no more, for good:
 it comes back under another address.  Until all know their neighbours, an answer may be out of date: ``owner`` is not
 monotone, and who needs one answer for all takes :mod:`~syndicate.bloom.library.paxos`.

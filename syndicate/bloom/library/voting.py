@@ -2,7 +2,7 @@
 
 ``begin`` opens a ballot, which is then ``asked`` at each voter; what a voter gives to ``cast`` in reply is counted, and
 ``verdict`` has each choice that enough voters made: in a :class:`Majority` at most one, in a :class:`Unanimous` vote
-that of all.  A vote that comes twice counts once, votes come in any order, and a verdict stands from the tick in which
+that of all.  A vote that comes twice counts once, votes come in any order, and a verdict holds from the tick in which
 the last vote that it needs arrives: no rule is a point of order.
 
 Who votes is an attribute of the class, since the quorum of an electorate that grows is not monotone.  Where messages

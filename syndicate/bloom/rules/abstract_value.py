@@ -315,10 +315,10 @@ Abstract: TypeAlias = (
 NOTHING: Final = KnownObject(None)
 
 Step: TypeAlias = tuple[object, Of, bool]
-"""A test on the way, what it is of, and whether it was true."""
+"""A test on the path, what it is of, and whether it was true."""
 
-Way: TypeAlias = tuple[Step, ...]
-Outcome: TypeAlias = tuple[Way, Abstract]
+PathCondition: TypeAlias = tuple[Step, ...]
+Outcome: TypeAlias = tuple[PathCondition, Abstract]
 
 
 class Unseen(str):
@@ -334,7 +334,7 @@ class Unreadable(Exception):
 class Calls(Protocol):
     """What attributes, calls and operators give: :mod:`~syndicate.bloom.rules.meaning`."""
 
-    def attribute(self, abstract: Abstract, name: str, way: Way, depth: int) -> list[Outcome]:
+    def attribute(self, abstract: Abstract, name: str, path: PathCondition, depth: int) -> list[Outcome]:
         """What an attribute gives."""
 
     def call(
@@ -342,12 +342,12 @@ class Calls(Protocol):
         callee: Abstract,
         arguments: list[Abstract],
         named: dict[str, Abstract],
-        way: Way,
+        path: PathCondition,
         depth: int,
     ) -> list[Outcome]:
         """What a call gives, on each path."""
 
-    def operator(self, name: str, operands: Sequence[Abstract], way: Way, depth: int) -> list[Outcome]:
+    def operator(self, name: str, operands: Sequence[Abstract], path: PathCondition, depth: int) -> list[Outcome]:
         """What an operator gives."""
 
     def is_none(self, abstract: Abstract) -> Abstract:

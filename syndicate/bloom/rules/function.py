@@ -276,7 +276,7 @@ def parameters(function: Function, sides: Sequence[Side], site: str) -> bool:
 
 
 def takes(function: Function, number: int, rows: str, site: str) -> None:
-    """Raise :class:`IllegalRule` for what cannot be called with so many arguments, which are *told* in words.
+    """Raise :class:`IllegalRule` for what cannot be called with so many arguments, which *told* says in words.
 
     >>> takes(lambda memo: memo, 2, "a memo and a row", "rules.py:3")
     Traceback (most recent call last):
@@ -489,7 +489,7 @@ def _called(
 
 
 def failure(site: str, error: BaseException, rows: Value) -> Exception:
-    """The error to be told for one that a function raised."""
+    """The error to be reported for one that a function raised."""
     if isinstance(error, (RuleFailed, RowMisfit, IllegalRule, LatticeFound)):
         return error
     return RuleFailed(

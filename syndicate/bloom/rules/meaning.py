@@ -29,11 +29,11 @@ from syndicate.bloom.rules.abstract_value import (
     Of,
     Outcome,
     Partial,
+    PathCondition,
     Plain,
     Test,
     Unreadable,
     Unseen,
-    Way,
     annotated_lattice,
     chosen,
     is_changeable,
@@ -115,38 +115,38 @@ class Meaning:
 
     # ------------------------------------------------------------------------------------------------- attributes
 
-    def attribute(self, abstract: Abstract, name: str, way: Way, depth: int) -> list[Outcome]:
+    def attribute(self, abstract: Abstract, name: str, path: PathCondition, depth: int) -> list[Outcome]:
         """What an attribute gives."""
         match abstract:
             case KnownObject(value):
-                return self._of_object(abstract, value, name, way, depth)
+                return self._of_object(abstract, value, name, path, depth)
             case Items(names=names) if name in names:
-                return [(way, abstract.items[names.index(name)])]
+                return [(path, abstract.items[names.index(name)])]
             case Items(names=names) if name.endswith("_") and name[:-1] in names:
-                return [(way, abstract.items[names.index(name[:-1])])]
+                return [(path, abstract.items[names.index(name[:-1])])]
             case LatticeElement(lattice=lattice):
                 if name == "content" and abstract.sure:
-                    return [(way, LatticeContent(abstract.of, lattice))]
+                    return [(path, LatticeContent(abstract.of, lattice))]
                 if kinds(lattice, name) is None and abstract.sure:
                     self.reader.offend(abstract.of, name)
-                    return [(way, Plain())]
-        return [(way, BoundMethod(abstract, name))]
+                    return [(path, Plain())]
+        return [(path, BoundMethod(abstract, name))]
 
-    def _of_object(self, thing: KnownObject, value: Value, name: str, way: Way, depth: int) -> list[Outcome]:
+    def _of_object(self, thing: KnownObject, value: Value, name: str, path: PathCondition, depth: int) -> list[Outcome]:
         if isinstance(value, Mentioned):
             if name == "value":
-                return [(way, _grown(value))]
+                return [(path, _grown(value))]
             if name.startswith("_"):
                 raise Unreadable
-            return self.attribute(_grown(value), name, way, depth)
+            return self.attribute(_grown(value), name, path, depth)
         if isinstance(value, Lattice):
-            return self.attribute(LatticeElement(NOBODY, type(value)), name, way, depth)
+            return self.attribute(LatticeElement(NOBODY, type(value)), name, path, depth)
         attribute = _looked_up(value, name)
         if isinstance(attribute, property):
             if not isinstance(attribute.fget, FunctionType):
                 raise Unreadable
-            return self.call(KnownObject(attribute.fget), [thing], {}, way, depth)
-        return [(way, BoundMethod(thing, name) if attribute is NO_ATTRIBUTE else KnownObject(attribute))]
+            return self.call(KnownObject(attribute.fget), [thing], {}, path, depth)
+        return [(path, BoundMethod(thing, name) if attribute is NO_ATTRIBUTE else KnownObject(attribute))]
 
     # ------------------------------------------------------------------------------------------------- calls
 
@@ -155,51 +155,51 @@ class Meaning:
         callee: Abstract,
         arguments: list[Abstract],
         named: dict[str, Abstract],
-        way: Way,
+        path: PathCondition,
         depth: int,
     ) -> list[Outcome]:
         """What a call gives, on each path."""
         match callee:
             case BoundMethod(receiver=LatticeElement() as receiver, name=name):
-                return self._method(receiver, name, [*arguments, *named.values()], way, depth)
+                return self._method(receiver, name, [*arguments, *named.values()], path, depth)
             case Closure():
-                return self.reader.read(callee, _bound(callee, arguments, named), way, depth + 1)
+                return self.reader.read(callee, _bound(callee, arguments, named), path, depth + 1)
             case Partial():
-                return self.call(callee.callee, [*callee.arguments, *arguments], {**callee.named, **named}, way, depth)
+                return self.call(callee.callee, [*callee.arguments, *arguments], {**callee.named, **named}, path, depth)
             case KnownObject(value):
-                return self._call_object(value, arguments, named, way, depth)
-        return self._opaque(callee, arguments, named, way)
+                return self._call_object(value, arguments, named, path, depth)
+        return self._opaque(callee, arguments, named, path)
 
     def _opaque(
-        self, callee: Abstract, arguments: Sequence[Abstract], named: Mapping[str, Abstract], way: Way
+        self, callee: Abstract, arguments: Sequence[Abstract], named: Mapping[str, Abstract], path: PathCondition
     ) -> list[Outcome]:
         parts = [callee, *arguments, *named.values()]
         if _changes(callee, parts[1:]):
             raise Unreadable
         self.unseen(parts, callee)
-        return [(way, Plain(chosen(parts), foreign=any(map(is_foreign, parts))))]
+        return [(path, Plain(chosen(parts), foreign=any(map(is_foreign, parts))))]
 
     def _call_object(
-        self, value: Value, arguments: list[Abstract], named: dict[str, Abstract], way: Way, depth: int
+        self, value: Value, arguments: list[Abstract], named: dict[str, Abstract], path: PathCondition, depth: int
     ) -> list[Outcome]:
         mark = mark_of(value)
         if mark is not None:
-            return self._marked(value, arguments, named, way)
+            return self._marked(value, arguments, named, path)
         if isinstance(value, MethodType):
-            return self._call_object(value.__func__, [KnownObject(value.__self__), *arguments], named, way, depth)
+            return self._call_object(value.__func__, [KnownObject(value.__self__), *arguments], named, path, depth)
         if isinstance(value, functools.partial):
             more = {name: KnownObject(one) for name, one in value.keywords.items()}
             return self._call_object(
-                value.func, [*map(KnownObject, value.args), *arguments], {**more, **named}, way, depth
+                value.func, [*map(KnownObject, value.args), *arguments], {**more, **named}, path, depth
             )
         if isinstance(value, FunctionType):
             function = closure_of(value)
             try:
-                return self.reader.read(function, _bound(function, arguments, named), way, depth + 1)
+                return self.reader.read(function, _bound(function, arguments, named), path, depth + 1)
             except Unreadable:
                 if (value.__module__ or "").partition(".")[0] not in sys.stdlib_module_names:
                     raise
-                return self._opaque(KnownObject(value), arguments, named, way)
+                return self._opaque(KnownObject(value), arguments, named, path)
         if (
             any(value is one for one in WATCHING)
             or (value is vars and not arguments)
@@ -208,25 +208,25 @@ class Meaning:
             raise Unreadable
         if value is bool and len(arguments) == 1:
             truth = self.reader.truth(arguments[0])
-            return [(way, truth if isinstance(truth, Test) else Plain(chosen(arguments)))]
+            return [(path, truth if isinstance(truth, Test) else Plain(chosen(arguments)))]
         if value is functools.partial and arguments:
-            return [(way, Partial(arguments[0], tuple(arguments[1:]), named))]
+            return [(path, Partial(arguments[0], tuple(arguments[1:]), named))]
         if isinstance(value, type):
-            return [(way, self._constructed(value, arguments, named))]
+            return [(path, self._constructed(value, arguments, named))]
         if (
             value is getattr
             and len(arguments) in (2, 3)
             and isinstance(arguments[1], KnownObject)
             and type(arguments[1].value) is str
         ):
-            return self.attribute(arguments[0], arguments[1].value, way, depth)
+            return self.attribute(arguments[0], arguments[1].value, path, depth)
         call = inspect.getattr_static(type(value), "__call__", None)
         if isinstance(call, FunctionType):
-            return self._call_object(call, [KnownObject(value), *arguments], named, way, depth)
-        return self._opaque(KnownObject(value), arguments, named, way)
+            return self._call_object(call, [KnownObject(value), *arguments], named, path, depth)
+        return self._opaque(KnownObject(value), arguments, named, path)
 
     def _marked(
-        self, value: Value, arguments: list[Abstract], named: Mapping[str, Abstract], way: Way
+        self, value: Value, arguments: list[Abstract], named: Mapping[str, Abstract], path: PathCondition
     ) -> list[Outcome]:
         """What a function gives whose author says how it treats lattice values, inside of whatever it is given."""
         parts = [*arguments, *named.values()]
@@ -234,8 +234,8 @@ class Meaning:
         assert mark is not None
         if not mark.kind.is_monotone:
             self.reader.offend(of_all(parts), f"{value.__name__}()")
-            return [(way, Plain())]
-        return [(way, LatticeElement(of_all(parts), annotated_lattice(value, None, [])))]
+            return [(path, Plain())]
+        return [(path, LatticeElement(of_all(parts), annotated_lattice(value, None, [])))]
 
     def _constructed(self, cls: type, arguments: Sequence[Abstract], named: Mapping[str, Abstract]) -> Abstract:
         parts = [*map(settled, arguments), *map(settled, named.values())]
@@ -266,20 +266,20 @@ class Meaning:
                 self._shown((*part.items, *part.keys))
 
     def _method(
-        self, receiver: LatticeElement, name: str, arguments_given: Sequence[Abstract], way: Way, depth: int
+        self, receiver: LatticeElement, name: str, arguments_given: Sequence[Abstract], path: PathCondition, depth: int
     ) -> list[Outcome]:
         kind = kinds(receiver.lattice, name)
         if kind is None:  # of a plain value, if it is one
             self.unseen([receiver, *arguments_given], f"{name}()")
-            return [(way, Plain())]
+            return [(path, Plain())]
         functions = [one for one in arguments_given if _is_function(one)]
         others = [settled(one) for one in arguments_given if not _is_function(one)]
         if name == "when_true" and functions:
             node = object()
-            passed = self.call(functions[0], [], {}, (*way, (node, receiver.of, True)), depth)
-            return [*passed, ((*way, (node, receiver.of, False)), NOTHING)]
+            passed = self.call(functions[0], [], {}, (*path, (node, receiver.of, True)), depth)
+            return [*passed, ((*path, (node, receiver.of, False)), NOTHING)]
         if name == "reveal":
-            return [(way, LatticeContent(receiver.of, receiver.lattice))]
+            return [(path, LatticeContent(receiver.of, receiver.lattice))]
         own, argument = kind
         self._shown(others)
         came: Of = NOBODY
@@ -294,12 +294,14 @@ class Meaning:
                 if is_growing(one):
                     self.reader.offend(of(one), f"{name}()")
         for function in functions:
-            came |= self._callback_origin(receiver, function, name, way, depth)
+            came |= self._callback_origin(receiver, function, name, path, depth)
         arguments = [one.value if isinstance(one, KnownObject) else None for one in arguments_given]
         result = result_lattice(receiver.lattice, name, arguments)
-        return [(way, LatticeElement(came, result, sure=receiver.sure))]
+        return [(path, LatticeElement(came, result, sure=receiver.sure))]
 
-    def _callback_origin(self, receiver: LatticeElement, function: Abstract, name: str, way: Way, depth: int) -> Of:
+    def _callback_origin(
+        self, receiver: LatticeElement, function: Abstract, name: str, path: PathCondition, depth: int
+    ) -> Of:
         """What a function is of that a method calls with elements; lattices among them come from the receiver."""
         cls = receiver.lattice
         element: Abstract = (
@@ -314,40 +316,40 @@ class Meaning:
 
     # ------------------------------------------------------------------------------------------------- operators
 
-    def operator(self, name: str, operands: Sequence[Abstract], way: Way, depth: int) -> list[Outcome]:
+    def operator(self, name: str, operands: Sequence[Abstract], path: PathCondition, depth: int) -> list[Outcome]:
         """What an operator gives."""
         some = [settled(one) for one in operands]
         left, right = some[0], some[-1]
         name = _in_place(name, left, right)
         if any(map(is_foreign, some)):
             self.unseen(some, name)
-            return [(way, Plain(chosen(some), foreign=True))]
+            return [(path, Plain(chosen(some), foreign=True))]
         match name, left, right:
             case ("+", Items(), Items()) if left.kind is right.kind and left.kind in (tuple, list):
                 loose = left.loose or right.loose
-                return [(way, Items((*left.items, *right.items), left.kind, loose=loose))]
+                return [(path, Items((*left.items, *right.items), left.kind, loose=loose))]
             case ("+" | "-", LatticeElement(sure=True), _):
-                return self._method(left, SIGNS[name], [right], way, depth)
+                return self._method(left, SIGNS[name], [right], path, depth)
             case ("+", _, LatticeElement(sure=True)):
-                return self._method(right, SIGNS[name], [left], way, depth)
+                return self._method(right, SIGNS[name], [left], path, depth)
             case ("<=" | "<" | ">=" | ">", _, _) if isinstance(left, LatticeElement) or isinstance(
                 right, LatticeElement
             ):
                 if any(isinstance(one, LatticeElement) and one.sure for one in some):
-                    return [(way, self._ordered(name, left, right))]
+                    return [(path, self._ordered(name, left, right))]
             case (">=" | ">" | "<=" | "<", LatticeContent(), _) if not is_growing(right):
                 if left.lattice is {">": Max, "<": Min}[name[0]]:
-                    return [(way, Test(left.of))]
+                    return [(path, Test(left.of))]
             case ("in" | "not in", _, LatticeContent()) if right.many and not is_growing(left):
-                return [(way, Test(right.of, name == "not in"))]
+                return [(path, Test(right.of, name == "not in"))]
             case ("is" | "is not", _, KnownObject(None)):
-                return [(way, self.is_none(left) if name == "is" else self._turned(self.is_none(left)))]
+                return [(path, self.is_none(left) if name == "is" else self._turned(self.is_none(left)))]
             case ("[]", KnownObject(_), KnownObject(_)):
-                return [(way, _item(left.value, right.value))]
+                return [(path, _item(left.value, right.value))]
             case ("[]", Items(), KnownObject(_)) if not left.loose:
-                return [(way, _part(left, right.value))]
+                return [(path, _part(left, right.value))]
             case ("==" | "!=", KnownObject(_), KnownObject(_)) if not of(left) and not of(right):
-                return [(way, KnownObject((left.value == right.value) is (name == "==")))]
+                return [(path, KnownObject((left.value == right.value) is (name == "==")))]
         for one in some:
             if isinstance(one, (LatticeContent, Test)):
                 self.reader.offend(one.of, "reveal()")
@@ -355,7 +357,7 @@ class Meaning:
                 self.reader.offend(of_growing(one), name)
             elif isinstance(one, LatticeElement) and any(map(is_growing, some)):
                 self.reader.offend(one.of, name)
-        return [(way, Plain(chosen(some)))]
+        return [(path, Plain(chosen(some)))]
 
     def _ordered(self, name: str, left: Abstract, right: Abstract) -> Abstract:
         """``a <= b`` stays true as b grows, and may become false as a does."""

@@ -1,11 +1,11 @@
 """The reader: a function of a rule is read, byte code by byte code, to see what it does with lattice values.
 
 It is as if the function were called with what is known of its arguments in place of these (abstract values,
-:mod:`~syndicate.bloom.rules.abstract_value`): both ways are gone where a test may come out either way, a loop over what
+:mod:`~syndicate.bloom.rules.abstract_value`): both paths are followed where a test may go either way, a loop over what
 may grow is gone through not at all and once, functions that are called are read too.  What is not monotone is noted as
 an **offence**: of which attribute, and why.  What cannot be seen is one too, an :class:`Unseen`.
 
-Contract: every way in which the function may be called is gone, or :class:`Unreadable` is raised.
+Contract: every path through the function is followed, or :class:`Unreadable` is raised.
 
 Source: Cousot and Cousot 1977; ``docs/design/bloom.md``, "Functions that read lattices".
 """
@@ -32,12 +32,12 @@ from syndicate.bloom.rules.abstract_value import (
     LatticeElement,
     Of,
     Outcome,
+    PathCondition,
     Plain,
     Step,
     Test,
     Unreadable,
     Unseen,
-    Way,
     chosen,
     instructions_of,
     is_growing,
@@ -61,7 +61,7 @@ class ReaderState:
     at: int
     stack: list[Value]
     names: dict[str, Abstract]
-    way: Way
+    path: PathCondition
     yields: tuple[Abstract, ...] = ()
     """What a generator has given."""
     loops: tuple[tuple[int, Mapping[str, Abstract]], ...] = ()
@@ -70,14 +70,14 @@ class ReaderState:
 
     def fork(self, at: int, *steps: Step) -> ReaderState:
         """Another that goes on elsewhere."""
-        return evolve(self, at=at, stack=[*self.stack], names={**self.names}, way=(*self.way, *steps))
+        return evolve(self, at=at, stack=[*self.stack], names={**self.names}, path=(*self.path, *steps))
 
 
 class Reader:
     """Reads one function; *offences* say why an attribute is not read in a monotone way."""
 
     def __init__(self, calls: Calls, limit: int) -> None:
-        """*calls* answers what attributes, calls and operators give; *limit* bounds the byte codes that are read."""
+        """*calls* returns what attributes, calls and operators give; *limit* bounds the byte codes that are read."""
         self.offences: dict[str, str] = {}
         self.calls = calls
         self.left = limit
@@ -88,11 +88,11 @@ class Reader:
             if name not in self.offences or isinstance(self.offences[name], Unseen):
                 self.offences[name] = why
 
-    def read(self, function: Closure, names: dict[str, Abstract], way: Way, depth: int) -> list[Outcome]:
-        """What a function gives when it is called with *names*, on each way; raises :class:`Unreadable`."""
+    def read(self, function: Closure, names: dict[str, Abstract], path: PathCondition, depth: int) -> list[Outcome]:
+        """What a function gives when it is called with *names*, on each path; raises :class:`Unreadable`."""
         if depth > MOST_CALLS:
             raise Unreadable
-        return Frame(self, function, depth).run(names, way)
+        return Frame(self, function, depth).run(names, path)
 
     def truth(self, abstract: Abstract) -> bool | Test | None:
         """Whether something is true; None if that depends on plain values only."""
@@ -130,9 +130,9 @@ class Frame:
         self.outcomes: list[Outcome] = []
         self.keywords: tuple[str, ...] = ()
 
-    def run(self, names: dict[str, Abstract], way: Way) -> list[Outcome]:
+    def run(self, names: dict[str, Abstract], path: PathCondition) -> list[Outcome]:
         """All outcomes."""
-        self.pending.append(ReaderState(0, [], names, way))
+        self.pending.append(ReaderState(0, [], names, path))
         while self.pending:
             state = self.pending.pop()
             while state.at >= 0:
@@ -174,13 +174,13 @@ class Frame:
 
     def answer(self, state: ReaderState, outcomes: list[Outcome]) -> None:
         """Go on with each outcome of a call."""
-        for way, abstract in outcomes[1:]:
+        for path, abstract in outcomes[1:]:
             other = state.fork(state.at)
-            other.way = way
+            other.path = path
             other.stack.append(abstract)
             self.pending.append(other)
         if outcomes:
-            state.way, abstract = outcomes[0]
+            state.path, abstract = outcomes[0]
             state.stack.append(abstract)
         else:  # it always raises
             state.at = -1
@@ -334,7 +334,7 @@ def _global(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 @_on("LOAD_ATTR", "LOAD_METHOD")
 def _attribute(frame: Frame, state: ReaderState, step: Instruction) -> None:
-    outcomes = frame.reader.calls.attribute(state.stack.pop(), step.argval, state.way, frame.depth)
+    outcomes = frame.reader.calls.attribute(state.stack.pop(), step.argval, state.path, frame.depth)
     if step.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and _arg(step) & 1):
         state.stack.append(NULL)
     frame.answer(state, outcomes)
@@ -398,7 +398,7 @@ def _call(frame: Frame, state: ReaderState, step: Instruction) -> None:
     else:
         callee, args = first, [second, *args]
     plain, named = (args[: -len(names)], dict(zip(names, args[-len(names) :], strict=True))) if names else (args, {})
-    frame.answer(state, frame.reader.calls.call(callee, plain, named, state.way, frame.depth))
+    frame.answer(state, frame.reader.calls.call(callee, plain, named, state.path, frame.depth))
 
 
 @_on("CALL_FUNCTION_EX")
@@ -414,7 +414,7 @@ def _call_spread(frame: Frame, state: ReaderState, step: Instruction) -> None:
         frame.reader.calls.unseen([callee, arguments, named], callee)
         stack.append(Plain())
         return
-    frame.answer(state, frame.reader.calls.call(callee, spread, _named(named), state.way, frame.depth))
+    frame.answer(state, frame.reader.calls.call(callee, spread, _named(named), state.path, frame.depth))
 
 
 @_on("CALL_INTRINSIC_1")
@@ -437,7 +437,7 @@ def _return_const(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 def _end(frame: Frame, state: ReaderState, abstract: Abstract) -> None:
     outcome = Items(state.yields, list, loose=True) if frame.generates else abstract
-    frame.outcomes.append((state.way, outcome))
+    frame.outcomes.append((state.path, outcome))
     state.at = -1
 
 
@@ -458,7 +458,7 @@ def _yield(frame: Frame, state: ReaderState, step: Instruction) -> None:
     state.stack.append(NOTHING)
 
 
-# ------------------------------------------------------------------------------------------------------------- ways
+# ------------------------------------------------------------------------------------------------------------- paths
 
 
 @_on("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -516,7 +516,7 @@ def _loop(frame: Frame, state: ReaderState, step: Instruction) -> None:
     _leave(frame, none, step)
     frame.pending.append(none)
     if grows:
-        state.way = (*state.way, (node, grows, True))
+        state.path = (*state.path, (node, grows, True))
     state.loops = (*state.loops, (head, dict(state.names)))
     state.stack.append(element)
 
@@ -649,7 +649,7 @@ def _unpack(frame: Frame, state: ReaderState, step: Instruction) -> None:
 
 
 def _operator(frame: Frame, state: ReaderState, name: str, operands: Sequence[Abstract]) -> None:
-    frame.answer(state, frame.reader.calls.operator(name, operands, state.way, frame.depth))
+    frame.answer(state, frame.reader.calls.operator(name, operands, state.path, frame.depth))
 
 
 @_on("BINARY_OP")

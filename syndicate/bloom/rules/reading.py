@@ -172,8 +172,8 @@ def judge(reader: Reader, outcomes: Sequence[Outcome], purpose: Purpose) -> Of:
         for _, abstract in ends:
             _check(reader, settled(abstract), purpose)
     tests: dict[object, tuple[Of, list[Abstract], list[Abstract]]] = {}
-    for way, abstract in ends:
-        for node, attributes, passed in way:
+    for path, abstract in ends:
+        for node, attributes, passed in path:
             _, after, before = tests.setdefault(node, (attributes, [], []))
             (after if passed else before).append(abstract)
     for attributes, after, before in tests.values():
@@ -186,17 +186,17 @@ def judge(reader: Reader, outcomes: Sequence[Outcome], purpose: Purpose) -> Of:
 
 def _ends(reader: Reader, outcome: Outcome, purpose: Purpose) -> list[Outcome]:
     """An outcome, that of a test by its truth."""
-    way, abstract = outcome[0], settled(outcome[1])
+    path, abstract = outcome[0], settled(outcome[1])
     if not purpose.test:
-        return [(way, abstract)]
+        return [(path, abstract)]
     truth = Test(abstract.of) if isinstance(abstract, LatticeElement) and abstract.sure else reader.truth(abstract)
     if isinstance(truth, Test):
         node = object()
-        return [((*way, (node, truth.of, came is not truth.turned)), KnownObject(came)) for came in (True, False)]
+        return [((*path, (node, truth.of, came is not truth.turned)), KnownObject(came)) for came in (True, False)]
     if isinstance(truth, bool):
-        return [(way, KnownObject(truth))]
+        return [(path, KnownObject(truth))]
     _plain(reader, abstract)
-    return [(way, Plain())]
+    return [(path, Plain())]
 
 
 def _plain(reader: Reader, abstract: Abstract) -> None:
@@ -306,11 +306,11 @@ def _passed_on(meaning: Meaning, outcomes: Sequence[Outcome], after: After) -> l
     """What a further function gives, of each row."""
     judge(meaning.reader, outcomes, Purpose(many=after.many))
     results: list[Outcome] = []
-    for way, abstract in outcomes:
-        for row in _rows([(way, abstract)], many=after.many):
+    for path, abstract in outcomes:
+        for row in _rows([(path, abstract)], many=after.many):
             items = meaning.spread(row)
             if items is None:
                 raise Unreadable
             named = Items(tuple(items), tuple, tuple(f"c{at}" for at in range(len(items))))
-            results += meaning.call(KnownObject(after.function), [named], {}, way, 0)
+            results += meaning.call(KnownObject(after.function), [named], {}, path, 0)
     return results

@@ -1,6 +1,6 @@
 """The fixpoint of lattices: the part of a tick in which they, and rows with lattice values, grow until nothing does.
 
-Rules are run level by level, the strata of the whole program, until nothing at a level grows; then the circuit is told
+Rules are run level by level, the strata of the whole program, until nothing at a level grows; then the circuit is given
 what grew that it reads, and what comes out of it may let the level grow again.  So at each level all that lies below is
 complete before it is read.
 
@@ -271,7 +271,7 @@ class LatticeFixpoint:
         return {name: delta for name in self.fed if (delta := self.held[name].untold())}
 
     def run(self, settle: Settle) -> None:
-        """To the fixed point; *settle* tells the circuit, and calls :meth:`told`."""
+        """To the fixed point; *settle* gives the circuit what is new."""
         self.once = False
         with CollectorPause():
             self._run(settle)

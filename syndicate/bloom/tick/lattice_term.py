@@ -163,10 +163,10 @@ class BodyEvaluation:
         self.body = body
         self.held = [held[one.name] for one in body.inputs]
         self.new = [one.reader() for one in self.held]
-        ways = [(*self._way(at), *body.stages) for at in range(len(body.inputs))]
-        self.both = list(zip(self.new, ways, strict=True))
+        routes = [(*self._route(at), *body.stages) for at in range(len(body.inputs))]
+        self.both = list(zip(self.new, routes, strict=True))
 
-    def _way(self, first: int) -> list[Callable[[list[Value]], list[Value]]]:
+    def _route(self, first: int) -> list[Callable[[list[Value]], list[Value]]]:
         """From what is new of one input to joined rows over the heading."""
         body = self.body
         order: list[Callable[[list[Value]], list[Value]]] = []
@@ -211,11 +211,11 @@ class BodyEvaluation:
     def pull(self) -> list[Row]:
         """The rows of the body that are new, some of them more than once."""
         rows_: list[Value] = []
-        for new, way in self.both:
+        for new, route in self.both:
             if new:
                 rows: list[Value] = list(new.values())
                 new.clear()
-                for step in way:
+                for step in route:
                     rows = step(rows)
                 rows_ = rows if not rows_ else rows_ + rows
         return rows_
@@ -357,7 +357,7 @@ class TermEvaluation:
         return self.fresh or any(leaf.delta is not None for leaves in self.leaves.values() for leaf in leaves)
 
     def pull(self, where: str) -> Value:
-        """What is new of what the term answers; raises what a method raised, with the place."""
+        """What is new of the term's value; raises what a method raised, with the place."""
         held = [(leaf.cell, held_value(leaf.cell)) for leaf in self.captured.values()]
         for leaf in self.captured.values():
             hold(leaf.cell, leaf.now())

@@ -131,7 +131,7 @@ class Runtime:
         self.collecting = False
         self.block = ""
         self.note: Callable[[Head, plan.Expression], None] | None = None
-        """Told of each rule that is recorded."""
+        """Notified of each rule that is recorded."""
         self.rules: list[Rule] = []
         self.seals: list[Seal] = []
         self.merged: Mapping[str, frozenset[str]] = {}
@@ -152,7 +152,7 @@ class Runtime:
         self.halted = self.stopped = self.calling = False
         self.agent: Resident | None = None
         self.noting: Callable[[Noted], None] | None = None
-        """Told what came from outside with a tick that has happened, before what it sends is gone."""
+        """Notified of what came from outside with a tick that has happened, before what it sends is gone."""
         self.closing: list[Callable[[], object]] = []
         """Called when it is closed."""
         self.watchers: list[Callable[[], None]] = []
@@ -329,7 +329,7 @@ class Runtime:
         self.inbox.add(self.states[one.tabname].contents, rows)
 
     def deliver_or_collect(self, address: Value, channel: str, row: tuple[Value, ...]) -> None:
-        """What is done with the rows of channels as long as nobody has set another way."""
+        """What is done with the rows of channels as long as nobody has set another function."""
         if address == self.address:
             self.deliver(self.collections[channel], [row])
         else:

@@ -1,6 +1,6 @@
 """Ticks: pending changes in, one step of the circuit, new rows out.
 
-1. Deletions, then insertions, then what arrived, are told to the circuit as one change.
+1. Deletions, then insertions, then what arrived, are given to the circuit as one change.
 2. The circuit steps.  Where a table would lose rows that it must keep, these are given and it steps again.
 3. Keys are checked; what breaks them takes the steps back: the tick did not happen.
 4. What changed is taken in, rows of ``<~`` are sent, callbacks are called.
@@ -135,7 +135,7 @@ class Ticking:
         self.began = self.broken = False
         self.noticed: dict[str, frozenset[str]] = {}
         self.inspect: Inspect | None = None
-        """Told what changed, and what is deferred and sent, before a tick is taken for done: it may raise."""
+        """Notified of what changed, and what is deferred and sent, before a tick is taken for done: it may raise."""
         self._wire(wiring, states)
 
     def _wire(self, wiring: Wiring, states: Mapping[str, State]) -> None:
@@ -180,7 +180,7 @@ class Ticking:
         while wiring is not None:
             try:
                 self._rewire(wiring)
-            except LatticeFound as more:  # of another collection, when the new circuit was told what there is
+            except LatticeFound as more:  # of another collection, when the new circuit was given what there is
                 wiring = self.rewiring(more.name, more.columns)
                 if wiring is None:
                     raise
@@ -389,7 +389,7 @@ class Ticking:
         return self.wiring.circuit.program.labelled(label) if self.wiring.circuit is not None else None
 
     def _failed(self, error: StepFailed) -> RuleFailed:
-        """What is told of a function in the circuit that raised: the rule, in place of the node."""
+        """The error for a function in the circuit that raised: it names the rule, in place of the node."""
         rule, at = self._rule(error.label), f" at {error.element}" if error.element else ""
         if rule is None:
             node = f'{error.operator} "{error.label}" raised ' if error.operator else ""
@@ -401,7 +401,7 @@ class Ticking:
         )
 
     def _restless(self, error: EndlessLoop) -> RuleFailed:
-        """What is told of rules that derive rows for ever."""
+        """The error for rules that derive rows for ever."""
         circuit = self.wiring.circuit
         strata = circuit.program.strata() if circuit is not None else ()
         names = next((one.relations for one in strata if ", ".join(one.relations) == error.label), ())
@@ -430,7 +430,7 @@ class Ticking:
             self.runner = None
 
     def _undo(self, steps: Sequence[Mapping[str, Delta]]) -> None:
-        """Tell the circuit the opposite: what it derives depends on nothing but the sum of what it was told."""
+        """Give the circuit the opposite: what it derives depends on nothing but the sum of what it was given."""
         back: dict[str, Delta] = {}
         for deltas in steps:
             back = self._sum(back, deltas)

@@ -54,10 +54,10 @@ class Arrivals:
     count: Callable[[int], None]
     ranks: dict[Fact, Rank] = field(factory=dict)
 
-    def ways(
+    def alternatives(
         self, state: State, held: Facts, *, named: bool, watched: Sequence[str] | None
     ) -> Iterator[tuple[Facts, dict[Fact, tuple[Sent, ...]], PathStep | None]]:
-        """What arrives now, what stays under way, and the way; to arrive as soon as can be comes first.
+        """What arrives now, what stays under way, and the path; to arrive as soon as can be comes first.
 
         Of a message each copy counts for itself if copies are *named*.  What has no effect is left out if it is known
         what is *watched* beside what is kept and sent: relations that are part of the outcome now.
@@ -85,7 +85,7 @@ class Arrivals:
                 choices = (one for one in choices if not self._idle(state, held, one, watched))
             options.append(list(choices) if len(groups) > 1 else choices)  # one alone is gone through once
         for parts in product(*options) if len(options) != 1 else ((one,) for one in options[0]):
-            arriving, flight, way = set(), {}, state.way
+            arriving, flight, path = set(), {}, state.path
             for part in parts:
                 for fact, (now, later) in part:
                     if now:
@@ -93,8 +93,8 @@ class Arrivals:
                     if later:
                         flight[fact] = later
                     for rule, sent, senders in now:
-                        way = PathStep(way, ("arrive", rule, fact[1], sent, state.time, senders))
-            yield frozenset(arriving), flight, way
+                        path = PathStep(path, ("arrive", rule, fact[1], sent, state.time, senders))
+            yield frozenset(arriving), flight, path
 
     def _rank(self, fact: Fact) -> Rank:
         """A sort key for facts."""

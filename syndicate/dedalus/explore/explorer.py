@@ -331,11 +331,11 @@ class Explorer:
         """What to raise if there is too much to be tried, with what was found so far; *remedy* is one more."""
         many = len(self.outcomes)
         what = f"{many} {'model' if self.mode == 'all-models' else 'outcome'}{'s' * (many != 1)}"
-        ways = ["end earlier (until)", "ask for fewer relations"]
-        ways += ["take the mode 'confluence'"] * (self.mode != "confluence")
-        ways += ["take the delivery 'later'"] * (self.clock.delivery != "later")
+        alternatives = ["end earlier (until)", "ask for fewer relations"]
+        alternatives += ["take the mode 'confluence'"] * (self.mode != "confluence")
+        alternatives += ["take the delivery 'later'"] * (self.clock.delivery != "later")
         tried = "answers were looked at" if self.asking else "timesteps were tried"
-        text = f"{max(0, self.steps - 1)} {tried}, {what} found, and there is more: {', '.join(ways)}"
+        text = f"{max(0, self.steps - 1)} {tried}, {what} found, and there is more: {', '.join(alternatives)}"
         return ExplorationTooLarge(f"{text}, fix arrivals by a schedule, or {remedy}", self.found(complete=False))
 
     # -------------------------------------------------------------------------------------------------- a timestep
@@ -347,10 +347,10 @@ class Explorer:
         base = self.stated[time] | ahead | {(name, row) for at, name, row in early if at == time}
         held = base.union(*(lane.at(time) for lane in state.lanes[:1]))
         named, watched = self.exact, self._watched(state)
-        for arriving, flight, way in self.arrivals.ways(state, held, named=named, watched=watched):
+        for arriving, flight, path in self.arrivals.alternatives(state, held, named=named, watched=watched):
             self.count(time)
             inputs = [lane.at(time) | base | arriving for lane in state.lanes]
-            for founds, facts, chosen in self._choosing(time, inputs, way, list(self.space.choices)):
+            for founds, facts, chosen in self._choosing(time, inputs, path, list(self.space.choices)):
                 then = State(time, state.lanes, flight, state.owed, state.seen, chosen, state.void)
                 yield from self._then(then, founds, facts)
 
@@ -362,7 +362,7 @@ class Explorer:
         return self.relations if self.mode == "all-models" else ()
 
     def _choosing(
-        self, time: int, inputs: Sequence[Facts], way: PathStep | None, rules: Sequence[int]
+        self, time: int, inputs: Sequence[Facts], path: PathStep | None, rules: Sequence[int]
     ) -> Iterator[tuple[list[StepResult], Sequence[Facts], PathStep | None]]:
         """All that can be chosen, one rule after the other."""
         founds = [self.space.at(time, facts) for facts in inputs]
@@ -375,10 +375,10 @@ class Explorer:
                 if not candidates.intersection(said) <= chosen:
                     continue
                 taken = [facts | {(chosen_of(number), row) for row in chosen} for facts in inputs]
-                step = PathStep(way, ("choose", number, time, chosen))
+                step = PathStep(path, ("choose", number, time, chosen))
                 yield from self._choosing(time, taken, step, rules[place + 1 :])
             return
-        yield founds, inputs, way
+        yield founds, inputs, path
 
     def _then(self, state: State, founds: Sequence[StepResult], inputs: Sequence[Facts]) -> Iterator[State]:
         """What follows from a timestep: what is seen, kept and sent."""
@@ -392,17 +392,17 @@ class Explorer:
                 raise _Unsettled
             seen = (*seen, (time, facts[0])) if facts[0] else seen
         if self.mode == "confluence" and time == self.final and self.forward and (not self.lossless or time < until):
-            self._note(seen, self._at_last(state) if self.lossless else state.way)  # or never
+            self._note(seen, self._at_last(state) if self.lossless else state.path)  # or never
             return
         if self.wanted is not None and seen not in self.wanted:
             return
-        way = PathStep(state.way, ("evaluated", time, first)) if self.checked else state.way
-        state = State(time, state.lanes, state.flight, state.owed, seen, way, state.void)
+        path = PathStep(state.path, ("evaluated", time, first)) if self.checked else state.path
+        state = State(time, state.lanes, state.flight, state.owed, seen, path, state.void)
         lanes = [
             InputLane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
             for one, lane in zip(founds, state.lanes, strict=True)
         ]
-        for flight, owed, lanes_then, way, unforeseen in self._sending(state, founds, lanes):
+        for flight, owed, lanes_then, path, unforeseen in self._sending(state, founds, lanes):
             if time < until:
                 left = {
                     fact: copies
@@ -410,17 +410,17 @@ class Explorer:
                     if self.exact or fact[0] not in self.persistent or fact[1] not in first.true[fact[0]]
                 }
                 due = tuple(lane.behind(time) for lane in lanes_then)
-                yield State(time + 1, due, left, owed, seen, way, void or unforeseen)
+                yield State(time + 1, due, left, owed, seen, path, void or unforeseen)
             elif not (owed or void or unforeseen):
-                self._note(seen, way)
+                self._note(seen, path)
 
     def _at_last(self, state: State) -> PathStep | None:
         """The path on which all that is under way arrives in the end."""
-        way = state.way
+        path = state.path
         for (_, row), copies in state.flight.items():
             for rule, sent, senders in copies:
-                way = PathStep(way, ("arrive", rule, row, sent, self.clock.until, senders))
-        return way
+                path = PathStep(path, ("arrive", rule, row, sent, self.clock.until, senders))
+        return path
 
     def _first(self, result: StepResult) -> Facts:
         constants = [name for name, at in self.constants if at == self.clock.start]
@@ -445,18 +445,18 @@ class Explorer:
     def _sending(
         self, state: State, founds: Sequence[StepResult], lanes: Sequence[InputLane]
     ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[InputLane], PathStep | None, bool]]:
-        """What becomes of what is sent: under way, what is owed, what is due, the way, and whether it is void."""
+        """What becomes of what is sent: under way, what is owed, what is due, the path, and whether it is void."""
         time, until = state.time, self.clock.until
         if len(founds) == 1 and (free := self._free(time, founds[0])) is not None:
             after = dict(state.flight)
             for fact, sent in free if time < until else ():
                 after[fact] = (*after.get(fact, ()), sent)
-            yield after, state.owed, lanes, state.way, False
+            yield after, state.owed, lanes, state.path, False
             return
         lanes = list(lanes)
         flying: dict[Fact, tuple[Sent, ...]] = dict(state.flight)
-        owed, way, void = state.owed, state.way, False
-        ways: list[list[tuple[Fact, Sent, int | None]]] = []
+        owed, path, void = state.owed, state.path, False
+        alternatives: list[list[tuple[Fact, Sent, int | None]]] = []
         for lane, step in enumerate(founds):
             for number, row, senders in step.sends:
                 name = self.space.heads[number].head.relation
@@ -465,7 +465,7 @@ class Explorer:
                 if said is not None:
                     if lane == 0:
                         for at in said:
-                            way = PathStep(way, ("arrive", number, row, time, at, senders))
+                            path = PathStep(path, ("arrive", number, row, time, at, senders))
                     void |= not self._sent_before([(at, *fact) for at in said if at <= time])
                     owed -= {(at, *fact) for at in said if at <= time}
                     lanes[lane] = lanes[lane].with_due([(at, fact) for at in said if time < at <= until])
@@ -474,17 +474,17 @@ class Explorer:
                     if time < until and (lane or self.lossless):
                         lanes[lane] = lanes[lane].with_due([(at, fact)])
                 elif lane == 0:
-                    ways.append(self._fates(fact, sent, state.owed))
-        for picked in product(*ways):
-            flight, then_owed, then_way = dict(flying), owed, way
+                    alternatives.append(self._fates(fact, sent, state.owed))
+        for picked in product(*alternatives):
+            flight, then_owed, then_path = dict(flying), owed, path
             for fact, sent, fate in picked:
                 if fate is None:
                     if time < until:
                         flight[fact] = (*flight.get(fact, ()), sent)
                 else:
                     then_owed -= {(fate, *fact)}
-                    then_way = PathStep(then_way, ("arrive", sent[0], fact[1], time, fate, sent[2]))
-            yield flight, then_owed, lanes, then_way, void
+                    then_path = PathStep(then_path, ("arrive", sent[0], fact[1], time, fate, sent[2]))
+            yield flight, then_owed, lanes, then_path, void
 
     def _free(self, time: int, step: StepResult) -> Sequence[tuple[Fact, Sent]] | None:
         """What is sent, if all of it may arrive at any later time: in most programs, and always the same."""
@@ -537,11 +537,11 @@ class Explorer:
 
     # ------------------------------------------------------------------------------------------------------ outcomes
 
-    def _note(self, seen: Projection, way: PathStep | None) -> None:
+    def _note(self, seen: Projection, path: PathStep | None) -> None:
         """Take down an outcome, unless its model is not one."""
         if seen in self.outcomes:
             return
-        steps = steps_of(way)
+        steps = steps_of(path)
         early, ahead = self.assumed
         if early and self.clock.delivery == "causal" and not is_causal(steps):
             return

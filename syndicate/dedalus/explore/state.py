@@ -80,7 +80,7 @@ class State:
     flight: Mapping[Fact, tuple[Sent, ...]]
     owed: frozenset[Early]
     seen: Projection
-    way: PathStep | None
+    path: PathStep | None
     void: bool = False
 
     def key(self, *, lossless: bool) -> Hashable:
@@ -139,12 +139,12 @@ def divided(
     return [((), copies), *([] if held else [(copies[:1], copies[1:])])]
 
 
-def steps_of(way: PathStep | None) -> list[Decision]:
+def steps_of(path: PathStep | None) -> list[Decision]:
     """The entries on a path, first step first."""
     entries = []
-    while way is not None:
-        entries.append(way.entry)
-        way = way.before
+    while path is not None:
+        entries.append(path.entry)
+        path = path.before
     return entries[::-1]
 
 

@@ -273,7 +273,7 @@ class Drawings:
         return name
 
     def _drawn(self, case: Branch, pick: Pick) -> Iterator[Branch]:
-        """A case for each way to draw what a pick picks."""
+        """A branch for each alternative that a pick may draw."""
         number, time, group, _ = pick
         rules = self.dependencies(number)
         (together,) = [one for one in rules.components(self.possible[number, time]) if group <= set(one)]

@@ -318,7 +318,7 @@ class _Grounding:
                     self.add((name, row, time), CERTAIN)
 
     def state_faults(self, time: int) -> None:
-        """What is told of crashes, and of who is down."""
+        """What nodes learn of crashes, and of who is down."""
         if self.cone.needs("crash", time) and arities(self.rules).get("crash") == 3:
             for fault, bit in self.faults.bits.items():
                 gone = fault.time if isinstance(fault, Crash) else None

@@ -1,7 +1,7 @@
 """Why something is true: its derivation over time, as data and as text.
 
-What is kept from timestep to timestep is told once, with the time since when; a message with the time at which it was
-sent; what rests on more and is told twice, the second time by reference.
+What is kept from timestep to timestep is shown once, with the time since when; a message with the time at which it was
+sent; what rests on more and is shown twice, the second time by reference.
 
 >>> from syndicate.dedalus import Program
 >>> model = Program.parse('''
@@ -230,7 +230,7 @@ class RuleInstances:
                 yield binding, rows
 
     def instances(self, number: int, row: Row, time: int) -> Iterator[RuleInstance]:
-        """How a rule makes a row from what is true at a time: each way, or that of its aggregates."""
+        """How a rule makes a row from what is true at a time: each derivation, or that of its aggregates."""
         rule, body = self.model.rules[number], self.bodies[number]
         start = unified(rule.head, row)
         if start is None or not self.model.start <= time:

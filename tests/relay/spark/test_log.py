@@ -45,7 +45,7 @@ def test_each_span_is_what_was_put_in(batches: list[set[int]], forgotten: int, r
             log.close()
             log = FeedLog(file, "about")
         assert (log.run, log.last, log.first) == (name, len(batches), forgotten)
-        assert set(log.standing()) == {(0, n) for n in states[-1]}
+        assert set(log.asserted()) == {(0, n) for n in states[-1]}
         for start in [0, *range(max(1, forgotten), len(batches) + 1)]:
             for end in range(max(start, forgotten), len(batches) + 1):
                 expected = {n: (n in states[end]) - (n in states[start]) for n in states[start] | states[end]}
@@ -87,7 +87,7 @@ def test_messages_are_all_there(tmp_path: Path) -> None:
     log.close()
     log = FeedLog(tmp_path / "log")
     assert log.messages(0, 2) == [(("a",), 1)] * 3
-    assert list(log.standing()) == []
+    assert list(log.asserted()) == []
     log.forget(2)
     assert log.messages(0, 2) == []
     log.close()
