@@ -72,8 +72,8 @@ class _Support:
 
 
 def grounds(form: Frozen, ds: Ref, index: Index, actors: Iterable[Actor]) -> Generator[None, None, list[Row]]:
-    """``[title because place [premise ..] []]`` of *form*, which is asserted in *ds*, and what that rests on; nothing if
-    it is not.  Costs a look through all handles for each level of it; yields between slices.
+    """``[title because place [premise ..] []]`` of *form*, which is asserted in *ds*, and what that rests on; nothing
+    if it is not.  Costs a look through all handles for each level of it; yields between slices.
     """
     nodes = [_Ground(form)]
     numbers = {form: 0}
