@@ -52,7 +52,7 @@ INSIDE = {
         program bloom_program running verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
-        quotas remarks config disk flow_gate journal durable state units governor operators minting broker metrics admin
+        quotas remarks config flow_gate journal durable state units governor operators broker metrics admin
         console daemon
     """,
     "relay.session": """
@@ -384,7 +384,7 @@ def test_a_name_means_one_thing() -> None:
         assert not set(listed) - shared, f"no longer shared: {set(listed) - shared}"
 
 
-SHORT, SHORT_PARTS = 80, 21
+SHORT, SHORT_PARTS = 80, 18
 """Modules of fewer lines that only one other imports: each is a part of that one, or has a reason of its own."""
 
 

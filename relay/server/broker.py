@@ -37,8 +37,7 @@ from relay.protocol.limits import Limits
 from relay.server.config import Config, Listening
 from relay.server.flow_gate import Tap
 from relay.server.governor import Governor
-from relay.server.minting import Minting
-from relay.server.operators import Operators
+from relay.server.operators import Minting, Operators
 from relay.server.quotas import NONE, Account, MeteredEntity
 from relay.server.remarks import Remarks
 from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer, SpaceThere

@@ -26,9 +26,8 @@ from relay.capabilities.sturdy import mint, show
 from relay.server.admin import AdminPort
 from relay.server.broker import Broker
 from relay.server.config import Config
-from relay.server.disk import StateDirectory
 from relay.server.durable import durable
-from relay.server.journal import Journal
+from relay.server.journal import Journal, StateDirectory
 from relay.server.units import notify
 from syndicate import collector
 from syndicate.actors.dataspace import dataspace

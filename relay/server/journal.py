@@ -13,7 +13,6 @@ The first failure of the disk is the last thing that is done with it: no commit 
 
 Values are stored as the msgpack of :mod:`relay.protocol.codec.msgpack`, which writes a frozen form in one way only.
 
->>> from relay.server.disk import StateDirectory
 >>> from tempfile import TemporaryDirectory
 >>> def restarted(directory, change):
 ...     journal = Journal(StateDirectory(directory))
@@ -37,18 +36,22 @@ before all is committed that was sealed when they asked; after a failure it tell
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import trio
 
 from relay.protocol.codec.msgpack import Msgpack
 from relay.protocol.limits import Limits
-from syndicate.errors import JournalDamaged, JournalError, NotAValue, ProtocolError
+from syndicate.errors import JournalDamaged, JournalError, NotAValue, ProtocolError, StateError
 from syndicate.log import logger
 from syndicate.outside import outside
-from syndicate.storage.disk import Commit, Disk, StoredRow
+from syndicate.storage.disk import Commit, Disk, SqliteDisk, StoredRow
+from syndicate.storage.files import sync_directory
+from syndicate.storage.lock import Lock
 from syndicate.values.value import Frozen, Ref
 
 STORED: Final = Limits(frame=1 << 28, nodes=1 << 24, entries=1 << 24, bignum=1 << 20)
@@ -221,3 +224,34 @@ class Journal:
         except JournalError as e:
             self.error = self.error or e
             raise
+
+
+class StateDirectory(SqliteDisk):
+    """The disk of a journal: the directory *path* (mode 0700), with ``journal.sqlite`` and ``lock``.
+
+    It is made if it is not there.  ``--salvage`` keeps what was damaged in ``damaged-N`` there.
+    """
+
+    elsewhere = "give another --state"
+    restoring = "Restore it from a copy, or start once with --salvage, which keeps what is whole and lists what is lost"
+    program = "syndicate-server"
+    aside = "damaged-{number}"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(Path(path) / "journal.sqlite")
+        self.place = f"state directory {self.path}"
+        self._lock = Lock(self.path / "lock")
+
+    def open(self) -> None:
+        """Make the directory if it is not there, and take possession."""
+        try:
+            if not self.path.exists():
+                self.path.mkdir(mode=0o700)
+                sync_directory(self.path.parent)
+            os.scandir(self.path).close()
+        except OSError as e:
+            what = "it is a file" if isinstance(e, (NotADirectoryError, FileExistsError)) else e.strerror
+            raise StateError(
+                f"cannot keep state in {self.path}: {what}. Give --state a directory that this user may write in"
+            ) from None
+        super().open()

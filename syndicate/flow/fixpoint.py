@@ -19,12 +19,12 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost" and "Loops".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from syndicate.errors import EndlessLoop
 from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Element, Key, MixedRows, is_rearranging, keys_of, natural
-from syndicate.flow.expression import expression_of, test_of, width_of
+from syndicate.flow.expression import Written, expression_of, test_of, width_of
 from syndicate.flow.keeping import ArrangedRows, KeptRows
 from syndicate.flow.loop import Integral, Loop
 from syndicate.flow.node import Carries, Kind, Node, Port, restless
@@ -35,9 +35,6 @@ from syndicate.flow.zset import Time
 
 if TYPE_CHECKING:
     from syndicate.flow.scope import Step
-
-Written: TypeAlias = Element
-"""What a kernel reads: the number of a column, a constant in a list, or an operator with what it is of."""
 
 ALIASES: Final = frozenset({"index_with", "pairs", "keys", "values", "forward"})
 _DONE: Final = -1

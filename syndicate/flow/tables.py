@@ -27,7 +27,7 @@ from syndicate.flow.zset import ZSet
 from syndicate.native import kernel
 
 
-class Written(Protocol):
+class WordShape(Protocol):
     """A shape as a kernel reads it."""
 
 
@@ -211,16 +211,16 @@ class Words(Protocol):
 
     def __len__(self) -> int: ...
 
-    def shape(self, written: Element) -> Written:
+    def shape(self, written: Element) -> WordShape:
         """What elements look like: nested tuples of the numbers of columns, and of constants, each in a list."""
 
-    def table(self, batch: Mapping[Key, int] | list[tuple[Key, int]], shape: Written, row: Shape) -> WordTable | None:
+    def table(self, batch: Mapping[Key, int] | list[tuple[Key, int]], shape: WordShape, row: Shape) -> WordTable | None:
         """A batch as a table; None where an element looks otherwise, or a weight is no small integer."""
 
-    def elements(self, table: WordTable, shape: Written, start: int, stop: int) -> list[Element]:
+    def elements(self, table: WordTable, shape: WordShape, start: int, stop: int) -> list[Element]:
         """The elements of some rows of a table, or what of them this shape tells."""
 
-    def batch(self, table: WordTable, shape: Written) -> dict[Key, int] | None:
+    def batch(self, table: WordTable, shape: WordShape) -> dict[Key, int] | None:
         """A table in which no row recurs as a canonical batch; None where an element may be no key by itself."""
 
     def arranged(self, key_width: int, width: int) -> Arranged:
@@ -290,9 +290,9 @@ class Texts:
 
     def __init__(self, words: Words) -> None:
         self.words = words
-        self.read: dict[int, tuple[Shape, Written]] = {}
+        self.read: dict[int, tuple[Shape, WordShape]] = {}
 
-    def shape(self, shape: Shape) -> Written:
+    def shape(self, shape: Shape) -> WordShape:
         """A shape as the kernel reads it; shapes are few, and made once."""
         entry = self.read.get(id(shape))
         if entry is None:

@@ -17,9 +17,8 @@ import trio
 
 from relay.capabilities.gatekeeper import Gatekeeper
 from relay.cli.exit_codes import fail, run_command
-from relay.server.disk import StateDirectory
 from relay.server.durable import durable
-from relay.server.journal import Journal
+from relay.server.journal import Journal, StateDirectory
 from relay.session.link import open_link
 from relay.transport import Address, Stream, open_listener
 from syndicate.actors.dataspace import dataspace

@@ -20,8 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from relay.server.disk import StateDirectory
-from relay.server.journal import Journal
+from relay.server.journal import Journal, StateDirectory
 from syndicate import Dictionary, Record, Ref, Symbol
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, StateError
 from syndicate.simulation.disk import PowerCut

@@ -20,9 +20,8 @@ from attrs import frozen
 from relay import connect
 from relay.capabilities.sturdy import SturdyRef, mint
 from relay.server.broker import Broker
-from relay.server.disk import StateDirectory
 from relay.server.durable import durable
-from relay.server.journal import Journal
+from relay.server.journal import Journal, StateDirectory
 from relay.simulation import View, World, scenario
 from syndicate import (
     Field,

@@ -411,7 +411,7 @@ def test_no_file(tmp_path: Path) -> None:
 
 def test_files_of_others(tmp_path: Path) -> None:
     """A broker's journal, any other database, and what is none, are refused and left as they are."""
-    from relay.server.disk import StateDirectory
+    from relay.server.journal import StateDirectory
 
     broker = StateDirectory(tmp_path / "broker")
     broker.open()
