@@ -23,7 +23,7 @@ from syndicate.flow.element import Element
 from syndicate.flow.shape import Leaf, Shape
 
 Written: TypeAlias = Element
-"""``("part", n)`` of a row (over a shape: the number of a column), a constant in a list, an operator and what it is of."""
+"""``("part", n)`` of a row (over a shape: its column), a constant in a list, an operator with what it is of."""
 
 OPERATORS: Final = frozenset({"+", "-", "*", "==", "!=", "<", "<=", ">", ">=", "all", "any", "not"})
 """Arithmetic as Python's of integers, comparisons as in :mod:`syndicate.flow.comparison`."""
