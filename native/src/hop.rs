@@ -6,7 +6,7 @@
 use crate::delivery::{ASSERT, MESSAGE, RETRACT};
 use crate::session::{done_of, say_usual, Done};
 use crate::round::wake_link;
-use crate::slot::{bound_to, slots_of, Slot};
+use crate::slot::{bound, bound_to, slots_of, Slot};
 use crate::turns::TurnNames;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -43,6 +43,16 @@ slots_of! {
 }
 
 slots_of! {
+    /// Those of the limits of a connection.
+    LimitsSlots { ahead: "ahead", debt: "debt", idle: "idle", liveness: "liveness" }
+}
+
+slots_of! {
+    /// Those of the codec of one encoding.
+    CodecSlots { tables: "tables", rest: "_rest" }
+}
+
+slots_of! {
     /// Those of a debt.
     DebtSlots { bytes: "bytes", handled: "_handled", small: "_small" }
 }
@@ -54,6 +64,10 @@ pub struct HopNames {
     pub session: SessionSlots,
     pub outbox: OutboxSlots,
     pub debt: DebtSlots,
+    pub limits: LimitsSlots,
+    preserves: CodecSlots,
+    taken: Slot, // of a packet in Preserves that has not fully arrived
+    msgpack: CodecSlots,
     alive: Slot,
     agreed: Slot,
     pieces: Slot,
@@ -61,6 +75,7 @@ pub struct HopNames {
     entries: Slot,
     pub stale: Slot,
     said: Py<PyAny>,
+    parts: Slot,
     no_notes: Py<PyAny>,
 }
 
@@ -73,6 +88,7 @@ impl HopNames {
             let session = class("relay.session.session", "Session")?;
             let backlog = class("relay.session.backlog", "Backlog")?;
             let intake = class("relay.session.intake", "Intake")?;
+            let preserves = class("relay.protocol.codec.preserves", "Preserves")?;
             Ok(HopNames {
                 session: SessionSlots::of(&session)?,
                 flush: session.getattr("_flush")?.unbind(),
@@ -85,6 +101,11 @@ impl HopNames {
                 cut: Slot::of(&intake, "cut")?,
                 entries: Slot::of(&backlog, "entries")?,
                 stale: Slot::of(&backlog, "_stale")?,
+                limits: LimitsSlots::of(&class("relay.protocol.limits", "Limits")?)?,
+                preserves: CodecSlots::of(&preserves)?,
+                taken: Slot::of(&preserves, "_taken")?,
+                msgpack: CodecSlots::of(&class("relay.protocol.codec.msgpack", "Msgpack")?)?,
+                parts: Slot::of(&class("relay.session.repetition", "Repetition")?, "parts")?,
                 said: py.import("relay.session.repetition")?.getattr("said")?.unbind(),
                 no_notes: py.import("relay.session.state")?.getattr("NO_NOTES")?.unbind(),
             })
@@ -93,11 +114,10 @@ impl HopNames {
 
     /// Whether no turn is needed for a ping of a peer: the conditions of `Session.hear`.
     pub fn pings(&self, session: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (py, slots) = (session.py(), &self.session);
+        let slots = &self.session;
         let (codec, intake) = (slots.codec.get(session)?, slots.intake.get(session)?);
-        Ok(!codec.is_none()
-            && codec.getattr(intern!(py, "name"))?.eq(intern!(py, "msgpack"))?
-            && codec.getattr(intern!(py, "_rest"))?.is_empty()?
+        Ok(self.msgpack.rest.fits(&codec)
+            && self.msgpack.rest.get(&codec)?.is_empty()?
             && self.pieces.get(&intake)?.cast::<PyList>()?.is_empty()
             && self.cut.get(&intake)?.cast::<PyBytes>()?.as_bytes().is_empty()
             && !slots.busy.holds(session)?
@@ -121,23 +141,23 @@ impl HopNames {
     }
 }
 
-fn tables_of<'py>(codec: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    if codec.is_none() {
-        return Ok(None);
+impl HopNames {
+    /// The slots of a codec, if it is one of those whose packets kernels read and write.
+    fn codec(&self, codec: &Bound<'_, PyAny>) -> Option<&CodecSlots> {
+        [&self.preserves, &self.msgpack].into_iter().find(|slots| slots.tables.fits(codec))
     }
-    let tables = codec.getattr(intern!(codec.py(), "tables"))?;
-    Ok(if tables.is_none() { None } else { Some(tables.cast_into()?) })
-}
 
-/// Whether a codec that has tables has a packet which has not fully arrived: `partial` in its class.
-fn is_partial(codec: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = codec.py();
-    if !codec.getattr(intern!(py, "_rest"))?.is_empty()? {
-        return Ok(true);
+    /// What a codec reads and writes by, if kernels may.
+    fn tables<'py>(&self, codec: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(slots) = self.codec(codec) else { return Ok(None) };
+        let tables = slots.tables.get(codec)?;
+        Ok(if tables.is_none() { None } else { Some(tables.cast_into()?) })
     }
-    match codec.getattr_opt(intern!(py, "_taken"))? {
-        Some(taken) => taken.is_truthy(),
-        None => Ok(false),
+
+    /// Whether a codec that has tables has a packet which has not fully arrived: `partial` in its class.
+    fn is_partial(&self, codec: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(slots) = self.codec(codec) else { return Ok(true) };
+        Ok(!slots.rest.get(codec)?.is_empty()? || (self.taken.fits(codec) && self.taken.holds(codec)?))
     }
 }
 
@@ -159,7 +179,7 @@ pub fn taken_in<'py>(
     let names = HopNames::of(py)?;
     let slots = &names.session;
     let codec = slots.codec.get(session)?;
-    let Some(tables) = tables_of(&codec)? else { return Ok(Taken::Nothing) };
+    let Some(tables) = names.tables(&codec)? else { return Ok(Taken::Nothing) };
     let (intake, facet) = (slots.intake.get(session)?, slots.facet.get(session)?);
     if slots.busy.holds(session)?
         || slots.untrusted.holds(session)?
@@ -169,7 +189,7 @@ pub fn taken_in<'py>(
         || names.agreed.holds(&slots.trail.get(session)?)?
         || !names.pieces.get(&intake)?.cast::<PyList>()?.is_empty()
         || !names.cut.get(&intake)?.cast::<PyBytes>()?.as_bytes().is_empty()
-        || is_partial(&codec)?
+        || names.is_partial(&codec)?
     {
         return Ok(Taken::Nothing);
     }
@@ -202,9 +222,8 @@ pub fn taken_in<'py>(
 }
 
 /// Whether the last large packet may be what *notes* say.
-fn is_said(said: &Bound<'_, PyAny>, notes: &Bound<'_, PyList>) -> PyResult<bool> {
-    let py = notes.py();
-    let parts = said.getattr(intern!(py, "parts"))?.cast_into::<PyTuple>()?;
+fn is_said(names: &HopNames, notes: &Bound<'_, PyList>) -> PyResult<bool> {
+    let parts = names.parts.get(names.said.bind(notes.py()))?.cast_into::<PyTuple>()?;
     if parts.is_empty() || notes.len() != 1 {
         return Ok(false);
     }
@@ -218,7 +237,7 @@ fn said_now<'py>(session: &Bound<'py, PyAny>, notes: Bound<'py, PyList>) -> PyRe
     let py = notes.py();
     let names = HopNames::of(py)?;
     let slots = &names.session;
-    let Some(tables) = tables_of(&slots.codec.get(session)?)? else { return Ok(false) };
+    let Some(tables) = names.tables(&slots.codec.get(session)?)? else { return Ok(false) };
     let (outbox, said, limits) = (slots.outbox.get(session)?, names.said.bind(py), slots.limits.get(session)?);
     let waiting = names.outbox.waiting.number(&outbox)?;
     if notes.len() > FEW
@@ -226,8 +245,8 @@ fn said_now<'py>(session: &Bound<'py, PyAny>, notes: Bound<'py, PyList>) -> PyRe
         || names.behind(session)?
         || names.agreed.holds(&slots.trail.get(session)?)?
         || names.outbox.unsent.holds(&outbox)?
-        || waiting > limits.getattr(intern!(py, "ahead"))?.extract()?
-        || is_said(said, &notes)?
+        || waiting > names.limits.ahead.number(&limits)?
+        || is_said(names, &notes)?
     {
         return Ok(false);
     }
@@ -306,7 +325,7 @@ pub fn note_message<'py>(turn: &Bound<'py, PyAny>, entity: &Bound<'py, PyAny>, v
         noted = PyList::empty(py); // that of all sessions is nobody's
         names.session.noted.set(&session, noted.clone().into_any())?;
         let afterwards = TurnNames::of(py)?.afterwards.get(turn)?;
-        afterwards.cast::<PyList>()?.append(session.getattr(intern!(py, "_flush"))?)?;
+        afterwards.cast::<PyList>()?.append(bound(&names.flush, &session)?)?;
     }
     let none = py.None();
     noted.append(PyTuple::new(py, [MESSAGE.of(py).bind(py), entity, value, none.bind(py)])?)?;

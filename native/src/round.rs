@@ -7,14 +7,14 @@
 use crate::delivery::{event, ENTER};
 use crate::here;
 use crate::hop::{taken_in, HopNames, Taken};
-use crate::slot::{bound_to, slots_of, Slot};
+use crate::slot::{bound, bound_to, owner_of, slots_of, Slot};
 use crate::turns::SystemNames;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyTuple, PyType};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ slots_of! {
 
 slots_of! {
     /// Those of a tap.
-    TapSlots { shut: "_shut", stream: "_stream", traffic: "_traffic", received: "received" }
+    TapSlots { shut: "_shut", stream: "_stream", traffic: "_traffic", received: "received", direct: "direct" }
 }
 
 /// What is called by these names.
@@ -142,7 +142,10 @@ impl Moment {
 /// The time by a link's clock.  Within rounds that follow each other that is what it said first, for a moment.
 fn time<'py>(clock: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = clock.py();
-    let owner = clock.getattr(intern!(py, "__self__"))?;
+    let owner = match owner_of(&clock)? {
+        Some(owner) => owner,
+        None => clock.getattr(intern!(py, "__self__"))?,
+    };
     let said = MOMENT.with_borrow(|moment| {
         let moment = moment.as_ref().filter(|moment| moment.began.elapsed() < NOW)?;
         moment.times.iter().find(|(of, _)| of.is(&owner)).map(|(_, time)| time.bind(py).clone())
@@ -213,6 +216,14 @@ impl<'py> Plain<'py> {
             traffic.call_method0(intern!(py, "wake"))?;
         }
         Ok(())
+    }
+}
+
+/// Whether a stream, or that which a tap is around, is a plain socket.
+fn is_direct(names: &RoundNames, stream: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match TAP.get(stream.py()).filter(|slots| slots.direct.fits(stream)) {
+        Some(slots) => slots.direct.holds(stream),
+        None => names.direct.holds(stream),
     }
 }
 
@@ -287,7 +298,7 @@ fn repaid<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, session: &Bound<'py
     let limits = slots.limits.get(link)?;
     let debt = hop.debt.bytes.number(&hop.session.debt.get(session)?)?;
     if !slots.owing.holds(link)?
-        || debt > limits.getattr(intern!(py, "debt"))?.extract()?
+        || debt > hop.limits.debt.number(&limits)?
         || hop.session.ping.get(session)?.lt(slots.step.get(link)?)?
         || (slots.dozes.get(link)?.is_none() && hop.session.pings.holds(session)?)
         || !slots.repaid.get(link)?.is_none()
@@ -377,7 +388,7 @@ pub fn wake_link(wake: &Bound<'_, PyAny>) -> PyResult<bool> {
         || hop.outbox.said.holds(&outbox)?
         || hop.behind(&session)?
         || hop.stale.holds(&hop.session.backlog.get(&session)?)?
-        || !slots.stream.get(&link)?.getattr(intern!(py, "direct"))?.is_truthy()?
+        || !is_direct(names, &slots.stream.get(&link)?)?
     {
         return Ok(false);
     }
@@ -385,7 +396,7 @@ pub fn wake_link(wake: &Bound<'_, PyAny>) -> PyResult<bool> {
         slots.flushing.flag(&link, true)?;
         let system = names.system_of.get(&names.actor.get(&hop.session.facet.get(&session)?)?)?;
         let after = SystemNames::of(py)?.slots.after.get(&system)?;
-        after.cast::<PyList>()?.append(link.getattr(intern!(py, "_flush"))?)?;
+        after.cast::<PyList>()?.append(bound(&names.flush, &link)?)?;
         if SystemNames::of(py)?.slots.parked.holds(&system)? {
             system.call_method0(intern!(py, "_awaken"))?;
         }
@@ -439,9 +450,8 @@ struct Patience<'py> {
 
 impl<'py> Patience<'py> {
     fn of(limits: Bound<'py, PyAny>) -> PyResult<Patience<'py>> {
-        let py = limits.py();
-        let idle = limits.getattr(intern!(py, "idle"))?.extract()?;
-        let insists = limits.getattr(intern!(py, "liveness"))?.is_truthy()?;
+        let slots = &HopNames::of(limits.py())?.limits;
+        let (idle, insists) = (slots.idle.get(&limits)?.extract()?, slots.liveness.holds(&limits)?);
         Ok(Patience { limits, idle, insists })
     }
 }

@@ -43,6 +43,10 @@ struct SessionNames {
     assertion_pins: Slot,
     assertion_size: Slot,
     index: Slot,
+    exports: Slot,
+    crossings: Slot,
+    oid: Slot,
+    sent: Slot,
     asserted: i64, // the most assertions of a packet that are done at once
     most_alike: i64, // and the most different ones of one hash
 }
@@ -58,6 +62,8 @@ impl SessionNames {
             let crossing = class("relay.session.membrane", "Crossing")?;
             let assertions = class("relay.session.peer_assertions", "PeerAssertions")?;
             let assertion = class("relay.session.peer_assertions", "PeerAssertion")?;
+            let membrane = class("relay.session.membrane", "Membrane")?;
+            let proxy = class("relay.session.proxy", "Proxy")?;
             Ok(SessionNames {
                 assert: packets.getattr("A")?.unbind(),
                 retract: packets.getattr("R")?.unbind(),
@@ -78,6 +84,10 @@ impl SessionNames {
                 assertion_pins: Slot::of(&assertion, "pins")?,
                 assertion_size: Slot::of(&assertion, "size")?,
                 index: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "index")?,
+                exports: Slot::of(&membrane, "exports")?,
+                crossings: Slot::of(&membrane, "_crossings")?,
+                oid: Slot::of(&proxy, "oid")?,
+                sent: Slot::of(&proxy, "sent")?,
                 asserted: py.import("relay.session.state")?.getattr("ASSERTED")?.extract()?,
                 most_alike: py.import("relay.session.peer_assertions")?.getattr("ALIKE")?.extract()?,
             })
@@ -449,7 +459,7 @@ pub fn done_of<'py>(
         turn: &turn,
         facet: &facet,
         membrane: &membrane,
-        exports: membrane.getattr(intern!(py, "exports"))?.cast_into()?,
+        exports: session.exports.get(&membrane)?.cast_into()?,
         numbers: session.numbers.get(&assertions)?.cast_into()?,
         assertions: &assertions,
         audiences: Vec::new(),
@@ -518,7 +528,7 @@ pub fn understand_usual<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let py = membrane.py();
     let (names, session, actors) = (Names::of(py)?, SessionNames::of(py)?, ActorNames::of(py)?);
-    let exports = membrane.getattr(intern!(py, "exports"))?.cast_into::<PyDict>()?;
+    let exports = session.exports.get(&membrane)?.cast_into::<PyDict>()?;
     let numbers = session.numbers.get(&assertions)?.cast_into::<PyDict>()?;
     let understood = PyList::empty(py);
     let most: i64 = session.most.get(&assertions)?.extract()?;
@@ -593,7 +603,7 @@ pub fn say_usual<'py>(
 ) -> PyResult<Option<(Bound<'py, PyBytes>, i64)>> {
     let py = notes.py();
     let (names, session) = (Names::of(py)?, SessionNames::of(py)?);
-    let crossings = membrane.getattr(intern!(py, "_crossings"))?.cast_into::<PyDict>()?;
+    let crossings = session.crossings.get(&membrane)?.cast_into::<PyDict>()?;
     let seq = names.seq.bind(py);
     let mut entries = vec![seq.clone()];
     let mut said = Vec::with_capacity(notes.len());
@@ -604,7 +614,7 @@ pub fn say_usual<'py>(
         let (value, handle) = (note.get_item(2)?, note.get_item(3)?);
         let event = if kind.is(RETRACT.of(py)) {
             over = true;
-            let sent = proxy.getattr(intern!(py, "sent"))?.cast_into::<PyDict>()?;
+            let sent = session.sent.get(&proxy)?.cast_into::<PyDict>()?;
             let Some(entry) = sent.get_item(&handle)? else { return Ok(None) };
             let entry = entry.cast_into::<PyTuple>()?;
             said.push(Saying::Retract { sent, handle, pins: entry.get_item(1)? });
@@ -623,7 +633,7 @@ pub fn say_usual<'py>(
         } else {
             return Ok(None);
         };
-        entries.push(PyTuple::new(py, [seq, &proxy.getattr(intern!(py, "oid"))?, event.as_any()])?.into_any());
+        entries.push(PyTuple::new(py, [seq, &session.oid.get(&proxy)?, event.as_any()])?.into_any());
     }
     let form = PyTuple::new(py, entries)?.into_any();
     let Some(packet) = Tables::of(&tables)?.write(&form, session.reference.bind(py))? else { return Ok(None) };
@@ -636,7 +646,7 @@ pub fn say_usual<'py>(
                 set_count(session, &crossing, count(session, &crossing)? + 1)?;
                 let pins = PyList::new(py, [crossing])?;
                 let entry = [number.into_pyobject(py)?.into_any(), pins.into_any(), value];
-                let sent = proxy.getattr(intern!(py, "sent"))?.cast_into::<PyDict>()?;
+                let sent = session.sent.get(&proxy)?.cast_into::<PyDict>()?;
                 sent.set_item(handle, PyTuple::new(py, entry)?)?;
             }
             Saying::Retract { sent, handle, pins } => {

@@ -2,7 +2,6 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString, PyType};
@@ -133,16 +132,36 @@ impl Slot {
     }
 }
 
+extern "C" {
+    // CPython's, in all versions, which `pyo3::ffi` does not have.
+    fn PyMethod_New(function: *mut ffi::PyObject, owner: *mut ffi::PyObject) -> *mut ffi::PyObject;
+    fn PyMethod_Function(method: *mut ffi::PyObject) -> *mut ffi::PyObject;
+    fn PyMethod_Self(method: *mut ffi::PyObject) -> *mut ffi::PyObject;
+}
+
 static BOUND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// What *method* is bound to, if it is this function.
-pub fn bound_to<'py>(method: &Bound<'py, PyAny>, function: &Py<PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+/// What *method* is bound to, if it is a bound method.
+#[inline]
+pub fn owner_of<'py>(method: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = method.py();
     let class = BOUND.get_or_try_init(py, || Ok::<_, PyErr>(py.import("types")?.getattr("MethodType")?.unbind()))?;
-    if !method.get_type().is(class) || !method.getattr(intern!(py, "__func__"))?.is(function) {
-        return Ok(None);
-    }
-    Ok(Some(method.getattr(intern!(py, "__self__"))?))
+    // SAFETY: its type is that of bound methods, which have an owner.
+    Ok(method.get_type().is(class).then(|| unsafe { Bound::from_borrowed_ptr(py, PyMethod_Self(method.as_ptr())) }))
+}
+
+/// What *method* is bound to, if it is this function.
+#[inline]
+pub fn bound_to<'py>(method: &Bound<'py, PyAny>, function: &Py<PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    // SAFETY: what has an owner is a bound method.
+    Ok(owner_of(method)?.filter(|_| unsafe { PyMethod_Function(method.as_ptr()) } == function.as_ptr()))
+}
+
+/// The method that *function* is, of its *owner*.
+#[inline]
+pub fn bound<'py>(function: &Py<PyAny>, owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: a new method, or null with an exception.
+    unsafe { Bound::from_owned_ptr_or_err(owner.py(), PyMethod_New(function.as_ptr(), owner.as_ptr())) }
 }
 
 /// A struct of some slots of one class, each by the name that it has there.

@@ -61,6 +61,8 @@ def read_preserves(
 class Preserves:
     """One direction pair of one connection: it holds what it has read of a packet that has not fully arrived."""
 
+    __slots__ = ("_encoder", "_end", "_need", "_nodes", "_parts", "_rest", "_taken", "limits", "tables")
+
     name: Final = "preserves"
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
