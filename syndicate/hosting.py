@@ -603,7 +603,7 @@ def sift(
     Args:
         items: what untrusted peers gave.
         attempt: does a step with some of them; returns what it raised, if it therefore has not happened.
-        refuse: is called with an item, and of what was raised with it.
+        refuse: is called with an item, and with what was raised for it.
 
     Of *n* items of which *k* fail, or must come apart from others, it takes at most 1 + 2 *k* (1 + log2 *n*) attempts.
     """
