@@ -44,6 +44,7 @@ GROUPS = (
     Group("columns", "benchmarks.spark_columns"),
     Group("engine", "benchmarks.spark_engine"),
     Group("aggregate", "benchmarks.spark_aggregate"),
+    Group("large", "benchmarks.spark_large"),
     Group("cluster", "benchmarks.spark_cluster"),
     Group("memory", "benchmarks.spark_memory"),
 )

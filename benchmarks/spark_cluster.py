@@ -21,10 +21,10 @@ def measure(quick: bool, largest: int) -> dict[str, Any]:
     """The figures by the size of the state and the number of keys."""
     import pyspark
 
-    session = open_session("benchmark of aggregates, on a cluster", memory="2g", **CLUSTER)
+    session = open_session("benchmark of aggregates, on a cluster", memory="2g", **spark_aggregate.POLLING, **CLUSTER)
     place = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
     try:
-        return spark_aggregate.measured(session, quick, min(largest, MOST))
+        return spark_aggregate.measured(session, [MOST // 10] if quick else [MOST // 10, MOST], largest)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
     from syndicate.spark.engine.pages import PagedOperator
 
-PAGES: Final = 64
+PAGES: Final = 16
 """Into so many parts a state is divided: to read and change one costs a millisecond or two, up to some thousand rows
 hardly more."""
 
 _STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHANGELOG: Final = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+"""A micro-batch then writes what has changed, and a snapshot is made of that in the background."""
 
 
 def spark_stream(
@@ -57,21 +59,22 @@ def spark_stream(
     the element, before them ``k0, ...`` of the key of an indexed stream, and ``w``: 1 for what comes, -1 for what goes.
     A column of elements of no common type holds canonical bytes.
 
-    The state is Spark's own (RocksDB; the session is set to it), under the query's ``checkpointLocation``.  The sums of
-    the changes of all micro-batches are what the circuit makes of the sums of all rows, whoever is killed, if what
-    writes them leaves out a micro-batch that is repeated, as :func:`spark_source`, Delta and ``format("syndicate")``
-    do.  A query has one result; two results of one circuit have a state each.
+    The state is Spark's own (RocksDB, which writes what has changed: the session is set to that, and to the changes
+    unless it says otherwise), under the query's ``checkpointLocation``.  The sums of the changes of all micro-batches
+    are what the circuit makes of the sums of all rows, whoever is killed, if what writes them leaves out a micro-batch
+    that is repeated, as :func:`spark_source`, Delta and ``format("syndicate")`` do.  A query has one result; two
+    results of one circuit have a state each.
 
-    A micro-batch of an aggregate costs half a second of the processors and more, 1.2 to 1.8 times that of Spark's own
-    in update mode, which gives no retractions (``benchmarks/RESULTS.md``).  A page of a key that it touches is read and
-    written as a whole.
+    A micro-batch of an aggregate costs a quarter of a second of the processors and more, about as much as Spark's own
+    in update mode, which gives no retractions, and 1.3 to 2 times where that has the same options
+    (``benchmarks/RESULTS.md``).  A page of a key that it touches is read and written as a whole.
 
     Args:
         circuit: a circuit without loops, or what ``program.plan()`` gives.
         frames: for each source its stream.
         pages: into how many parts each state is divided by key, for as long as its checkpoint lasts: about one for
-            1,500 rows of the state (of ``count``, ``sum`` and ``avg`` of integers a row is a key), and fewer for a
-            small one of which a micro-batch changes most.
+            5,000 rows of the state (of ``count``, ``sum`` and ``avg`` of integers a row is a key), and more where a
+            micro-batch touches few keys of a large one.
         arithmetic: of functions that are known as columns, in the JVM: it ends the query where an integer leaves 64
             bits or a number is null.  ``"python"`` computes as Python does, and is slower.
 
@@ -219,6 +222,8 @@ def _session_of(frames: Mapping[str, Frame]) -> SparkSession:
     if str(session.conf.get("spark.sql.ansi.enabled")).lower() != "true":
         raise EngineError("spark_stream relies on arithmetic that raises: set spark.sql.ansi.enabled to true")
     session.conf.set(_STORE, _ROCKSDB)
+    if session.conf.get(_CHANGELOG, None) is None:
+        session.conf.set(_CHANGELOG, "true")
     return session
 
 

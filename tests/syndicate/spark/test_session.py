@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +82,7 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_session_is_quiet_and_can_be_lost(tmp_path: Path) -> None:
     """A session prints nothing on either stream, whatever the user's PYSPARK_PYTHON is; when it is stopped under an
     engine, that tells what to do, and a new one goes on; when its JVM is killed under a source, the actor fails with a
-    sentence, its supervisor starts it again, and that opens a new session.
+    sentence, its supervisor starts it again, and that opens a new session.  No process is asked where its files are.
     """
     program = """
 import sys
@@ -132,7 +133,17 @@ def boot():
 
 run(boot)
 """
-    environment = os.environ | {"PYSPARK_PYTHON": "/nowhere", "PYSPARK_DRIVER_PYTHON": "/nowhere"}
+    asked = tmp_path / "asked"
+    asked.touch()
+    stand_in = tmp_path / "bin" / "readlink"
+    stand_in.parent.mkdir()
+    stand_in.write_text(f'#!/bin/sh\necho "$@" >> "{asked}"\nexec "{shutil.which("readlink")}" "$@"\n')
+    stand_in.chmod(0o755)
+    environment = os.environ | {
+        "PYSPARK_PYTHON": "/nowhere",
+        "PYSPARK_DRIVER_PYTHON": "/nowhere",
+        "PATH": f"{stand_in.parent}{os.pathsep}{os.environ['PATH']}",
+    }
     script = tmp_path / "program.py"
     script.write_text(program)
     done = subprocess.run(
@@ -149,6 +160,7 @@ run(boot)
     assert "restarting" in done.stderr
     assert done.stderr.count("Traceback") == 1, done.stderr
     assert "java." not in done.stderr, done.stderr
+    assert "/offsets/" not in asked.read_text(), "a process for each file of the stream's checkpoint"
 
 
 @pytest.mark.spark
