@@ -38,7 +38,7 @@ impl IndexNames {
                 notices: Slot::of(&handler, "notices")?,
                 raw: Slot::of(&handler, "raw")?,
                 count: Slot::of(&notice, "count")?,
-                notice_values: Slot::of(&notice, "_values")?,
+                notice_values: Slot::of(&notice, "values")?,
                 notice_captures: Slot::of(&notice, "captures")?,
             })
         })
@@ -332,11 +332,13 @@ impl Program {
         let notice = if names.count.is_of(self.notice.bind(py)) {
             let notice = names.count.allocate(py)?;
             names.notice_captures.set(&notice, captures.clone().into_any())?;
-            names.notice_values.set(&notice, py.None().into_bound(py))?;
             names.count.set(&notice, 1i64.into_pyobject(py)?.into_any())?;
             if untrack_atoms(Names::of(py)?, captures) {
-                // SAFETY: it holds these captures, a number and, in time, the very captures as its values: leaves.
+                names.notice_values.set(&notice, captures.clone().into_any())?;
+                // SAFETY: it holds these captures, which are their own values, and a number: leaves.
                 unsafe { untrack(&notice) };
+            } else {
+                names.notice_values.set(&notice, py.None().into_bound(py))?;
             }
             notice
         } else {

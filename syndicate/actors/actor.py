@@ -84,12 +84,13 @@ def take_turns(turn: Turn, most: int, left: int, unless: Container[int] | None =
     """
     queue = turn.queue
     while left > 0 and queue:
-        actor, events = queue[0]
-        if len(events) > most or (unless is not None and id(events) in unless):
+        actor, events = queue.popleft()
+        size = len(events)
+        if size > most or (unless and id(events) in unless):
+            queue.appendleft((actor, events))
             break
-        queue.popleft()
         actor.take(turn, events)  # type: ignore[attr-defined]  # it is of this system, whose actors all are Actors
-        left -= len(events)
+        left -= size
     return left
 
 
@@ -179,8 +180,11 @@ class Actor:
             elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
                 if turn.late:
                     turn.seal()
-                turn.queue.extend(turn.pending.items())
-                turn.pending = {}
+                if len(turn.pending) == 1:  # and for one actor: the dictionary serves the next turn
+                    turn.queue.append(turn.pending.popitem())
+                else:
+                    turn.queue.extend(turn.pending.items())
+                    turn.pending = {}
         finally:
             turn.facet = turn.actor = None  # type: ignore[assignment]  # as in Turn
         return False

@@ -152,7 +152,7 @@ class Dataspace:
         """Take back everything that observers were notified of, because the dataspace ends."""
         for handler in self.index.handlers():
             for notice in list((handler.notices or {}).values()):
-                values = None if handler.raw else notice.values
+                values = None if handler.raw else notice.thawed()
                 self._tell_all(RETRACT, handler, notice.captures, values, notice)
 
     def _reaches(self, observer: Ref) -> bool:
@@ -162,7 +162,10 @@ class Dataspace:
 
     def _tell(self, kind: int, observer: Ref, notices: Iterable[Notice]) -> None:
         raw = observer.raw
-        events = [(kind, observer, (SEQ, *notice.captures) if raw else notice.values, notice) for notice in notices]
+        events = [
+            (kind, observer, (SEQ, *notice.captures) if raw else notice.values or notice.thawed(), notice)
+            for notice in notices
+        ]
         if events:
             self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
 

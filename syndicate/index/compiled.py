@@ -105,7 +105,7 @@ def factory(table, Notice, tell):
 {reach_each}
 {capture_each}
    t = notices.get(c)
-   if t is None: notices[c] = Notice(c)
+   if t is None: notices[c] = Notice(c, w)
    else: t.count += 1
  return add, remove, send, fill, recall
 """.replace("ASSERT", str(ASSERT))
@@ -144,8 +144,9 @@ def factory(
     capture = writer.reach(captures)
     taken = [writer.place(path) for path in captures]
     capture.append(f"c = {_tuple(taken)}")
-    atoms = " or ".join(f"type({form}) is tuple" for form in taken)
-    delivery = [*capture, f"w = c if not ({atoms}) else None if handler.raw else values_of(c)" if atoms else "w = c"]
+    thaws = " or ".join(f"type({form}) is tuple" for form in taken)  # else the captures are their own values
+    delivery = [*capture, f"w = c if not ({thaws}) else None if handler.raw else values_of(c)" if thaws else "w = c"]
+    capture.append(f"w = None if {thaws} else c" if thaws else "w = c")
     keep, drop = (_KEEP, _DROP) if places else ([], [])  # a table without places keeps nothing: see Table
     source = _TEMPLATE.format(
         key=key,

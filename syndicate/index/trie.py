@@ -43,21 +43,23 @@ Group: TypeAlias = tuple[HomeActor, bool, tuple[Ref, ...]]
 
 
 class Notice:
-    """One tuple of captures that a handler's observers were notified of; also the *handle* by which they know it."""
+    """One tuple of captures that a handler's observers were notified of; also the *handle* by which they know it.
 
-    __slots__ = ("_values", "captures", "count")
+    *values* are the captures as values, or None as long as they have been made for nobody: see :meth:`thawed`.
+    """
+
+    __slots__ = ("captures", "count", "values")
 
     def __init__(self, captures: Captures, values: tuple[Value, ...] | None = None) -> None:
         self.captures = captures
-        self._values = values
+        self.values = values
         self.count = 1
 
-    @property
-    def values(self) -> tuple[Value, ...]:
+    def thawed(self) -> tuple[Value, ...]:
         """The captures as values: made once, when the first observer comes who wants them so."""
-        if self._values is None:
-            self._values = values_of(self.captures)
-        return self._values
+        if self.values is None:
+            self.values = values_of(self.captures)
+        return self.values
 
     @property
     def form(self) -> Frozen:
@@ -238,7 +240,7 @@ class ConstantTable:
         notice = handler.notices.get(captures)
         if notice is None:
             notice = handler.notices[captures] = Notice(captures)
-            self._tell(ASSERT, handler, captures, None if handler.raw else notice.values, notice)
+            self._tell(ASSERT, handler, captures, None if handler.raw else notice.thawed(), notice)
         else:
             notice.count += 1
 
@@ -255,7 +257,7 @@ class ConstantTable:
         notice = handler.notices[captures]
         if notice.count == 1:
             del handler.notices[captures]
-            self._tell(RETRACT, handler, captures, None if handler.raw else notice.values, notice)
+            self._tell(RETRACT, handler, captures, None if handler.raw else notice.thawed(), notice)
         else:
             notice.count -= 1
 

@@ -164,7 +164,7 @@ def test_tables_do_alike(data: st.DataObject, written: list[Any]) -> None:
     for table, _, methods in sides:
         notices: dict[Any, Any] = {}
         methods["recall"](notices, fits)
-        counted = [(captures, notice.count, repr(notice.values)) for captures, notice in notices.items()]
+        counted = [(captures, notice.count, repr(notice.thawed())) for captures, notice in notices.items()]
         table.values.clear()
         methods["fill"](fits)
         kept.append((counted, list(table.values.items())))
