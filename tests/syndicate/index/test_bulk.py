@@ -133,7 +133,8 @@ def test_what_nobody_looks_at_stays_as_it_is() -> None:
     index = Index(lambda kind, handler, captures, values, notice: heard.append((kind, values)))
 
     def observe(*fields: Any) -> Sequence[Any]:
-        return [notice.thawed() for notice in index.observe(*analyse(Record(Symbol("size"), list(fields))), OBSERVERS[0])]
+        notices = index.observe(*analyse(Record(Symbol("size"), list(fields))), OBSERVERS[0])
+        return [notice.thawed() for notice in notices]
 
     observe(7, capture())
     looked, waiting = index.bulks.divide(sizes(1000))
