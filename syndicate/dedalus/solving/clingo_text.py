@@ -390,7 +390,11 @@ def fixed(rules: Sequence[Rule], start: int, last: int, inputs: Collection[str])
 
 def computes(rules: Iterable[Rule]) -> bool:
     """Whether rules compute, so that values which are possible for the grounder alone may make that fail."""
-    return any(isinstance(term, Arithmetic) for rule in rules for term in terms(rule.head, *rule.body)) or sums(rules)
+    return any(
+        any(isinstance(term, Arithmetic) for term in terms(rule.head, *rule.body))
+        or any(total.form in ("sum", "avg") for total in rule.aggregates)
+        for rule in rules
+    )
 
 
 def sums(rules: Iterable[Rule]) -> bool:

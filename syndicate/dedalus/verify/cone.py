@@ -37,19 +37,21 @@ class Cone:
         for rule in self.rules:
             if not rule.fact:
                 heads.setdefault(rule.head.relation, []).append(rule)
-        asked: dict[str, int] = {}
+        waiting: dict[str, int] = {}
         for name, time in self.goals:
-            asked[name] = asked.get(name, 0) | self._bit(time)
-        waiting = list(asked.items())
+            waiting[name] = waiting.get(name, 0) | self._bit(time)
         while waiting:
-            name, times = waiting.pop()
+            name, times = waiting.popitem()
             there = self.masks.get(name, 0)
-            new = times & ~there
-            if new:
-                self.masks[name] = there | new
-                for rule in heads.get(name, ()):
-                    if bodies := self._bodies(rule, new):
-                        waiting += self._read(rule, bodies)
+            if not (new := times & ~there):
+                continue
+            if any(rule.keeps for rule in heads.get(name, ())):  # then all before matters, too
+                new = ((1 << new.bit_length()) - 1) & ~there
+            self.masks[name] = there | new
+            for rule in heads.get(name, ()):
+                if not rule.keeps and (bodies := self._bodies(rule, new)):
+                    for read, when in self._read(rule, bodies):
+                        waiting[read] = waiting.get(read, 0) | when
 
     def _bit(self, time: int) -> int:
         return 1 << (time - self.start) if self.start <= time <= self.eot else 0

@@ -1,4 +1,4 @@
-"""Which values a column can have at all, time and negation left aside; and so, who can send to whom.
+"""What can be there at all, time and negation left aside: in which relations, in which columns; who can send to whom.
 
 >>> from syndicate.dedalus.desugar import core
 >>> from syndicate.dedalus.parse import parse
@@ -90,6 +90,38 @@ class Domains:
                 if one == term and not atom.negated and column is not None:
                     values = column if values is None else values & column
         return values
+
+
+def nothing_makes(name: str, rules: Sequence[Rule], inputs: Collection[str]) -> str:
+    """Why a relation is empty, whatever happens, if that is so: what its rules read nobody gives.
+
+    *inputs* are given from outside.
+
+    >>> from syndicate.dedalus.desugar import core
+    >>> from syndicate.dedalus.parse import parse
+    >>> rules = core(parse("p(X) :- q(X), r(X); q(X) :- s(X); r(1);"))
+    >>> nothing_makes("p", rules, []), nothing_makes("p", rules, ["s"])
+    ('no rule can make a row of p, as no rule and no fact makes a row of s', '')
+    """
+    there, waiting, readers = set(inputs), list(rules), dict[str, list[Rule]]()
+    read = {id(rule): [atom.relation for atom in rule.atoms if not atom.negated] for rule in rules}
+    for rule in rules:
+        for one in read[id(rule)]:
+            readers.setdefault(one, []).append(rule)
+    while waiting:
+        rule = waiting.pop()
+        if rule.head.relation not in there and there.issuperset(read[id(rule)]):
+            there.add(rule.head.relation)
+            waiting += readers.get(rule.head.relation, ())
+    if name in there:
+        return ""
+    empty = {rule.head.relation: one for rule in rules for one in read[id(rule)] if one not in there}
+    missing, passed = name, set[str]()
+    while missing in empty and missing not in passed:
+        passed.add(missing)
+        missing = empty[missing]
+    why = f"no rule and no fact makes a row of {missing}"
+    return why if missing == name else f"no rule can make a row of {name}, as {why}"
 
 
 def outsiders(

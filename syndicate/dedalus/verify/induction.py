@@ -41,6 +41,7 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.schedule import Dependencies
 from syndicate.dedalus.solving.clingo_text import Encoding, call, constant
 from syndicate.dedalus.solving.solver import INSTALL, OutOfTime, Solver, Unencodable, is_there, row_of
+from syndicate.dedalus.verify.domains import nothing_makes
 from syndicate.errors import Unverifiable
 
 LOOKING_BACK: Final = 3
@@ -117,6 +118,8 @@ def prove(
     if invariant not in arities(rules):
         raise Unverifiable(f"the program has no relation {invariant!r}: an invariant is one, whose rows are violations")
     deadline = None if seconds is None else monotonic() + seconds
+    if why := nothing_makes(invariant, rules, ()):
+        return Proof("unknown", invariant, 0, why=f"it promises nothing: {why}")
     try:
         outside(rules)
         return _Proving(rules, invariant, start, deadline, tuple(map(constant, nodes))).prove(depth)

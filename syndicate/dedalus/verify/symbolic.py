@@ -381,7 +381,8 @@ class Symbolic:
         until = range(faults.start, faults.eot)
         lossy = [time for time in until if time < faults.eff]
         for times, kinds in ((lossy, ["drop(S,R,t)", *slow]), ([time for time in until if time >= faults.eff], slow)):
-            table.at(times, [f"{{ {'; '.join(kinds)} }}{' 1' if slow else ''} :- way(S,R,t)."] if kinds else [])
+            one = " 1" if len(kinds) > 1 or self.slowest > 1 else ""
+            table.at(times, [f"{{ {'; '.join(kinds)} }}{one} :- way(S,R,t)."] if kinds else [])
         if faults.late > 1:
             table.at(lossy, ["slow(S,R,t) :- drop(S,R,t)."])
             table.at(until, ["slow(S,R,t) :- late(S,R,t,_)."])
@@ -409,7 +410,9 @@ class Symbolic:
             elif rule.head.terms[0] == sender_of(rule) and isinstance(sender_of(rule), Variable | Constant):
                 lines.append(f"{head} :- {sent}{reach}.")
             else:
-                slow = f", not slow(S,C0,{since})" if faults.late > 1 else f", not drop(S,C0,{since})"
+                slow = f", not slow(S,C0,{since})" if faults.late > 1 else ""
+                if faults.late <= 1 and faults.eff > faults.start:
+                    slow += f", not drop(S,C0,{since})"
                 if faults.late == 1:
                     slow += f", not late(S,C0,{since},1)"
                 if quiet:

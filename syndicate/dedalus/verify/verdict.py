@@ -42,11 +42,12 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.run import Guarded, Model, run
 from syndicate.dedalus.schedule import Clock, Schedule
+from syndicate.dedalus.solving.clingo_text import computes
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime, Unencodable, is_there
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.chance import DRAWINGS, Chance, Drawings, TooMany, sampled
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
-from syndicate.dedalus.verify.domains import outsiders
+from syndicate.dedalus.verify.domains import nothing_makes, outsiders
 from syndicate.dedalus.verify.faults import CHOICE, KINDS, UNIT, Choices, Faults
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
@@ -485,6 +486,8 @@ class _Question:
             sets = asked.smallest()
             obliges = bool(sets) or self.invariant is not None or asked.obliges()
             promised = asked.promised() if self.invariant is None else []
+            if self.invariant is None and computes(self.rules):
+                promised = None  # where nothing depends on what fails the run says so, and the solver does not
             ff_post = self.ff_post() if promised is None else promised
             return _Decision("clingo", sets, ff_post, 0, obliges)
         except OutOfTime as over:
@@ -536,8 +539,10 @@ class _Question:
     def vacuous(self, decision: _Decision) -> str | None:
         """Why a specification that nothing breaks promises nothing, if that is so; None where it is not known."""
         if self.invariant is not None:
-            inputs = self.events or any(rule.head.relation == self.invariant for rule in self.rules)
-            return "" if inputs else f"no rule and no fact makes a row of {self.invariant}"
+            inputs = {name for rows in self.events.values() for name in rows}
+            if self.faults.crashes or self.faults.stops:
+                inputs.add("crash")
+            return nothing_makes(self.invariant, self.rules, inputs)
         if decision.obliges is None:
             return None
         if decision.obliges:

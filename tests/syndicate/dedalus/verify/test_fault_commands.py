@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from relay.cli.rules import dedalus
+from syndicate.dedalus import Program
+from syndicate.dedalus.ast import Events
 
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
 VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())
@@ -130,6 +132,10 @@ def test_who_decides_what_is_chosen(tmp_path: Path) -> None:
         ("pre(2) :- go(_, 1)@1; post(1) :- go(_, 1)@1;", [], "is ever in pre"),
         ("pre(X) :- go(_, X); post(X) :- go(_, X)@1, nothing(X);", [], "post is empty"),
         ("ok(X) :- bad(X);", ["--invariant", "bad"], "no rule and no fact makes a row of bad"),
+        ("bad(X) :- gto(_, X);", ["--invariant", "bad"], "no rule and no fact makes a row of gto"),
+        ("bad(X) :- ok(X), go(_, X); ok(X) :- gto(X, _);", ["--invariant", "bad"], "no rule can make a row of bad, as"),
+        ("bad(X)@async :- ok(X); ok(X)@next :- bad(X);", ["--invariant", "bad"], "makes a row of bad"),
+        ("bad(X) :- crash(_, X, _);", ["--invariant", "bad"], "no rule and no fact makes a row of crash"),
     ],
 )
 def test_a_specification_that_promises_nothing(tmp_path: Path, text: str, options: list[str], why: str) -> None:
@@ -155,6 +161,25 @@ def test_a_premise_that_faults_alone_make_true_is_not_vacuous(tmp_path: Path) ->
     assert (done.exit_code, "no faults within these bounds break it" in done.stdout) == (0, True)
     done = call("verify", program, "--eot", 4, "--eff", 2, "--crashes", 0, "--nodes", "a,b")
     assert (done.exit_code, "vacuous" in done.stdout) == (1, True)
+
+
+def test_an_invariant_of_crashes_is_vacuous_without_them() -> None:
+    """It is broken where nodes may stop sending, or stop."""
+    program = Program.parse('go("b", 1)@1; bad(X) :- go(_, X)@1, crash(_, "a", N), N > 9;')
+    for kind, vacuous in (("crashes", False), ("stops", False), ("restarts", True), ("late", True)):
+        bounds: dict[str, Any] = {"eot": 4, "eff": 2, "nodes": ["a", "b"], kind: 1}
+        verdict = program.verify(invariant="bad", **bounds)
+        assert (verdict.violation_exists, bool(verdict.vacuous)) == (False, vacuous), kind
+
+
+@pytest.mark.parametrize(
+    ("events", "vacuous"), [(None, True), ({2: {"q": [("a",)]}}, False), ({2: {"p": [("a", "b")]}}, True)]
+)
+def test_an_invariant_of_what_comes_from_outside(events: Events | None, vacuous: bool) -> None:
+    """It is vacuous without what it reads."""
+    program = Program.parse('p("a", "b")@1; bad(X) :- q(X), p(X, X);')
+    verdict = program.verify(invariant="bad", eot=4, eff=2, nodes=["a", "b"], events=events)
+    assert (verdict.violation_exists, bool(verdict.vacuous)) == (False, vacuous)
 
 
 def test_a_late_message_splits_three_phase_commit(tmp_path: Path) -> None:

@@ -222,6 +222,7 @@ def test_two_proposers_never_choose_two_values() -> None:
         ("p(1)@1; bad() :- p(X)@N, N > 5;", "time as data"),
         ("p(1)@1; bad() :- p(X)@3;", "at a certain time"),
         ('p(1)@1; bad() :- p(X), crash("a", "b", X);', "crash"),
+        ("p(1)@1; bad() :- q(X); q(X)@async :- r(X), p(X);", "no rule and no fact makes a row of r"),
     ],
 )
 def test_what_cannot_be_proved(text: str, why: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program
 from syndicate.dedalus.solving.solver import Engine
 from syndicate.dedalus.verify.counterexample import Progress
-from syndicate.errors import DedalusRejected, FactError, Undecided, Unverifiable
+from syndicate.errors import DedalusArithmetic, DedalusRejected, FactError, Undecided, Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute
 from tests.syndicate.dedalus.verify.compared import compared, the_same
 from tests.syndicate.dedalus.verify.senders import NODES, programs
@@ -335,3 +335,17 @@ def test_a_specification_sees_all_locations() -> None:
     assert program.verify(**bounds, strict=True).min_faults == 2
     with pytest.raises(DedalusRejected, match="location"):
         Program.parse(f"{program.text} log(X, P) :- log(Y, P), node(X, Y);").verify(**bounds, strict=True)
+
+
+@pytest.mark.parametrize("engine", ["auto", "search"])
+@pytest.mark.parametrize(
+    "rule", ["q(8 / S) :- p(S);", "q(8 % (S + T))@next :- p(S), p(T);", "q(sum<S>) :- r(S);", "q(avg<S>) :- r(S);"]
+)
+def test_a_program_that_fails_without_faults_has_no_verdict(rule: str, engine: Engine) -> None:
+    """Though what is promised at last depends on nothing that fails."""
+    program = Program.parse('e(0)@1; e("a")@1; p(S)@next :- e(S), S == 0; r(S)@next :- e(S); ok(1); ' + rule)
+    program = Program([*program.statements, *Program.parse("pre(X) :- ok(X); post(X) :- ok(X);").statements])
+    with pytest.raises(DedalusArithmetic):
+        program.run(1, 5)
+    with pytest.raises(DedalusArithmetic):
+        program.verify(eot=5, eff=2, nodes=["a"], engine=engine)
