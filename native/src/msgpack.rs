@@ -1,7 +1,7 @@
 //! Packets as msgpack, of the parts that nearly all of them have: `relay/protocol/codec/msgpack.py`.
 
 use crate::frozen::{is_exactly, is_leaf, untrack};
-use crate::packets::{self, text, Encoding, Most, Tagged};
+use crate::packets::{self, text, Encoding, Most, Read, Tagged};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -179,7 +179,8 @@ fn integer(data: &mut Vec<u8>, number: i64) {
 
 // ------------------------------------------------------------------------------------------------ in
 
-/// The packet in *data* that begins *at* a place, and where it ends; `None` if the codec has to look at it.
+/// The packet in *data* that begins *at* a place, and where it ends; nothing if its bytes have not all come, and `None`
+/// if the codec has to look at it.
 #[pyfunction]
 #[pyo3(signature = (data, at, symbols, references, nodes, levels, most, /))]
 pub fn read_msgpack<'py>(
@@ -190,8 +191,13 @@ pub fn read_msgpack<'py>(
     nodes: usize,
     levels: usize,
     most: usize,
-) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
-    Ok(packets::read::<Msgpack>(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })?.whole())
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = data.py();
+    Ok(match packets::read::<Msgpack>(&data, at, &symbols, &references, Most { nodes, levels, bytes: most })? {
+        Read::Whole(form, end) => Some((form, end).into_pyobject(py)?),
+        Read::Short => Some(PyTuple::empty(py)),
+        Read::Rare => None,
+    })
 }
 
 /// A reference without caveats, as all encoders write it; `None` for any other.

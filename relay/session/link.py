@@ -350,7 +350,9 @@ class Link:
                     return
                 self._feed(data)
                 self._serve()
-        except _LOST:
+        except trio.ClosedResourceError as e:  # we have closed it, and nobody hears last words
+            self._lost = self._lost or e
+        except trio.BrokenResourceError:
             return
 
     def _feed(self, data: bytes) -> None:

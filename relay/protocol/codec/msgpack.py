@@ -82,6 +82,11 @@ _SPARE: Final = 4
 _PIECE: Final = 15
 """The most items of an array whose head is one byte."""
 
+_PART: Final = 1 << 12
+"""The bytes of a part of a cut packet, at least, so that parts cost little beside what is in them.  They stay as they
+came: a buffer that grows is moved each time, and leaves holes in the heap.
+"""
+
 _SMALLEST: Final = 32
 """The bytes of a reference that is not measured before it is read."""
 
@@ -96,10 +101,10 @@ def read_msgpack(
     levels: int,
     most: int,
     /,
-) -> tuple[Frozen, int] | None:
+) -> tuple[Frozen, int] | tuple[()] | None:
     """The packet that begins *at* a place in *data*, and where it ends, if it is whole, within *nodes*, *levels* and
     *most* bytes, and of parts that nearly all packets have, with *symbols* that are known, and references without
-    caveats, of which *references* are known.
+    caveats, of which *references* are known.  Nothing, if it is of such parts as far as it has come, and goes on.
 
     None, which is always right: the codec reads it itself, and says what is wrong with it.
     """
@@ -129,6 +134,7 @@ class Msgpack:
 
     __slots__ = (
         "_collections",
+        "_cut",
         "_forget",
         "_fresh",
         "_inside",
@@ -157,7 +163,8 @@ class Msgpack:
         self._packer: msgpack.Packer | None = None
         self._measure: PacketScanner | None = None
         self._collections: Collections | None = None
-        self._rest: bytes | bytearray = b""
+        self._rest: list[bytes] | tuple[()] = ()  # the parts of a cut packet
+        self._cut = 0  # its bytes
         self._nodes = self._fresh = 0  # of the packet that is read
         self._weight = self._keyed = 0  # of the packet that is written, its values and those in keys
         self._inside = False
@@ -191,16 +198,16 @@ class Msgpack:
     @property
     def partial(self) -> int:
         """The bytes so far of a packet that has not fully arrived."""
-        return len(self._rest)
+        return self._cut
 
     @property
     def held(self) -> int:
         """Bytes of memory, about, that it takes: nothing is built before the end has come."""
-        return len(self._rest)
+        return self._cut
 
     def drop(self) -> None:
         """Let go of the packet that has not fully arrived: nothing is fed any more."""
-        self._rest = b""
+        self._rest, self._cut = (), 0
 
     # ---------------------------------------------------------------------------------------------------- out
 
@@ -304,8 +311,9 @@ class Msgpack:
                 if usual is None:
                     yield from self._read(data[at:] if at else data)
                     return
-                form, at = usual
-                yield form
+                form, at = usual or self._measured(data, at)
+                if form is not None:
+                    yield form
         except ProtocolError:
             raise
         except Exception as e:  # the library has many: it is fed with whatever a peer makes up
@@ -346,15 +354,21 @@ class Msgpack:
         """The packet that goes on, or begins, *at* a place, or None if it is cut, and where what is left begins."""
         if self._measure is None:
             self._measure = PacketScanner(self.limits)
-        if not self._rest:
-            self._rest = bytearray()
         end = self._measure.feed(data, at)
-        self._rest += data[at:end] if end >= 0 else data[at:]
-        if len(self._rest) > self.limits.frame:
+        part = data[at:end] if end >= 0 else data[at:]
+        self._cut += len(part)
+        if not self._rest:
+            self._rest = [part]
+        elif len(self._rest[-1]) < _PART:
+            self._rest[-1] += part
+        else:
+            self._rest.append(part)
+        if self._cut > self.limits.frame:
             raise self._too_long()
         if end < 0:
             return None, len(data)
-        whole, self._rest = bytes(self._rest), b""
+        whole = b"".join(self._rest)
+        self.drop()
         return self._packet(msgpack.unpackb(whole, ext_hook=self.extension, **_options(self.limits))), end
 
     def _too_long(self) -> ProtocolError:

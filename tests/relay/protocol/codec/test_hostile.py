@@ -6,6 +6,7 @@ import contextlib
 import gc
 import itertools
 import random
+import tracemalloc
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.codec.encoding import counted, integer
 from syndicate import Symbol
 from syndicate.errors import ProtocolError
+from syndicate.values.value import SEQ
 from tests.relay.protocol.codec.fuzz import quick
 
 NEW: Final = itertools.count()
@@ -200,3 +202,21 @@ def test_new_symbols_are_new_each_time() -> None:
     del form
     gc.collect()
     assert name not in Symbol._known
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100, 5000])
+@pytest.mark.parametrize("codec", [Msgpack, Preserves])
+def test_a_cut_packet_takes_what_is_said_that_it_holds(codec: type[Codec], size: int) -> None:
+    """In however small pieces it comes, since that is all that a peer is charged for it."""
+    whole = codec().encode((SEQ, "x" * 60_000))
+    ours = codec()
+    assert list(ours.feed(whole[:10])) == []
+    tracemalloc.start()
+    try:
+        for at in range(10, 50_000, size):
+            assert list(ours.feed(whole[at : at + size])) == []
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 45_000 < taken < 1.3 * ours.held
+    assert list(ours.feed(whole[at + size :])) == [(SEQ, "x" * 60_000)]

@@ -59,7 +59,7 @@ def counted(name: str) -> Iterator[dict[str, int]]:
 
                 def counting(*arguments: object, inner: object = getattr(module, kernel)) -> object:
                     result = inner(*arguments)  # type: ignore[operator]
-                    counts["rare" if result is None else "usual"] += 1
+                    counts["usual" if result else "rare"] += 1
                     return result
 
                 patch.setattr(module, kernel, counting)
