@@ -132,7 +132,7 @@ kills: .venv/stamps/dev ## a hundred kills of live agents in Dedalus at random: 
 
 .PHONY: hostile
 hostile: .venv/stamps/dev ## attacks on a server that runs: what each spends, what the server holds, what others wait
-	@$(PYTHON_BIN) -m tests.relay.hostile --seconds 5
+	@$(PYTHON_BIN) -m tests.relay.hostile --seconds 12
 
 .PHONY: soak
 soak: .venv/stamps/dev ## a server under a mixed load for two hours: memory, descriptors and round trips each ten minutes

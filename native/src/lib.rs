@@ -14,6 +14,7 @@ mod frozen;
 mod gate;
 mod here;
 mod hop;
+mod measure;
 mod msgpack;
 mod packets;
 mod pipeline;
@@ -61,6 +62,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "words" => words::words_kernel(specification),
         "read_msgpack" => Ok(wrap_pyfunction!(msgpack::read_msgpack, py)?.into_any()),
         "write_msgpack" => Ok(wrap_pyfunction!(msgpack::write_msgpack, py)?.into_any()),
+        "pass_heads" => Ok(wrap_pyfunction!(measure::pass_heads, py)?.into_any()),
         "read_preserves" => Ok(wrap_pyfunction!(preserves::read_preserves, py)?.into_any()),
         "write_preserves" => Ok(wrap_pyfunction!(preserves::write_preserves, py)?.into_any()),
         "whole_frames" => Ok(wrap_pyfunction!(frames::whole_frames, py)?.into_any()),

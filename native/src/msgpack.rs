@@ -10,11 +10,11 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 static WIRE_REF: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 const SYMBOL: u8 = 1;
-const REFERENCE: u8 = 3;
+pub const REFERENCE: u8 = 3;
 /// How an array of keys and values begins: an extension of no bytes.
 const DICTIONARY: [u8; 3] = [0xC7, 0, 5];
 /// What a reference without caveats counts, besides itself.
-const REFERENCE_NODES: usize = 3;
+pub const REFERENCE_NODES: usize = 3;
 
 type Writer<'a, 'py> = packets::Writer<'a, 'py, Msgpack>;
 type Reader<'a, 'py> = packets::Reader<'a, 'py, Msgpack>;

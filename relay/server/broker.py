@@ -61,7 +61,7 @@ from syndicate.values.value import Frozen, Record, Ref, Symbol, Value, freeze
 _NOBODY: Final = Symbol("no-client-certificate")
 _NOTHING: Final = Symbol("nothing-for-this-certificate")
 
-DEPARTING: Final = 16
+DEPARTING: Final = 4
 """As long as so many sessions of those who lost their place have not ended, nobody is let in between two turns."""
 
 POLL: Final = 0.02

@@ -367,9 +367,12 @@ class Msgpack:
             raise self._too_long()
         if end < 0:
             return None, len(data)
-        whole = b"".join(self._rest)
+        whole, limits = b"".join(self._rest), self.limits
         self.drop()
-        return self._packet(msgpack.unpackb(whole, ext_hook=self.extension, **_options(self.limits))), end
+        usual = read_msgpack(whole, 0, self._symbols, self._refs, limits.nodes, levels(limits), limits.frame)
+        if usual:
+            return usual[0], end
+        return self._packet(msgpack.unpackb(whole, ext_hook=self.extension, **_options(limits))), end
 
     def _too_long(self) -> ProtocolError:
         return ProtocolError(f"a packet of more than {self.limits.frame} bytes")

@@ -19,6 +19,7 @@ from typing import Final
 
 from relay.protocol.limits import ENVELOPE, Limits
 from syndicate.errors import ProtocolError
+from syndicate.native import kernel
 
 _FIXED: Final = bytearray(256)
 """The bytes of an atom, by its first one; 0 if they are not always so many."""
@@ -48,6 +49,18 @@ _REFERENCE_NODES: Final = 3
 """What an extension of this type counts besides itself: an array of two numbers."""
 
 _ARRAYS: Final = {0xDC: 2, 0xDD: 4}
+
+
+@kernel
+def pass_heads(
+    data: bytes, at: int, left: int, nodes: int, around: list[int], most: int, levels: int, /
+) -> tuple[int, int, int] | None:
+    """Go over the heads from *at* on, where *left* values of a compound are to come and *around* says how many of those
+    around it; *around* is changed.  Returns the place, and what is *left* there, of how many *nodes*.
+
+    None, and nothing is changed, which is always right: the scanner does it itself, and says what is wrong.
+    """
+    return None
 
 
 class PacketScanner:
@@ -81,6 +94,9 @@ class PacketScanner:
         around, left, nodes = self._around, self._left, self.nodes
         at += self._skip
         self._skip, self._head = 0, b""
+        usual = pass_heads(data, at, left, nodes, around, limits.nodes, limits.depth + ENVELOPE)
+        if usual is not None:
+            at, left, nodes = usual
         while left and at < size:
             tag = data[at]
             if fixed := _FIXED[tag]:
