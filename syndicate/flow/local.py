@@ -352,7 +352,7 @@ class LocalEngine(AbstractEngine):
     def _run(self, deltas: Mapping[str, Given | Columns]) -> Outputs:
         """All of a step: each change of what is kept is noted in the log before it is made."""
         root = self.root
-        if self.tables is not None and not self.epoch % _SELDOM:
+        if self.tables is not None and self.epoch and not self.epoch % _SELDOM:
             self.tables.give_back()
         if self.measures is not None:
             self.measures.begin()
@@ -363,9 +363,15 @@ class LocalEngine(AbstractEngine):
             for name, change in deltas.items()
             if (batch := self._batch(name, change))
         ]  # fmt: skip
-        tables = self.tables if self.measures is None else None
-        pipeline = None if tables is None else tables.pipeline()
-        delayed = {} if pipeline is not None and pipeline.run(batches, outputs) else self._one_by_one(batches)
+        pipeline = None if self.tables is None else self.tables.pipeline
+        delayed: dict[int, Batch] = {}
+        if pipeline is None or not pipeline.run(batches, outputs):
+            if self.epoch == 0:
+                batches += self._constants
+            for slot, batch in [*batches, *root.delayed.items()]:
+                root.put(slot, batch)
+            root.run()
+            delayed = root.finish()
         if self.inspect is not None:
             self.inspect(outputs)
         for changed in self.commits:
@@ -378,18 +384,6 @@ class LocalEngine(AbstractEngine):
         if not self.epoch % _SELDOM:
             self._give_back()
         return outputs
-
-    def _one_by_one(self, batches: list[tuple[int, Element]]) -> dict[int, Batch]:
-        """Let each node that has something to do take its turn; what comes of it in the next step."""
-        root = self.root
-        if self.tables is not None:
-            self.tables.one_by_one()
-        if self.epoch == 0:
-            batches += self._constants
-        for slot, batch in [*batches, *root.delayed.items()]:
-            root.put(slot, batch)
-        root.run()
-        return root.finish()
 
     def _put_back(self, what: tuple[dict[int, Batch], int]) -> None:
         self.root.delayed, self.epoch = what

@@ -11,18 +11,23 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import Element
 from syndicate.flow.keeping import ArrangedRows, KeptRows, StateRows, SummedRows
-from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
+from syndicate.flow.node import Carries, Kind, Node
 from syndicate.flow.shape import ByRows, Shape, joined_shape, leaves, normal, rearranging, traced
-from syndicate.flow.tables import TableZSet, Texts
+from syndicate.flow.tables import Stages, TableZSet, Texts
 
 if TYPE_CHECKING:
     from syndicate.flow.scope import Scope
+
+STAGED: Final = frozenset(
+    {"source", "sink", "map", "index_with", "keys", "values", "pairs", "forward", "join", "distinct", "aggregate"}
+)
+"""What a circuit consists of that can be one call: it only rearranges, or keeps what it does in words."""
 
 
 class PlacedRows(NamedTuple):
@@ -34,43 +39,39 @@ class PlacedRows(NamedTuple):
 
 
 class Pipeline:
-    """A step in one call; raises :class:`ByRows` where some node does not work on words."""
+    """A step in one call, of a circuit of :data:`STAGED` operators whose streams all carry tables.
 
-    __slots__ = ("_batches", "_scope", "_sinks", "_stages", "_texts")
+    ``stages`` is the program: None before all nodes have begun, and after a step by nodes, which may change what is
+    kept in words.
+    """
+
+    __slots__ = ("_batches", "_keepers", "_scope", "_sinks", "_sources", "_texts", "_works", "stages")
 
     def __init__(
-        self,
-        scope: Scope,
-        texts: Texts,
-        ports: Collection[Port],
-        sources: Mapping[str, Shape],
-        states: Mapping[GlobalId, StateRows],
+        self, scope: Scope, texts: Texts, sources: Mapping[str, Shape], keepers: Sequence[tuple[Node, KeptRows]]
     ) -> None:
-        self._texts = texts
-        self._stages = texts.words.pipeline(len(scope.cells))
         self._scope = scope
+        self._texts = texts
+        self._sources = sources
+        self._keepers = keepers
+        self._works = True  # false where shapes show that a node does not work on words
         self._sinks: list[str] = []
         self._batches: dict[int, PlacedRows] = {}
-        for at, node in enumerate(scope.nodes):
-            if node.kind is Kind.SINK:
-                self._show(node)
-                continue
-            if node.child is not None or Port(node.id) not in ports:
-                raise ByRows
-            batch = self._batches[at] = (
-                PlacedRows(at, sources[node.name], once=True) if node.kind is Kind.SOURCE
-                else self._batch(at, node, states.get(node.global_id))
-            )  # fmt: skip
-            if scope.takers[at] is not None:
-                self._keep(batch, self._arranged(at), at)
+        self.stages: Stages | None = None
 
     def run(self, batches: list[tuple[int, Element]], outputs: dict[str, Element]) -> bool:
-        """Take a step with such batches, each in its cell; false, and nothing is changed, where it cannot be."""
-        stages = self._stages
+        """Take a step with such batches, each in its cell; false, and nothing is changed, where it is one for nodes."""
+        stages, self.stages = self.stages, None
+        if self._scope.engine.measures is not None:
+            return False
+        stages = stages or self._program()
+        if stages is None:
+            return False
         self._scope.undo.append((stages.take_back, stages.versions()))
         tables = stages.run(batches)
         if tables is None:
             return False
+        self.stages = stages
         for name, table in zip(self._sinks, tables, strict=True):
             if table is not None:
                 outputs[name] = TableZSet.lazily(self._texts, table)
@@ -78,7 +79,32 @@ class Pipeline:
 
     # ---------------------------------------------------------------------------------------------------- building
 
-    def _batch(self, at: int, node: Node, state: StateRows | None) -> PlacedRows:
+    def _program(self) -> Stages | None:
+        """The program, once all nodes have begun with words."""
+        shapes, stores = self._sources.values(), (keeper.store for _, keeper in self._keepers)
+        if not self._works or any(each is None for each in (*shapes, *stores)):
+            return None
+        states = {node: keeper for node, keeper in self._keepers if isinstance(keeper, StateRows)}
+        stages = self._texts.words.pipeline(len(self._scope.cells))
+        self._sinks.clear()
+        self._batches.clear()
+        try:
+            for at, node in enumerate(self._scope.nodes):
+                if node.kind is Kind.SINK:
+                    self._show(stages, node)
+                    continue
+                batch = self._batches[at] = (
+                    PlacedRows(at, self._sources[node.name], once=True) if node.kind is Kind.SOURCE
+                    else self._batch(stages, at, node, states.get(node))
+                )  # fmt: skip
+                if self._scope.takers[at] is not None:
+                    self._keep(stages, batch, self._arranged(at), at)
+        except ByRows:
+            self._works = False
+            return None
+        return stages
+
+    def _batch(self, stages: Stages, at: int, node: Node, state: StateRows | None) -> PlacedRows:
         """What a node gives, and how it comes to it."""
         slots = self._scope.inputs(node)
         if node.op == "join":
@@ -86,11 +112,11 @@ class Pipeline:
             shape, whole = joined_shape(node.params["function"], one.shape, other.shape)
             assert one.store is not None
             assert other.store is not None
-            self._stages.join(one.store, other.store, at)
+            stages.join(one.store, other.store, at)
             return PlacedRows(at, shape, once=whole)
         batch = self._batches[slots[0]]
         if state is not None:
-            self._keep(batch, state, at)
+            self._keep(stages, batch, state, at)
             return PlacedRows(at, state.result(), once=True)
         function = rearranging(node.op, node.params)
         if function is None:
@@ -99,10 +125,10 @@ class Pipeline:
         same_columns = len(set(leaves(shape))) == len(set(leaves(batch.shape)))
         return PlacedRows(batch.place, shape, once=batch.once and same_columns)
 
-    def _keep(self, batch: PlacedRows, keeper: KeptRows, to: int) -> None:
+    def _keep(self, stages: Stages, batch: PlacedRows, keeper: KeptRows, to: int) -> None:
         columns = keeper.columns(batch.shape)
         value = keeper.value if isinstance(keeper, SummedRows) else None
-        self._stages.keep(batch.place, columns, batch.once, keeper.store, to, value)
+        stages.keep(batch.place, columns, batch.once, keeper.store, to, value)
 
     def _arranged(self, slot: int) -> ArrangedRows:
         taker = self._scope.takers[slot]
@@ -111,11 +137,11 @@ class Pipeline:
             raise ByRows
         return words
 
-    def _show(self, node: Node) -> None:
+    def _show(self, stages: Stages, node: Node) -> None:
         batches = [self._batches[slot] for slot in self._scope.inputs(node)]
         if len(batches) != 1 or node.circuit.carries(node.inputs[0]) is Carries.INDEXED:
             raise ByRows
         (batch,) = batches
         columns, shape = (None, batch.shape) if batch.once else normal(batch.shape)
-        self._stages.show(batch.place, columns, shape)
+        stages.show(batch.place, columns, shape)
         self._sinks.append(node.name)

@@ -308,7 +308,8 @@ class Texts:
     def items(self, table: WordTable) -> Iterator[tuple[Element, int]]:
         """Elements and weights, made a few at a time."""
         if len(table) <= _CHUNK:
-            return zip(self.elements(table, table.shape), table.weights(0, _CHUNK), strict=True)
+            elements = self.words.elements(table, self.shape(table.shape), 0, _CHUNK)
+            return zip(elements, table.weights(0, _CHUNK), strict=True)
         weights = chain.from_iterable(table.weights(at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
         return zip(self.each(table), weights, strict=True)
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import ATOMS, Element, Key, Typed, is_rearranging, key_of, natural
 from syndicate.flow.fixpoint import LoopRows, is_in_words
-from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, StateRows, SummedRows, WeighedRows
+from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
 from syndicate.flow.loop import Loop
 from syndicate.flow.node import Carries, Kind, Node, Port
-from syndicate.flow.pipeline import Pipeline
+from syndicate.flow.pipeline import STAGED, Pipeline
 from syndicate.flow.shape import (
     ByRows,
     Shape,
@@ -133,15 +133,13 @@ def _can(node: Node) -> bool:
 class Tabular:
     """The tables of an engine: who takes them, and what is kept in words."""
 
-    __slots__ = ("_can_be_one", "_old", "_pipeline", "_scope", "indexed", "keepers", "ports", "sources", "texts")
+    __slots__ = ("_old", "_scope", "indexed", "keepers", "pipeline", "ports", "sources", "texts")
 
     def __init__(self, scope: Scope, texts: Texts, ports: set[Port]) -> None:
         self.texts = texts
         self.ports = ports
         self._scope = scope
         self._old = list(scope.steps)
-        self._pipeline: Pipeline | None = None
-        self._can_be_one = True
         self.indexed = {slot: scope.circuit.carries(port) is Carries.INDEXED for port, slot in scope.slots.items()}
         self.keepers: list[tuple[Node, KeptRows]] = []
         nodes = scope.circuit.nodes
@@ -158,6 +156,8 @@ class Tabular:
             if node.id not in seen:  # the other places of a loop are its outputs
                 seen.add(node.id)
                 scope.steps[at] = self._step_of(scope, node, scope.steps[at])
+        is_one = not scope.children and ports.issuperset(scope.slots) and all(node.op in STAGED for node in nodes)
+        self.pipeline = Pipeline(scope, texts, self.sources, self.keepers) if is_one else None
 
     def taken(self, name: str, batch: dict[Key, int]) -> WordTable | None:
         """What a source gives, as a table; None where that cannot be, or is not asked for."""
@@ -172,24 +172,6 @@ class Tabular:
         except Exception:  # who takes it by rows says what is wrong with it
             return None
 
-    def pipeline(self) -> Pipeline | None:
-        """All of a step as one call, if it can be: from when all nodes have begun with words."""
-        if self._pipeline is None and self._can_be_one and self._has_begun():
-            try:
-                states = {node.global_id: keeper for node, keeper in self.keepers if isinstance(keeper, StateRows)}
-                self._pipeline = Pipeline(self._scope, self.texts, self.ports, self.sources, states)
-            except ByRows:
-                self._can_be_one = False
-        return self._pipeline
-
-    def _has_begun(self) -> bool:
-        shapes, stores = self.sources.values(), (keeper.store for _, keeper in self.keepers)
-        return all(each is not None for each in (*shapes, *stores))
-
-    def one_by_one(self) -> None:
-        """A step is taken node by node, which may change what is kept in words."""
-        self._pipeline = None
-
     def give_back(self) -> None:
         """Give memory back; between steps."""
         stores = [each for _, keeper in self.keepers if (each := keeper.store) is not None]
@@ -199,7 +181,8 @@ class Tabular:
 
     def settle(self) -> None:
         """Let dictionaries hold everything, with a note of it."""
-        self._pipeline = None
+        if self.pipeline is not None:
+            self.pipeline.stages = None
         for _, keeper in self.keepers:
             keeper.settle()
 
