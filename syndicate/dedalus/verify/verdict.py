@@ -540,7 +540,7 @@ class _Question:
         """Why a specification that nothing breaks promises nothing, if that is so; None where it is not known."""
         if self.invariant is not None:
             inputs = {name for rows in self.events.values() for name in rows}
-            if self.faults.crashes or self.faults.stops:
+            if (self.faults.crashes or self.faults.stops) and arities(self.rules).get("crash") == 3:
                 inputs.add("crash")
             return nothing_makes(self.invariant, self.rules, inputs)
         if decision.obliges is None:

@@ -170,6 +170,8 @@ def test_an_invariant_of_crashes_is_vacuous_without_them() -> None:
         bounds: dict[str, Any] = {"eot": 4, "eff": 2, "nodes": ["a", "b"], kind: 1}
         verdict = program.verify(invariant="bad", **bounds)
         assert (verdict.violation_exists, bool(verdict.vacuous)) == (False, vacuous), kind
+    program = Program.parse('go("b", 1)@1; bad(X) :- go(_, X), crash(X);')
+    assert program.verify(invariant="bad", eot=4, eff=2, crashes=1, nodes=["a", "b"]).vacuous, "it is another relation"
 
 
 @pytest.mark.parametrize(
