@@ -60,8 +60,8 @@ def from_bytes(data: bytes, mark: str = "") -> pa.Table:
     schema = table.schema
     if (schema.metadata or {}).get(_MARK) != mark.encode():
         raise SnapshotMismatch(
-            "the checkpoint holds the state of another circuit, of other columns or of another number of pages: begin "
-            "with a new checkpoint"
+            "the checkpoint holds the state of another circuit, of other columns or of another number of pages: give "
+            "spark_stream the pages= with which it began (256 or 64 in former versions), or begin with a new checkpoint"
         )
     # A sum may always be null to Arrow, and a row that met no other is no sum: tables of one layout differ in that.
     return table.cast(pa.schema([each.with_nullable(True) for each in schema]))
