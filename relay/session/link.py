@@ -279,14 +279,15 @@ class Link:
         self.session.facet.actor.system.start_task(self._write)
 
     async def _finish(self) -> None:
-        """Send what is there, and the end of the stream; and wait for the peer's own."""
+        """Send what is there, and the end of the stream, and wait for the peer's own, if the stream takes anything."""
         self._idle, self._finishing = False, True
-        if self._lost is not None:
+        if self._lost is not None and self._written is None:
             return
         with trio.CancelScope(shield=True):
             if self._writing is None:
                 self._writing = trio.CancelScope(shield=True)
-            self._writing.deadline = self._clock() + CLOSING
+            # The task that writes ends before we do, also where nothing can be sent: nobody else would wake it.
+            self._writing.deadline = self._clock() + (CLOSING if self._lost is None else 0.0)
             if self._ready is not None:
                 self._ready.set()
             if self._written is None:

@@ -462,6 +462,44 @@ async def test_what_a_slice_of_turns_says_goes_out_at_once(system: System, room:
     assert 5 <= stream.looks <= 20
 
 
+class Breaking(Sipping):
+    """A stream that is broken from a send on, whichever task sends."""
+
+    def __init__(self, room: Iterable[int], sends: int) -> None:
+        super().__init__(room)
+        self.sends = sends
+
+    def _break(self) -> None:
+        self.sends -= 1
+        if self.sends < 0:
+            raise trio.BrokenResourceError
+
+    def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
+        self._break()
+        return super().send_now(packets)
+
+    async def send(self, packets: Sequence[bytes]) -> None:
+        self._break()
+        await super().send(packets)
+
+
+@pytest.mark.parametrize("sends", range(6))
+@pytest.mark.parametrize("room", [[1 << 20], [0], [3], [1 << 20, 0], [0, 1 << 20]])
+async def test_a_stream_that_breaks_at_any_send_leaves_no_task(system: System, room: list[int], sends: int) -> None:
+    """Whether the link's own task sends, or one that waits for what is to be sent, or has yet to begin."""
+    before = trio.lowlevel.current_statistics().tasks_living
+    stream = Breaking(room, sends)
+    session = begin(system, stream)
+    for number in range(20):
+        if not session.facet.alive:
+            break
+        stream.say(TurnPacket([(0, (S, WireRef(MINE, number)))]))
+        await system.settle()
+        await trio.testing.wait_all_tasks_blocked()
+    await until(lambda: not session.facet.alive)
+    await until(lambda: trio.lowlevel.current_statistics().tasks_living == before, 2.0)
+
+
 async def test_a_silent_stranger(system: System) -> None:
     """Who says nothing is cut off after so many seconds; whoever has said something is not."""
     silent, greeting = Fake(), Fake()
