@@ -3,7 +3,8 @@
 The parent starts it with ``connect("stdio:python -m my_service", None)`` and is handed that entity.  Both then live and
 end together: when the parent goes, so does all that it had asserted here, and the program with it.
 
-Source: syndicate-py (``relay.server.daemon``); syndicate-rs (``--inferior``); ``docs/design/relay.md``, "Transports".
+Source: syndicate-py (``syndicate.relay.service``); syndicate-rs (``--inferior``);
+``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations
