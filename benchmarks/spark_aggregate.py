@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.figure import Broken
 from syndicate.flow import Circuit, Columns, aggregates
 from syndicate.spark import SparkEngine, open_session, spark_stream
+from syndicate.spark.engine.streamed import CHANGELOG, ROCKSDB, STORE
+from syndicate.spark.session import CHECKPOINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,15 +130,12 @@ def circuit(rows: DataFrame) -> DataFrame:
     return spark_stream(sums(), {"a": rows})["out"]
 
 
-FILES: Final = "spark.sql.streaming.checkpointFileManagerClass"
-CHANGELOG: Final = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-PACKAGE: Final = "org.apache.spark.sql.execution.streaming"
-STORE: Final = {"spark.sql.streaming.stateStore.providerClass": f"{PACKAGE}.state.RocksDBStateStoreProvider"}
+SPARKS_OWN: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 STREAMS: Final[dict[str, tuple[str, Callable[[DataFrame], DataFrame], dict[str, str]]]] = {
     "plain": (
         "update",
         update_mode,
-        {FILES: f"{PACKAGE}.checkpointing.FileContextBasedCheckpointFileManager", CHANGELOG: "false"},
+        {CHECKPOINTS: SPARKS_OWN, CHANGELOG: "false"},
     ),
     "alike": ("update", update_mode, {CHANGELOG: "true"}),
     "paged": ("append", circuit, {CHANGELOG: "true"}),
@@ -153,7 +152,7 @@ class Stream:
         self.place, self.files, self.number, self.told = place, place / "files", 0, 0
         self.files.mkdir(parents=True)
         before = {option: session.conf.get(option, None) for option in options}
-        for option, value in {**STORE, **options}.items():
+        for option, value in {STORE: ROCKSDB, **options}.items():
             session.conf.set(option, value)
         reader = session.readStream.schema("id long, k long, v long").option("maxFilesPerTrigger", 1)
         writer = summed(reader.parquet(str(self.files))).writeStream.outputMode(mode).foreachBatch(self._take)

@@ -406,9 +406,7 @@ class Broker:
         """Give who has come a place in the lobby."""
         peer = Peer(Tap(stream, self.census.traffic), address)
         guest = self.lobby.enter(partial(self._evict, peer))
-        peer.tap.ended = partial(
-            self.lobby.leave, guest
-        )  # one who still gets the reason has its place until it has gone
+        peer.tap.ended = partial(self.lobby.leave, guest)  # who is sent away has its place until it has gone
         return peer, guest
 
     def _begin_session(self, peer: Peer, guest: Guest, gatekeeper: Callable[[], Ref]) -> None:

@@ -73,7 +73,7 @@ def open_session(
         builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
         ours = _options(cores, memory) | {"spark.driver.extraJavaOptions": java_options(java)}
         if "spark.master" not in config:  # a cluster has another file system
-            if pyspark.__version__ >= "4.1":
+            if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1):
                 ours[CHECKPOINTS] = BY_FILE_SYSTEM
             if "spark.pyspark.python" not in config:
                 ours["spark.python.daemon.module"] = "syndicate.spark.worker_daemon"  # another Python may not have it

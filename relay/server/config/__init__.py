@@ -275,14 +275,12 @@ class _Reader:
         self._problems.append((line, f"{place}: {why}"))
 
     def _option(self, key_path: KeyPath) -> str | None:
-        """The option that *way* was given by, if it was."""
+        """The option by which the value was given, if it was."""
         if not self._path:
             return _named(key_path[:1] if key_path[:1] != ("log",) else key_path)
-        return (
-            next((name for name in (str(key_path[0]), _named(key_path[:2])) if name in self._options), None)
-            if key_path
-            else None
-        )
+        if not key_path:
+            return None
+        return next((name for name in (str(key_path[0]), _named(key_path[:2])) if name in self._options), None)
 
     def _check(self, key_path: KeyPath, kind: _Kind[T], value: object) -> T | None:
         try:
@@ -462,7 +460,7 @@ _Kind = Callable[[object], T]
 
 
 def _named(key_path: KeyPath) -> str:
-    """The way to a value as people write it: ``listen[1].cert``."""
+    """The path to a value as people write it: ``listen[1].cert``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key_path).lstrip(".")
 
 

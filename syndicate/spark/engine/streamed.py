@@ -39,9 +39,9 @@ PAGES: Final = 16
 """Into so many parts a state is divided: to read and change one costs a millisecond or two, up to some thousand rows
 hardly more."""
 
-_STORE: Final = "spark.sql.streaming.stateStore.providerClass"
-_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_CHANGELOG: Final = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+STORE: Final = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CHANGELOG: Final = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 """A micro-batch then writes what has changed, and a snapshot is made of that in the background."""
 
 
@@ -221,9 +221,9 @@ def _session_of(frames: Mapping[str, Frame]) -> SparkSession:
         raise SourceError("a circuit without sources has no stream")
     if str(session.conf.get("spark.sql.ansi.enabled")).lower() != "true":
         raise EngineError("spark_stream relies on arithmetic that raises: set spark.sql.ansi.enabled to true")
-    session.conf.set(_STORE, _ROCKSDB)
-    if session.conf.get(_CHANGELOG, None) is None:
-        session.conf.set(_CHANGELOG, "true")
+    session.conf.set(STORE, ROCKSDB)
+    if session.conf.get(CHANGELOG, None) is None:
+        session.conf.set(CHANGELOG, "true")
     return session
 
 

@@ -380,6 +380,10 @@ class Fake(Indirect):
         """Let the peer say something, as one read."""
         self._say.send_nowait(b"".join(Msgpack().encode(write(packet)) for packet in packets))
 
+    def shut(self) -> None:
+        """Let it be closed by us, as that of an untrusted peer which loses its place."""
+        self._said.close()
+
     async def receive(self, most: int = 0) -> bytes:
         self.reads += 1
         return await self._said.receive()
@@ -496,6 +500,24 @@ async def test_a_stream_that_breaks_at_any_send_leaves_no_task(system: System, r
         stream.say(TurnPacket([(0, (S, WireRef(MINE, number)))]))
         await system.settle()
         await trio.testing.wait_all_tasks_blocked()
+    await until(lambda: not session.facet.alive)
+    await until(lambda: trio.lowlevel.current_statistics().tasks_living == before, 2.0)
+
+
+@pytest.mark.parametrize(
+    "stream", [Fake, partial(Sipping, [0]), partial(Sipping, [1 << 20])], ids=["by a task", "in part", "whole"]
+)
+@pytest.mark.parametrize("talks", [False, True])
+async def test_a_stream_that_we_close_leaves_no_task(system: System, stream: Callable[[], Fake], talks: bool) -> None:
+    """Also while the task that writes waits for something to say."""
+    before = trio.lowlevel.current_statistics().tasks_living
+    closed = stream()
+    session = begin(system, closed)
+    if talks:
+        closed.say(TurnPacket([(0, (S, WireRef(MINE, 1)))]))
+    await system.settle()
+    await trio.testing.wait_all_tasks_blocked()
+    closed.shut()
     await until(lambda: not session.facet.alive)
     await until(lambda: trio.lowlevel.current_statistics().tasks_living == before, 2.0)
 

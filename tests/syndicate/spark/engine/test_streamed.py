@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from syndicate.errors import CircuitError, EngineError, SourceError, UnknownStream
+from syndicate.errors import CircuitError, EngineError, SnapshotMismatch, SourceError, UnknownStream
 from syndicate.flow import Circuit, Stream
 from syndicate.flow import aggregates as agg
 from syndicate.spark import spark_stream
+from syndicate.spark.engine.pages import from_bytes, to_bytes
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second
 from tests.syndicate.spark.engine.streaming import PAIR, Stepped, alike, shown, streams, wrote
@@ -220,6 +221,16 @@ def unlike(build: Callable[[Circuit, Stream], object]) -> Circuit:
 def stepping(operator: str) -> Callable[[Circuit, Stream], object]:
     """A circuit with an operator that knows steps."""
     return lambda c, a: c.sink("out", getattr(a, operator)())
+
+
+def test_a_page_of_another_division_is_refused_with_the_remedy() -> None:
+    """A checkpoint lasts as long as its number of pages, which is a part of each page's mark."""
+    import pyarrow as pa
+
+    page = to_bytes(pa.table({"k0": [1]}), "the circuit 64")
+    assert from_bytes(page, "the circuit 64").num_rows == 1
+    with pytest.raises(SnapshotMismatch, match="give spark_stream the pages= with which it began"):
+        from_bytes(page, "the circuit 16")
 
 
 def test_mistakes(spark: SparkSession, tmp_path: Path) -> None:
