@@ -30,7 +30,7 @@ Source: msgpack; ``docs/design/protocol.md``, "msgpack" and "Decoders and their 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -138,14 +138,12 @@ class Msgpack:
         "_forget",
         "_fresh",
         "_inside",
-        "_keyed",
         "_measure",
         "_nodes",
         "_packer",
         "_refs",
         "_rest",
         "_symbols",
-        "_weight",
         "_written",
         "limits",
         "tables",
@@ -166,7 +164,6 @@ class Msgpack:
         self._rest: list[bytes] | tuple[()] = ()  # the parts of a cut packet
         self._cut = 0  # its bytes
         self._nodes = self._fresh = 0  # of the packet that is read
-        self._weight = self._keyed = 0  # of the packet that is written, its values and those in keys
         self._inside = False
         self.tables: Tables = self._tables()
 
@@ -191,7 +188,7 @@ class Msgpack:
     def _writing(self) -> _Written:
         """What is written by, where the kernel does not do it."""
         if self._written is None:
-            self._written = _Written(self._native_reference, self.limits.symbols)
+            self._written = _Written(self.limits)
             self.tables = self._tables()
         return self._written
 
@@ -224,9 +221,9 @@ class Msgpack:
         if self._packer is None:
             self._packer = msgpack.Packer(default=written.__getitem__, unicode_errors="strict", buf_size=_BUFFER)
         packer = self._packer
-        self._weight = self._keyed = written.long = 0
+        written.begin()
         try:
-            native = self._native(form, 0) if type(form) is tuple else form
+            native = written.native(form, 0) if type(form) is tuple else form
             data: bytes = (
                 packer.pack(native)
                 if type(native) is not tuple or len(native) <= _PIECE
@@ -234,9 +231,9 @@ class Msgpack:
             )
         except UnicodeEncodeError as e:
             raise NotAValue(f"a string with a lone surrogate has no encoding: {e.object[e.start : e.end]!r}") from None
-        if len(data) > self.limits.frame or self._weight > self.limits.nodes:
+        if len(data) > limits.frame or written.weight > limits.nodes:
             raise NotAValue(
-                f"a packet of {len(data)} bytes and {self._weight} nested values: at most {self.limits.frame} and "
+                f"a packet of {len(data)} bytes and {written.weight} nested values: at most {self.limits.frame} and "
                 f"{self.limits.nodes} go over a connection. Send it in parts"
             )
         return data
@@ -251,46 +248,6 @@ class Msgpack:
             if left < 0:
                 raise excess("a packet of too many bytes", self.limits.frame)
         return b"".join(parts)
-
-    def _native(self, form: Frozen, depth: int) -> Value:
-        self._weight += len(form)
-        if self._weight > self.limits.nodes:
-            raise excess("a packet of too many nested values", self.limits.nodes)
-        head = form[0]
-        if type(head) is Tag and head is not SEQ:
-            if head is BOOL:
-                return form == TRUE
-            if head is DOUBLE:
-                return thaw(form)
-            if head is BIG:
-                if form == MINUS_TWO:
-                    return -2
-                if len(form[1]) > self.limits.bignum:
-                    raise excess(f"an integer of {len(form[1])} bytes", self.limits.bignum)
-                return msgpack.ExtType(_BIG, form[1])
-            if head is SET or head is DICT:
-                self._keyed += weight(form[1:] if head is SET else form[1], self.limits.keyed)
-                if self._keyed > self.limits.keyed:
-                    raise excess("values inside of members of sets, or of keys", self.limits.keyed)
-            if head is DICT:
-                form = (DICT, *[item for pair in zip(form[1], form[2], strict=True) for item in pair])
-                self._weight += len(form)
-            if len(form) - 1 > self.limits.entries:
-                raise excess(f"a set or dictionary of {len(form) - 1} members, keys and values", self.limits.entries)
-        elif tuple not in map(type, form):
-            return form
-        if depth >= self.limits.depth + ENVELOPE:
-            raise excess("a value nested too deeply", self.limits.depth)
-        depth += 1
-        return tuple([self._native(item, depth) if type(item) is tuple else item for item in form])
-
-    def _native_reference(self, ref: WireRef) -> Value:
-        self._weight += 3 + len(ref.caveats)
-        if len(ref.caveats) > self.limits.caveats:
-            raise excess(f"a reference with {len(ref.caveats)} caveats", self.limits.caveats)
-        caveats = [self._native(caveat, 0) if type(caveat) is tuple else caveat for caveat in ref.caveats]
-        data = msgpack.packb([ref.whose, ref.oid, *caveats], default=self._writing().__getitem__)
-        return msgpack.ExtType(_REFERENCE, data)
 
     # ---------------------------------------------------------------------------------------------------- in
 
@@ -554,14 +511,20 @@ def _first_tables(nodes: int, levels: int, frame: int) -> Tables:
 
 
 class _Written(dict[Frozen, Value]):
-    """What stands for that which the packer cannot pack; asked for each symbol, so those with short names are kept."""
+    """What the packer takes instead of what it cannot pack; asked for each symbol, so those with short names are kept.
 
-    def __init__(self, native: Callable[[WireRef], Value], most: int) -> None:
+    It does not know its codec: what a connection has held is free when that ends, and not when the collector comes by.
+    """
+
+    def __init__(self, limits: Limits) -> None:
         super().__init__()
-        self._native = native
-        self._most = most
-        self.long = 0
+        self.limits = limits
+        self.begin()
         self.forget()
+
+    def begin(self) -> None:
+        """Write another packet."""
+        self.weight = self._keyed = self.long = 0  # its nested values, those in keys, and long symbols
 
     def forget(self) -> None:
         """Begin again."""
@@ -570,8 +533,8 @@ class _Written(dict[Frozen, Value]):
 
     def __missing__(self, key: Frozen) -> Value:
         if type(key) is Symbol:
-            if len(self) - len(_USUAL) + self.long > self._most:
-                raise excess("a packet with too many symbols", self._most)
+            if len(self) - len(_USUAL) + self.long > self.limits.symbols:
+                raise excess("a packet with too many symbols", self.limits.symbols)
             name = key.name.encode()
             encoded = msgpack.ExtType(_SYMBOL, name)
             if len(name) > SHORT:
@@ -580,8 +543,49 @@ class _Written(dict[Frozen, Value]):
                 self[key] = encoded
             return encoded
         if type(key) is WireRef:
-            return self._native(key)
+            return self._reference(key)
         raise NotAValue(f"{key!r} cannot go over a connection")
+
+    def native(self, form: Frozen, depth: int) -> Value:
+        """A compound as the packer takes it; raises :class:`NotAValue` if it is beyond the limits."""
+        self.weight += len(form)
+        if self.weight > self.limits.nodes:
+            raise excess("a packet of too many nested values", self.limits.nodes)
+        head = form[0]
+        if type(head) is Tag and head is not SEQ:
+            if head is BOOL:
+                return form == TRUE
+            if head is DOUBLE:
+                return thaw(form)
+            if head is BIG:
+                if form == MINUS_TWO:
+                    return -2
+                if len(form[1]) > self.limits.bignum:
+                    raise excess(f"an integer of {len(form[1])} bytes", self.limits.bignum)
+                return msgpack.ExtType(_BIG, form[1])
+            if head is SET or head is DICT:
+                self._keyed += weight(form[1:] if head is SET else form[1], self.limits.keyed)
+                if self._keyed > self.limits.keyed:
+                    raise excess("values inside of members of sets, or of keys", self.limits.keyed)
+            if head is DICT:
+                form = (DICT, *[item for pair in zip(form[1], form[2], strict=True) for item in pair])
+                self.weight += len(form)
+            if len(form) - 1 > self.limits.entries:
+                raise excess(f"a set or dictionary of {len(form) - 1} members, keys and values", self.limits.entries)
+        elif tuple not in map(type, form):
+            return form
+        if depth >= self.limits.depth + ENVELOPE:
+            raise excess("a value nested too deeply", self.limits.depth)
+        depth += 1
+        return tuple([self.native(item, depth) if type(item) is tuple else item for item in form])
+
+    def _reference(self, ref: WireRef) -> Value:
+        self.weight += 3 + len(ref.caveats)
+        if len(ref.caveats) > self.limits.caveats:
+            raise excess(f"a reference with {len(ref.caveats)} caveats", self.limits.caveats)
+        caveats = [self.native(caveat, 0) if type(caveat) is tuple else caveat for caveat in ref.caveats]
+        data = msgpack.packb([ref.whose, ref.oid, *caveats], default=self.__getitem__)
+        return msgpack.ExtType(_REFERENCE, data)
 
 
 def _long_arrays(data: bytes) -> int:

@@ -935,7 +935,8 @@ async def test_a_stranger_that_has_gone_leaves_no_circle(
         try:
             for _ in range(5):
                 await visit()
-            await until(lambda: not any(isinstance(each, Session | Link | Tap) for each in gc.get_objects()))
+            taken = Session | Link | Tap | Msgpack
+            await until(lambda: not any(isinstance(each, taken) for each in gc.get_objects()))
         finally:
             gc.enable()
 
