@@ -12,12 +12,15 @@ Source: ``docs/design/commands.md``, "An end in order".
 
 from __future__ import annotations
 
+import ctypes
 import shlex
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Final
 
 import trio
 
@@ -54,6 +57,23 @@ class TimedDisk(StateDirectory):
             super().commit(changes)
         finally:
             self.seconds += perf_counter() - began
+
+
+LARGE: Final = 1 << 18
+"""Bytes of a block that does not lie among others, in the heap of the C library."""
+
+_MMAP_THRESHOLD: Final = -3  # of glibc's mallopt
+
+
+def give_back_large_blocks() -> None:
+    """Have the C library give each large block back to the system as soon as it is free.
+
+    glibc does so at first, until one has been freed: from then on blocks of its size are of the heap, which shrinks no
+    further than to the last small thing behind them.  So large messages of one peer would be held long after it has
+    gone, and those of the next come on top.  Other libraries do not have this call, and need none.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE)
 
 
 class Service:
@@ -154,6 +174,7 @@ class Service:
     async def _start(self) -> None:
         await self._open.wait()
         collector.ready()
+        give_back_large_blocks()
         if self._draining:
             return
         self._announce(self.lines())

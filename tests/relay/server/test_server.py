@@ -169,6 +169,33 @@ def test_it_tells_its_clients_when_it_ends(start: Start, tmp_path: Path, scheme:
     assert (code, err.count('"level": "warning"')) == (0, 0)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the memory of a process is read from /proc")
+def test_large_blocks_are_given_back() -> None:
+    """Also after a larger one has been freed, and with something small behind each."""
+    program = """if True:
+        import os
+        from pathlib import Path
+        from relay.server.daemon import give_back_large_blocks
+
+        def resident():
+            return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+        give_back_large_blocks()
+        bytes(20 << 20)
+        before, large, small = resident(), [], []
+        for _ in range(40):
+            large.append(b"x" * 900_000)
+            small.append(b"y" * 2_000)
+        most = resident()
+        large.clear()
+        print(most - before, resident() - before)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    most, left = map(int, done.stdout.split())
+    assert most > 30
+    assert left < 5
+
+
 def test_a_port_in_use(start: Start) -> None:
     """One line, with another address to try."""
     (address,) = opened(start("--listen", "tcp://127.0.0.1:0"))["listening on"]
