@@ -59,7 +59,7 @@ class TimedDisk(StateDirectory):
             self.seconds += perf_counter() - began
 
 
-LARGE: Final = 1 << 18
+LARGE_BLOCK: Final = 1 << 18
 """Bytes of a block that does not lie among others, in the heap of the C library."""
 
 _MMAP_THRESHOLD: Final = -3  # of glibc's mallopt
@@ -73,7 +73,7 @@ def give_back_large_blocks() -> None:
     gone, and those of the next come on top.  Other libraries do not have this call, and need none.
     """
     with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE)
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE_BLOCK)
 
 
 class Service:

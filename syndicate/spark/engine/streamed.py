@@ -66,8 +66,8 @@ def spark_stream(
     results of one circuit have a state each.
 
     A micro-batch of an aggregate costs a quarter of a second of the processors and more, about as much as Spark's own
-    in update mode, which gives no retractions, and 1.3 to 2 times where that has the same options
-    (``benchmarks/RESULTS.md``).  A page of a key that it touches is read and written as a whole.
+    in update mode, which gives no retractions, and 1.3 to 2 times where that has the same options, of up to 100,000
+    keys (``benchmarks/RESULTS.md``).  A page of a key that it touches is read and written as a whole.
 
     Args:
         circuit: a circuit without loops, or what ``program.plan()`` gives.
