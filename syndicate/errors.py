@@ -520,7 +520,14 @@ def cut_traceback(error: BaseException) -> None:
 
 
 def shown(value: object) -> str:
-    """``repr(value)``; or its class, where that raises: what is told of an error must not be one."""
+    """``repr(value)``; or its class, where that raises: what is told of an error must not be one.
+
+    >>> class Shy:
+    ...     def __repr__(self):
+    ...         raise RuntimeError("not to be seen")
+    >>> shown([1]), shown(Shy())
+    ('[1]', '<Shy, whose repr() raises RuntimeError>')
+    """
     try:
         return repr(value)
     except Exception as error:

@@ -7,7 +7,7 @@
 use crate::delivery::{event, ENTER};
 use crate::here;
 use crate::hop::{taken_in, HopNames, Taken};
-use crate::slot::{bound, bound_to, owner_of, slots_of, Slot};
+use crate::slot::{bound_to, owner_of, slots_of, Slot};
 use crate::turns::SystemNames;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -396,7 +396,7 @@ pub fn wake_link(wake: &Bound<'_, PyAny>) -> PyResult<bool> {
         slots.flushing.flag(&link, true)?;
         let system = names.system_of.get(&names.actor.get(&hop.session.facet.get(&session)?)?)?;
         let after = SystemNames::of(py)?.slots.after.get(&system)?;
-        after.cast::<PyList>()?.append(bound(&names.flush, &link)?)?;
+        after.cast::<PyList>()?.append(link.getattr(intern!(py, "_flush"))?)?;
         if SystemNames::of(py)?.slots.parked.holds(&system)? {
             system.call_method0(intern!(py, "_awaken"))?;
         }

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from traceback import walk_tb
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TextIO
 
 import click
 
@@ -67,10 +67,21 @@ def interruptible() -> Iterator[None]:
     except OSError as e:
         if not _echoing(e):
             raise
-        give_up_output()
+        give_up(sys.stdout)
         if isinstance(e, BrokenPipeError):  # whoever read has seen enough
             sys.exit(0)
         fail(Path(sys.argv[0]).name, OutputError(f"cannot write to standard output: {e.strerror}"))
+    finally:
+        _drop_what_cannot_be_logged()
+
+
+def _drop_what_cannot_be_logged() -> None:
+    """A log on a disk that is full says nothing of how the command ends."""
+    if sys.stderr is not None and not sys.stderr.closed:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            give_up(sys.stderr)
 
 
 def _echoing(error: OSError) -> bool:
@@ -79,10 +90,10 @@ def _echoing(error: OSError) -> bool:
     return frames[-1] == "click.utils"
 
 
-def give_up_output() -> None:
-    """Drop what waits for standard output: Python would try again at its end, and complain."""
+def give_up(stream: TextIO) -> None:
+    """Drop what waits for standard output or standard error: Python would try again at its end, and exit with 120."""
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
+    os.dup2(nothing, stream.fileno())
     os.close(nothing)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from relay.cli.cap import cap
-from relay.cli.exit_codes import SETTINGS, fail, give_up_output, run_command, version_option
+from relay.cli.exit_codes import SETTINGS, fail, give_up, run_command, version_option
 from relay.cli.tracing import exported
 from relay.server.config import Config, configure, read_config
 from relay.server.daemon import Service
@@ -131,7 +131,7 @@ def _announce(to_stderr: bool, lines: list[str]) -> None:
     try:
         click.echo("\n".join(lines), err=to_stderr)
     except OSError as e:  # whoever connects need not have read it here
-        give_up_output()
+        give_up(sys.stdout)
         logger().warning("nobody is told the references", reason=f"cannot write to standard output: {e.strerror}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import socket
 import subprocess
 import sys
@@ -109,13 +110,20 @@ def test_a_line_says_what_can_be_said(error: type[Exception], capsys: pytest.Cap
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-def test_a_server_outlives_its_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize("buffered", [False, True])
+def test_a_server_outlives_its_log(tmp_path: Path, buffered: bool) -> None:
     """Sessions end, which is logged to a disk that is full, and it serves on, and ends in order."""
     server = str(Path(sys.executable).with_name("syndicate-server"))
     door = f"unix://{tmp_path}/door"
     with (
         Path("/dev/full").open("w") as full,
-        subprocess.Popen([server, "--listen", door], stdout=subprocess.PIPE, stderr=full, text=True) as process,
+        subprocess.Popen(
+            [server, "--listen", door],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"},
+        ) as process,
     ):
         assert process.stdout is not None
         process.stdout.readline()
