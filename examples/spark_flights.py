@@ -97,7 +97,7 @@ def real_days(session: SparkSession, place: Path, days: int) -> None:
     if data is None:
         raise SystemExit("the flights are not installed: run `pip install 'syndicate-dataspace[demo]'`")
     events = flights.events(flights.read(session, flights.unpack(data, place), days))
-    rows = events.selectExpr("date AS until", "carrier", "origin", "dest", "CAST(weight AS BIGINT) AS change")
+    rows = events.selectExpr("string(date) AS until", "carrier", "origin", "dest", "CAST(weight AS BIGINT) AS change")
     found = sorted(row[0] for row in rows.select("until").distinct().collect())
     for order, until in enumerate(found):
         path = place / f"{until}.json"

