@@ -19,24 +19,30 @@ from typing import Final
 import trio
 
 from syndicate.actors.actor import Timer
-from syndicate.actors.during import during
+from syndicate.actors.during import during, on_asserted
 from syndicate.actors.facet import Facet
-from syndicate.actors.field import Field, field
+from syndicate.actors.field import Field, dataflow, field
 from syndicate.actors.keep import Volatile
 from syndicate.actors.timer import after
 from syndicate.actors.turn import current
-from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop, react
-from syndicate.errors import ArgumentError, JobLost, NotAValue, PermanentFailure
+from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop, react, stop, sync
+from syndicate.errors import ArgumentError, JobLost, NotAValue, PermanentFailure, shown
 from syndicate.log import logger
 from syndicate.outside import outside
 from syndicate.values.absent import ABSENT
 from syndicate.values.pattern import ANY, capture
-from syndicate.values.value import Value, freeze
+from syndicate.values.value import Ref, Value, freeze
 from syndicate.work.jobs import Queue
 from syndicate.work.records import Claimed, Offer, Outcome, Working
 
 _MARGIN: Final = 2 / 3
 """The part of a lease for which a job goes on without a connection."""
+
+_PATIENCE: Final = 1.0
+"""Seconds after which an outcome that no dispatcher has accepted may be one that was not sent."""
+
+_LONGEST: Final = 10_000
+"""Characters of an error's text that are sent."""
 
 
 class Claim:
@@ -121,16 +127,21 @@ class _Run:
             except JobLost:
                 return True
             except PermanentFailure as error:
-                kind, value = "permanent", str(error)
+                kind, value = "permanent", _text(error)
             except NotAValue as error:
-                kind, value = "permanent", f"its result is no value: {error}"
+                kind, value = "permanent", f"its result is no value: {_text(error)}"
             except Exception as error:
                 logger(actor=self.worker.name).warning("a job failed", job=self.claim.id, exc_info=error)
-                kind, value = "failed", f"{type(error).__name__}: {error}"
+                kind, value = "failed", f"{type(error).__name__}: {_text(error)}"
             queue, ident, token = self.key
             facts = self.claim.facts if kind == "done" else ()
             self.facet.enter(partial(setattr, self.outcome, "value", Outcome(queue, ident, token, kind, value, facts)))
         return True
+
+    def fail(self) -> None:
+        """Its outcome cannot be sent."""
+        why = "its result, or what is to be kept with it, is too large for the connection, or text without an encoding"
+        self.outcome.value = Outcome(*self.key, "permanent", why, ())
 
     def give_up(self, why: str) -> None:
         """It is not ours any more."""
@@ -207,6 +218,11 @@ class Worker:
             assert_(ds, lambda: Volatile(Claimed(queue, ident, token, at.progress.value)))
             assert_(ds, lambda: None if at.outcome.value is None else Volatile(at.outcome.value))
 
+            @dataflow
+            def over() -> None:
+                if at.outcome.value is not None:
+                    after(_PATIENCE, lambda: react(lambda: _confirm(ds, at)))
+
             @on_stop
             def ends() -> None:
                 if not here.stopping:
@@ -216,6 +232,33 @@ class Worker:
 
     def _wait(self, run: _Run, lease: float) -> None:
         run.timer = after(lease * _MARGIN, lambda: run.give_up("the connection was lost"))
+
+
+def _confirm(ds: Ref, run: _Run) -> None:
+    """Fail a run, in a facet of this, whose outcome no dispatcher has accepted, and which is not asserted either."""
+    queue, ident, token = run.key
+    missing = True
+
+    @on_asserted(ds, Outcome(queue, ident, token, ANY, ANY, ANY))
+    def arrived() -> None:
+        nonlocal missing
+        missing = False
+
+    def check() -> None:
+        if missing:
+            run.fail()
+        stop()
+
+    sync(ds, check, stop)
+
+
+def _text(error: Exception) -> str:
+    """What *error* says, as text that goes over any connection."""
+    try:
+        text = str(error)
+    except Exception:
+        text = shown(error)
+    return text[:_LONGEST].encode(errors="backslashreplace").decode()
 
 
 def _takes_two(fn: Callable[..., object]) -> bool:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from relay import connect
-from syndicate import Ref, run
+from relay.capabilities.sturdy import mint
+from syndicate import Ref, run, stop_actor
 from syndicate.errors import QueueMisuse
-from syndicate.work import queue
+from syndicate.work import Retry, gather, queue, submit, worker
 from tests.relay.work_kills import kills
-from tests.test_examples import server
+from tests.test_examples import BIN, program, server
 
 KILLS = int(os.environ.get("SYNDICATE_WORK_KILLS", "8"))
+
+UNSENDABLE = {"large": "x" * (2 << 20), "no encoding": "\ud800"}
 
 
 def test_kills() -> None:
@@ -31,3 +35,34 @@ def test_a_broker_that_keeps_nothing() -> None:
 
     with server() as address, pytest.raises(QueueMisuse, match="connect with the capability `durable`"):
         run(boot, address)
+
+
+@pytest.mark.parametrize("value", UNSENDABLE.values(), ids=UNSENDABLE)
+def test_outcomes_that_cannot_be_sent(value: str, tmp_path: Path) -> None:
+    """A result, or an error's text: the job is dead, with why, and is not at work for ever."""
+    ends: list[dict[str, object]] = []
+
+    def work(body: str) -> str:
+        if body == "result":
+            return value
+        raise ValueError(value)
+
+    def boot(address: str) -> None:
+        @connect(address, mint("durable", b""))
+        def connected(ds: Ref) -> None:
+            jobs = queue(ds, "q", retry=Retry(times=2, first=0.05))
+            worker(slots=2)(work).join(jobs)
+            ids = [submit(jobs, body, id=body) for body in ("result", "error")]
+
+            def over(done: dict[str, object], dead: dict[str, str]) -> None:
+                ends.extend([done, {**dead}])
+                stop_actor()
+
+            gather(jobs, ids, over)
+
+    with program(BIN / "syndicate-server", "--listen", "tcp://127.0.0.1:0", "--state", str(tmp_path)) as serving:
+        run(boot, serving.wait_for("listening on").split()[-1])
+    done, dead = ends
+    assert (done, sorted(dead)) == ({}, ["error", "result"])
+    assert "too large for the connection" in str(dead["result"])
+    assert "ValueError: " in str(dead["error"])

@@ -33,6 +33,7 @@ from syndicate.errors import ArgumentError, JobLost, PermanentFailure, QueueMisu
 from syndicate.outside import Outside, replaced
 from syndicate.work import (
     Claim,
+    Queue,
     Retry,
     cancel,
     gather,
@@ -332,6 +333,34 @@ def test_the_next_dispatcher_goes_on() -> None:
     attempts = ran[:-1]
     assert sorted((body, attempt) for body, attempt, _ in attempts) == sorted([*((n, 1) for n in range(10)), (3, 2)])
     assert len({token for *_, token in attempts}) == 11
+
+
+def test_an_outcome_waits_for_a_dispatcher() -> None:
+    """However long there is none: it is asserted, and so it has been sent."""
+    results: list[Any] = []
+
+    @worker()
+    async def work(body: str) -> str:
+        await trio.sleep(2)
+        return body.upper()
+
+    def boot() -> None:
+        ds = dataspace()
+
+        def program() -> None:
+            queue(ds, "q")
+            after(1, stop_actor)
+
+        spawn(program)
+        jobs = Queue(shelf(ds), "q")
+        work.join(jobs)
+        submit(jobs, "word", id="1")
+        after(20, lambda: queue(ds, "q"))
+        gather(jobs, ["1"], lambda done, dead: results.extend([now(), done, dead]))
+        after(100, stop_actor)
+
+    play(boot)
+    assert results == [20.0, {"1": "WORD"}, {}]
 
 
 def test_one_dispatches_at_a_time() -> None:
