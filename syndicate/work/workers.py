@@ -31,7 +31,7 @@ from syndicate.log import logger
 from syndicate.outside import outside
 from syndicate.values.absent import ABSENT
 from syndicate.values.pattern import ANY, capture
-from syndicate.values.value import Ref, Value, freeze
+from syndicate.values.value import Ref, Value, freeze, identical, thaw
 from syndicate.work.jobs import Queue
 from syndicate.work.records import Claimed, Offer, Outcome, Working
 
@@ -79,10 +79,13 @@ class Claim:
         self.lost = ""
 
     def progress(self, value: Value) -> None:
-        """Show how far the job is: a value, for whoever observes ``Claimed``.  Raises :class:`JobLost` as `check`."""
+        """Show how far the job is: a value, for whoever observes ``Claimed``.  One that is too large for the connection
+        is not shown, as the log says; the one before it stays.
+
+        Raises :class:`JobLost` as :meth:`check` does, and :class:`~syndicate.errors.NotAValue`.
+        """
         self.check()
-        freeze(value)
-        self._facet.enter_from_thread(partial(setattr, self._progress, "value", value))
+        self._facet.enter_from_thread(partial(setattr, self._progress, "value", thaw(freeze(value))))
 
     def check(self) -> None:
         """Raises :class:`~syndicate.errors.JobLost` if the job is no longer this worker's: it was cancelled, has passed
@@ -95,9 +98,7 @@ class Claim:
         """Let these be kept in the dataspace by the very step that accepts the job as done: all of it happens, or
         nothing.  Raises :class:`~syndicate.errors.NotAValue`.
         """
-        for fact in facts:
-            freeze(fact)
-        self.facts += facts
+        self.facts += tuple(thaw(freeze(fact)) for fact in facts)
 
 
 class _Run:
@@ -107,6 +108,7 @@ class _Run:
         self.worker = worker
         self.key = queue, ident, token
         self.progress: Field[Value] = field(ABSENT)
+        self.shown: Field[Value] = field(ABSENT)  # the latest progress that is known to have arrived
         self.outcome: Field[Outcome | None] = field(None)
         self.timer: Timer | None = None
         self.body = body
@@ -117,25 +119,30 @@ class _Run:
         linked_task(self._work)
 
     async def _work(self) -> bool:
-        with self.scope:
-            kind = "done"
-            value: Value = ABSENT
-            try:
+        result: object = None
+        kind = "done"
+        value: Value = ABSENT
+        try:
+            with self.scope:
                 result = await self.worker.call(self.body, self.claim)
-                value = ABSENT if result is None else result
-                freeze(value)
-            except JobLost:
-                return True
-            except PermanentFailure as error:
-                kind, value = "permanent", _text(error)
+        except JobLost:
+            return True
+        except (PermanentFailure, NotAValue) as error:
+            kind, value = "permanent", _text(error)
+        except BaseException as error:
+            if _ends_program(error, self.worker.is_async):
+                raise
+            logger(actor=self.worker.name).warning("a job failed", job=self.claim.id, exc_info=error)
+            kind, value = "failed", f"{type(error).__name__}: {_text(error)}"
+        if self.claim.lost:
+            return True
+        if kind == "done" and result is not None:
+            try:
+                value = thaw(freeze(result))
             except NotAValue as error:
                 kind, value = "permanent", f"its result is no value: {_text(error)}"
-            except Exception as error:
-                logger(actor=self.worker.name).warning("a job failed", job=self.claim.id, exc_info=error)
-                kind, value = "failed", f"{type(error).__name__}: {_text(error)}"
-            queue, ident, token = self.key
-            facts = self.claim.facts if kind == "done" else ()
-            self.facet.enter(partial(setattr, self.outcome, "value", Outcome(queue, ident, token, kind, value, facts)))
+        facts = self.claim.facts if kind == "done" else ()
+        self.facet.enter(partial(setattr, self.outcome, "value", Outcome(*self.key, kind, value, facts)))
         return True
 
     def fail(self) -> None:
@@ -174,6 +181,7 @@ class Worker:
         self.runs: dict[tuple[str, str, int], _Run] = {}
         self._me = ""
         self._limiter: trio.CapacityLimiter | None = None
+        self.is_async = inspect.iscoroutinefunction(fn)
         self._takes_claim = _takes_two(fn)
         functools.update_wrapper(self, fn)
 
@@ -184,8 +192,8 @@ class Worker:
     async def call(self, body: Value, claim: Claim) -> object:
         """Run the function: here if it is async, else in a thread."""
         args = (body, claim) if self._takes_claim else (body,)
-        if inspect.iscoroutinefunction(self.fn):
-            return await self.fn(*args)
+        if self.is_async:
+            return await self.fn(*args)  # type: ignore[misc]
         if self._limiter is None:
             self._limiter = trio.CapacityLimiter(self.slots)
         return await outside().blocking(partial(self.fn, *args), self._limiter)
@@ -215,7 +223,7 @@ class Worker:
                 run.timer.cancel()
                 run.timer = None
             at = run
-            assert_(ds, lambda: Volatile(Claimed(queue, ident, token, at.progress.value)))
+            _claim(ds, at)
             assert_(ds, lambda: None if at.outcome.value is None else Volatile(at.outcome.value))
 
             @dataflow
@@ -234,6 +242,32 @@ class Worker:
         run.timer = after(lease * _MARGIN, lambda: run.give_up("the connection was lost"))
 
 
+def _claim(ds: Ref, run: _Run) -> None:
+    """Assert that a run's job is being done, and how far it is.
+
+    A progress that cannot be sent must not take the claim with it: the one before it stays until the next has come
+    back from the dataspace.
+    """
+    watched = False
+
+    def differs() -> bool:
+        return not identical(run.progress.value, run.shown.value)
+
+    @dataflow
+    def watch() -> None:
+        nonlocal watched
+        if differs() and not watched:
+            watched = True
+            on_asserted(ds, Claimed(*run.key, capture()))(arrived)
+
+    def arrived(value: Value) -> None:
+        if identical(value, run.progress.value):
+            run.shown.value = value
+
+    assert_(ds, lambda: Volatile(Claimed(*run.key, run.shown.value)))
+    assert_(ds, lambda: Volatile(Claimed(*run.key, run.progress.value)) if differs() else None)
+
+
 def _confirm(ds: Ref, run: _Run) -> None:
     """Fail a run, in a facet of this, whose outcome no dispatcher has accepted, and which is not asserted either."""
     queue, ident, token = run.key
@@ -249,16 +283,23 @@ def _confirm(ds: Ref, run: _Run) -> None:
             run.fail()
         stop()
 
-    sync(ds, check, stop)
+    sync(ds, check, check)  # a connection that is lost ends this facet
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     """What *error* says, as text that goes over any connection."""
     try:
         text = str(error)
     except Exception:
         text = shown(error)
     return text[:_LONGEST].encode(errors="backslashreplace").decode()
+
+
+def _ends_program(error: BaseException, is_async: bool) -> bool:
+    """Whether it is no failure of a job: it is cancelled, or there was a Ctrl-C, which strikes what runs in trio."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(_ends_program(each, is_async) for each in error.exceptions)
+    return isinstance(error, (trio.Cancelled, GeneratorExit)) or (is_async and isinstance(error, KeyboardInterrupt))
 
 
 def _takes_two(fn: Callable[..., object]) -> bool:
@@ -274,8 +315,9 @@ def _takes_two(fn: Callable[..., object]) -> bool:
 def worker(*, slots: int = 1, name: str = "") -> Callable[[Callable[..., object]], Worker]:
     """Let the decorated function do jobs, *slots* at once: ``fn(body)`` or ``fn(body, claim)``, in a thread, or async.
 
-    What it returns is the job's result.  What it raises is a failed attempt, of which the queue's policy says when the
-    next one is; :class:`~syndicate.errors.PermanentFailure` is the last.  The function may be run twice for one job,
+    What it returns is the job's result.  What it raises, ``sys.exit()`` too, is a failed attempt, of which the queue's
+    policy says when the next one is; :class:`~syndicate.errors.PermanentFailure` is the last.  Ctrl-C ends the program,
+    and its jobs are given to other workers.  The function may be run twice for one job,
     where a worker was taken for lost: what it does elsewhere belongs under ``claim.key``, and what it does here into
     ``claim.commit``.
 

@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+import trio
 
 from relay import connect
 from relay.capabilities.sturdy import mint
-from syndicate import Ref, run, stop_actor
+from syndicate import ANY, Ref, capture, on_asserted, on_retracted, run, stop_actor
 from syndicate.errors import QueueMisuse
-from syndicate.work import Retry, gather, queue, submit, worker
+from syndicate.work import Claim, Retry, gather, queue, submit, worker
+from syndicate.work.records import Claimed
 from tests.relay.work_kills import kills
 from tests.test_examples import BIN, program, server
 
@@ -66,3 +68,34 @@ def test_outcomes_that_cannot_be_sent(value: str, tmp_path: Path) -> None:
     assert (done, sorted(dead)) == ({}, ["error", "result"])
     assert "too large for the connection" in str(dead["result"])
     assert "ValueError: " in str(dead["error"])
+
+
+@pytest.mark.parametrize("value", [*UNSENDABLE.values(), 1 << 5000], ids=[*UNSENDABLE, "number"])
+def test_progress_that_cannot_be_sent(value: object, tmp_path: Path) -> None:
+    """It is not shown, and the job's claim stays."""
+    seen: list[object] = []
+    results: list[object] = []
+
+    async def work(body: str, claim: Claim) -> int:
+        for progress in ("begun", value, "half", value):
+            claim.progress(progress)
+            await trio.sleep(0.05)
+        return claim.attempt
+
+    def boot(address: str) -> None:
+        @connect(address, mint("durable", b""))
+        def connected(ds: Ref) -> None:
+            jobs = queue(ds, "q")
+            worker()(work).join(jobs)
+            on_asserted(ds, Claimed("q", "x", ANY, capture(str)))(seen.append)
+            on_retracted(ds, Claimed("q", "x", ANY, ANY))(lambda: seen.append("unclaimed"))
+
+            def over(done: dict[str, object], dead: dict[str, str]) -> None:
+                results.extend([done, dead, *seen])
+                stop_actor()
+
+            gather(jobs, [submit(jobs, "x", id="x")], over)
+
+    with program(BIN / "syndicate-server", "--listen", "tcp://127.0.0.1:0", "--state", str(tmp_path)) as serving:
+        run(boot, serving.wait_for("listening on").split()[-1])
+    assert results == [{"x": 1}, {}, "begun", "half"]

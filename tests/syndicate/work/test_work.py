@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import attrs
 import pytest
 import trio
+import trio.lowlevel
 from trio.testing import MockClock
 
 from syndicate import (
@@ -35,6 +38,7 @@ from syndicate.work import (
     Claim,
     Queue,
     Retry,
+    Worker,
     cancel,
     gather,
     pause,
@@ -82,6 +86,12 @@ def kept(ds: Ref, names: dict[str, Any], seen: list[str]) -> None:
     """What of the queue stands at the end."""
     for name, pattern in names.items():
         during(ds, pattern)(lambda name=name: seen.append(name))
+
+
+def ends(over: list[Any], *results: object) -> None:
+    """The program has these results."""
+    over.extend(results)
+    stop_actor()
 
 
 def test_results_and_failures() -> None:
@@ -429,6 +439,130 @@ def test_pause_resume_and_progress() -> None:
     with replaced(Outside()):
         run(boot, clock=MockClock(rate=50))
     assert seen == ["paused", "safe", 0.5, ("x", True)]
+
+
+def test_progress_is_a_snapshot() -> None:
+    """What is changed after it was shown is shown by the next call; and what is no value is raised by the call."""
+    seen: list[Any] = []
+
+    @worker()
+    async def work(body: str, claim: Claim) -> None:
+        state = {"pages": 0}
+        for _ in range(3):
+            state["pages"] += 1
+            claim.progress(state)
+            await trio.sleep(1)
+        for progress in (1, True, 1.0):
+            claim.progress(progress)
+            await trio.sleep(1)
+        claim.progress(object())
+
+    def boot() -> None:
+        ds = dataspace()
+        jobs = queue(ds, "q")
+        work.join(jobs)
+        submit(jobs, "x", id="x")
+        on_asserted(ds, Claimed("q", "x", ANY, capture()))(seen.append)
+        gather(jobs, ["x"], lambda done, dead: ends(seen, dead["x"]))
+
+    play(boot)
+    pages = [["pages", number] for number in (1, 2, 3)]
+    assert [list(*value.items()) if isinstance(value, Mapping) else repr(value) for value in seen[1:-1]] == [
+        *pages,
+        "1",
+        "True",
+        "1.0",
+    ]
+    assert seen[-1].startswith("object is not a value: <object")
+
+
+def _asyncio_cancelled() -> None:
+    async def main() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
+def _unusual() -> None:
+    class Unusual(BaseException):
+        pass
+
+    raise Unusual
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+ENDS: dict[str, Callable[[], object]] = {
+    "exit": lambda: sys.exit(3),
+    "asyncio": _asyncio_cancelled,
+    "other": _unusual,
+}
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+@pytest.mark.parametrize("end", ENDS)
+def test_what_ends_a_program_ends_a_job(end: str, in_thread: bool) -> None:
+    """It is a failed attempt, and the worker goes on."""
+    over: list[Any] = []
+
+    def work(body: str) -> str:
+        if body == "bad":
+            ENDS[end]()
+        return body
+
+    async def work_here(body: str) -> str:
+        await trio.lowlevel.checkpoint()
+        if body == "bad" and end != "asyncio":
+            ENDS[end]()
+        async with trio.open_nursery() as nursery:
+            if body == "bad":
+                nursery.start_soon(_raise, asyncio.CancelledError())
+        return body
+
+    def boot() -> None:
+        jobs = queue(dataspace(), "q", retry=PLAIN)
+        worker()(work if in_thread else work_here).join(jobs)
+        submit_many(jobs, {"bad": "bad", "good": "good"})
+        gather(jobs, ["bad", "good"], lambda done, dead: ends(over, done, dead))
+
+    play(boot)
+    done, dead = over
+    assert (done, list(dead)) == ({"good": "good"}, ["bad"])
+    assert dead["bad"].startswith("3 attempts failed, the last because ")
+
+
+async def _raise(error: BaseException) -> None:
+    raise error
+
+
+def test_ctrl_c_in_a_job() -> None:
+    """It strikes async functions where it comes, and ends the program; in a thread there is none, but for a job's."""
+    over: list[Any] = []
+
+    @worker()
+    async def work(body: str) -> None:
+        await trio.sleep(1)
+        _interrupted()
+
+    @worker()
+    def work_in_thread(body: str) -> None:
+        _interrupted()
+
+    def boot(work: Worker) -> None:
+        jobs = queue(dataspace(), "q", retry=Retry(times=1))
+        work.join(jobs)
+        submit(jobs, "x", id="x")
+        gather(jobs, ["x"], lambda done, dead: ends(over, dead["x"]))
+
+    with pytest.raises(KeyboardInterrupt):
+        play(partial(boot, work))
+    play(partial(boot, work_in_thread))
+    assert over == ["1 attempts failed, the last because KeyboardInterrupt: "]
 
 
 def test_schedules() -> None:
