@@ -11,7 +11,8 @@ peer, and the rest when the peer takes it: a turn of a thousand large values cos
 >>> outbox.take(1000), outbox.waiting, outbox.take(1000), outbox.waiting
 ([b'\x92\xc0\x93\xc0\x00\x93\xd4\x01A\xa5hello\x01'], 16, [], 0)
 
-Contract: order is kept.  What cannot be encoded is left out and complained of, and so is its retraction.
+Contract: order is kept.  What cannot be encoded is left out and complained of, and so is its retraction.  A sync that
+goes out behind it is doubted: its answer will not mean that all that was done before has arrived.
 
 Source: ``docs/design/relay.md``, "Slow peers" and "Encoding".
 """
@@ -23,7 +24,7 @@ from typing import Final, Protocol, TypeAlias
 
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import A, M, R
+from relay.protocol.packets import A, M, R, S
 from relay.session.backlog import Note, Scale, pieces, weight
 from syndicate.errors import NotAValue
 from syndicate.values.value import SEQ, Value
@@ -47,12 +48,16 @@ class Complainer(Protocol):
     def complain(self, error: NotAValue) -> None:
         """Say so."""
 
+    def doubt(self, echo: Value, omitted: bool) -> None:
+        """A sync, to be answered at *echo*, goes out; a message was *omitted* before, or assertions are ``unsent``."""
+
 
 class Outbox:
     """What is on its way: so many bytes are ``waiting`` for the peer, about, those included that were taken last.
 
     ``said`` is what the messages weigh that are not encoded yet; ``unsent`` are the handles of what the peer could not
-    be notified of. ``packets``, ``events`` and ``bytes`` count what has left.
+    be notified of, and ``omitted`` says that there was such a message since the last sync. ``packets``, ``events`` and
+    ``bytes`` count what has left.
     """
 
     __slots__ = (
@@ -63,6 +68,7 @@ class Outbox:
         "bytes",
         "codec",
         "events",
+        "omitted",
         "packets",
         "said",
         "unsent",
@@ -73,6 +79,7 @@ class Outbox:
         self.codec = codec
         self.waiting = 0
         self.said = 0
+        self.omitted = False
         self.unsent = _NONE
         self.packets = self.events = self.bytes = 0
         self._limits: Final = limits
@@ -111,6 +118,15 @@ class Outbox:
         elif packet:
             self._queue.append(packet)
             self.waiting += len(packet)
+
+    def omit(self, handle: int | None) -> None:
+        """The peer cannot be notified of an assertion with this *handle*, or of a message: None."""
+        if handle is None:
+            self.omitted = True
+        elif self.unsent:
+            self.unsent.add(handle)
+        else:
+            self.unsent = {handle}
 
     def sent(self) -> bool:
         """What was taken has been sent; whether there is nothing more to take."""
@@ -183,14 +199,21 @@ class Outbox:
                 if len(entries) > 1:
                     return None
                 event = entries[0][2]
-                if event[0] is A:
-                    if not self.unsent:
-                        self.unsent = set()
-                    self.unsent.add(event[2])
+                if event[0] is not R:
+                    self.omit(event[2] if event[0] is A else None)
                 self._complainer.complain(e)
+            else:
+                if self.unsent or self.omitted:
+                    self._doubt(entries)
         if never:
             self.unsent -= never
         return packet
+
+    def _doubt(self, entries: Sequence[Entry]) -> None:
+        for _, _, event in entries:
+            if event[0] is S:
+                self._complainer.doubt(event[1], self.omitted)
+                self.omitted = False
 
     def _pieces(self, entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
         return pieces(entries, (len(entries) + 1) // 2, fitting(self._limits))
@@ -228,6 +251,9 @@ class _Nobody:
 
     def complain(self, error: NotAValue) -> None:
         """Nobody hears it."""
+
+    def doubt(self, echo: Value, omitted: bool) -> None:
+        """Nobody waits for an answer."""
 
 
 _NOBODY: Final = _Nobody()

@@ -43,6 +43,7 @@ from relay.protocol.packets import (
     Packet,
     R,
     TurnPacket,
+    WireRef,
     liveness,
     read,
     rhythm,
@@ -64,11 +65,11 @@ from relay.session.synced import Answer, Echo
 from relay.session.trail import PacketTrail
 from relay.session.usual import Done, act_usual, do_usual, say_usual, understand_usual
 from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Entity, Turn, current
+from syndicate.actors.turn import Entity, Handle, Turn, current
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
-from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, thaw
+from syndicate.values.value import SEQ, TRUE, Frozen, HomeActor, Ref, Symbol, Value, thaw
 
 _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
@@ -154,11 +155,13 @@ class Session(State):
                 self._go_out()
             return
         if self._trail.agreed or not said.say(notes, self.outbox, self.limits):
+            events = self.outbox.events
             if not self._say_usual(notes):
                 self._encode(notes)
                 if self.outbox.said:
                     self._bound()
-            said.remember(notes, self.outbox, self.limits)
+            if self.outbox.events > events:  # else what is queued last says something else
+                said.remember(notes, self.outbox, self.limits)
         self._wake()
 
     def _go_out(self) -> None:
@@ -259,20 +262,23 @@ class Session(State):
                     entries.append((SEQ, proxy.oid, (R, number)))
             elif kind == ASSERT:
                 pins = []
+                self.last_handle = number = self.last_handle + 1
                 try:
                     wire = membrane.outward(value, pins)
                 except NotAValue as e:
                     membrane.release(pins)
+                    pins = []
+                    self.outbox.omit(number)
                     self.complain(e)
                 else:
                     membrane.use(proxy.ref, pins)
-                    self.last_handle = number = self.last_handle + 1
-                    proxy.sent[handle] = number, pins, value
                     entries.append((SEQ, proxy.oid, (A, wire, number)))
+                proxy.sent[handle] = number, pins, value
             elif kind == MESSAGE:
                 try:
                     entries.append((SEQ, proxy.oid, (M, membrane.outward(value, None))))
                 except NotAValue as e:
+                    self.outbox.omit(None)
                     self.complain(e)
             else:
                 pins = []
@@ -300,6 +306,24 @@ class Session(State):
     def complain(self, error: NotAValue) -> None:
         """Say that the peer could not be notified of something; it continues without."""
         logger(peer=self.name).error("not told to the peer", reason=str(error))
+
+    def doubt(self, echo: Value, omitted: bool) -> None:
+        """A sync goes out of which the answer is no success: a message was *omitted* since the one before, or its actor
+        asserts what the peer could not be notified of.
+        """
+        assert isinstance(echo, WireRef)
+        crossing = self.membrane.exports.get(echo.oid)
+        if crossing is not None and isinstance(crossing.ref.entity, Echo):
+            actor = crossing.ref.entity.waiting.facet.actor
+            crossing.ref.entity.doubtful = omitted or any(author is actor for author in self._authors_of_unsent())
+
+    def _authors_of_unsent(self) -> Iterator[HomeActor]:
+        """Who asserts what the peer could not be notified of.  Looks at all that it was: that is for a rare case."""
+        for crossing in self.membrane.imports.values():
+            if isinstance(crossing.ref.entity, Proxy):
+                for handle, (number, _, _) in crossing.ref.entity.sent.items():
+                    if number in self.outbox.unsent and isinstance(handle, Handle):
+                        yield handle.facet.actor
 
     def proxy(self, oid: int) -> Ref:
         """The reference that stands for a number of the peer's."""

@@ -22,9 +22,12 @@ class Asking(Protocol):
 
 
 class Echo(Entity):
-    """Awaits the peer's answer to a sync of ours."""
+    """Awaits the peer's answer to a sync of ours; which is no success if it is ``doubtful``: something that was done
+    before did not go out.
+    """
 
     __slots__ = (
+        "doubtful",
         "pins",
         "session",
         "waiting",
@@ -36,6 +39,7 @@ class Echo(Entity):
         self.session = session
         self.waiting = waiting
         self.pins = pins
+        self.doubtful = False
 
     def message(self, form: Frozen) -> None:
         """The answer."""
@@ -43,7 +47,7 @@ class Echo(Entity):
         if pins:  # only the first counts
             self.session.membrane.release(pins)
             self.session.asked.remove(self.waiting)
-            current("sync").send(self.waiting, form != FALSE)
+            current("sync").send(self.waiting, form != FALSE and not self.doubtful)
 
 
 class Answer(Entity):

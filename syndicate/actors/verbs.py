@@ -192,7 +192,9 @@ def sync(target: Ref, then: Callable[[], object], otherwise: Callable[[], object
     """Call *then*, in the current facet, once *target* has handled everything that this actor did before.
 
     If *target* has ended, or ends before it can reply, *otherwise* is called; without it the actor crashes with a
-    :class:`~syndicate.errors.TargetEnded`.
+    :class:`~syndicate.errors.TargetEnded`.  The same where *target* is beyond a connection, over which not all of that
+    could go: what this actor asserts there is too large for a packet, or a message before was, or is text that has no
+    encoding.  The log says which.
 
     >>> from syndicate import assert_, dataspace, query_set, capture, run
     >>> def boot():
@@ -231,7 +233,8 @@ class SyncReply(Entity):
         else:
             raise TargetEnded(
                 f"sync() waited for {self.target!r}, which has ended: its connection is lost, or its facet "
-                "has stopped. Ask within what ends with it, or say what to do then: sync(ds, then, otherwise)"
+                "has stopped; or what was done before could not go over the connection, as the log says. "
+                "Ask within what ends with it, or say what to do then: sync(ds, then, otherwise)"
             )
 
 

@@ -90,9 +90,11 @@ class Wire:
     ``remote`` is the left one's reference to it.
     """
 
-    def __init__(self, publish: Callable[[], Ref], limits: Limits = DEFAULT) -> None:
+    def __init__(
+        self, publish: Callable[[], Ref], limits: Limits = DEFAULT, codec: Callable[[Limits], Codec] = Msgpack
+    ) -> None:
         self.publish = publish
-        self.left, self.right = End("left", limits), End("right", limits)
+        self.left, self.right = End("left", limits, codec), End("right", limits, codec)
         self.left.peer, self.right.peer = self.right, self.left
         self.system: System = settled(self._boot)
         self.remote = self.left.session.membrane.expect(0)

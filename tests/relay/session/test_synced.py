@@ -1,0 +1,249 @@
+"""A sync across a connection is no success where something that was done before could not go over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from attrs import define
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relay import connect, keep
+from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
+from relay.protocol.limits import Limits
+from relay.protocol.packets import A
+from syndicate import (
+    Facet,
+    Ref,
+    assert_,
+    current_facet,
+    dataspace,
+    prevent_inert_check,
+    run,
+    send,
+    spawn,
+    stop_actor,
+    sync,
+)
+from syndicate.actors.turn import Handle
+from syndicate.values.value import Value
+from tests.relay.wire import Wire
+from tests.strategies import examples
+from tests.test_examples import server
+
+ACTORS = 3
+
+LIMITS = Limits(frame=1 << 14, ahead=1 << 13)
+
+VALUES: dict[str, Value] = {
+    "small": 1,
+    "half": "y" * 6_000,
+    "large": "x" * 20_000,
+    "no encoding": ["\ud800"],
+}
+
+BAD = ("large", "no encoding")
+
+Step = tuple[str, str]
+
+Played = tuple[int, list[Step], bool]
+"""Who has a turn, what it does, and whether the peer takes nothing meanwhile."""
+
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["assert", "send"]), st.sampled_from(list(VALUES))),
+    st.sampled_from([("retract", ""), ("sync", ""), ("sync", "")]),
+)
+
+TURNS = st.lists(st.tuples(st.integers(0, ACTORS - 1), st.lists(STEPS, min_size=1, max_size=5), st.booleans()))
+
+
+class Author:
+    """One of the actors behind the left end: what it asserts, and how its syncs have ended."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.handles: list[tuple[str, Handle]] = []
+        self.replies: list[bool] = []
+        wire.act(wire.left, lambda: spawn(self.boot))
+
+    def boot(self) -> None:
+        """Be an actor."""
+        prevent_inert_check()
+        self.facet: Facet = current_facet()
+
+    def play(self, steps: list[Step]) -> None:
+        """A turn."""
+        self.facet.enter(partial(self._turn, steps))
+        self.wire.system.drain()
+
+    def _turn(self, steps: list[Step]) -> None:
+        ds = self.wire.remote
+        for step, name in steps:
+            if step == "assert":
+                self.handles.append((name, assert_(ds, VALUES[name])))
+            elif step == "send":
+                send(ds, VALUES[name])
+            elif step == "retract" and self.handles:
+                self.handles.pop(0)[1].retract()
+            elif step == "sync":
+                sync(ds, partial(self.replies.append, True), partial(self.replies.append, False))
+
+
+@define
+class Sync:
+    """One that has not gone out for certain: what its actor asserts that could not go, and what of that went since."""
+
+    author: int
+    omitted: bool
+    beyond: set[int]
+    gone: bool = False
+
+    @property
+    def reply(self) -> bool | None:
+        """The reply; None is either: what could not go is retracted since, perhaps before the sync went out."""
+        return False if self.omitted or self.beyond else None if self.gone else True
+
+
+class Oracle:
+    """What the replies are to be, by what is asserted and said, one event after the other."""
+
+    def __init__(self) -> None:
+        self.asserted: list[list[tuple[int, bool]]] = [[] for _ in range(ACTORS)]
+        self.replies: list[list[bool | None]] = [[] for _ in range(ACTORS)]
+        self._omitted = False
+        self._count = 0
+        self._syncs: list[Sync] = []
+
+    def play(self, author: int, steps: list[Step]) -> None:
+        """A turn: what is retracted, and a sync behind that, comes after all else."""
+        late: list[Step] = []
+        for step, name in steps:
+            if step == "retract" or (step == "sync" and late):
+                late.append((step, name))
+            else:
+                self._event(author, step, name in BAD)
+        for step, _ in late:
+            self._event(author, step, False)
+
+    def settle(self) -> None:
+        """All has gone out."""
+        for earlier in self._syncs:
+            self.replies[earlier.author].append(earlier.reply)
+        self._syncs.clear()
+
+    def _event(self, author: int, step: str, bad: bool) -> None:
+        asserted = self.asserted[author]
+        if step == "assert":
+            self._count += 1
+            asserted.append((self._count, bad))
+        elif step == "send":
+            self._omitted |= bad
+        elif step == "retract":
+            number, _ = asserted.pop(0)
+            for earlier in self._syncs:
+                earlier.gone |= number in earlier.beyond
+                earlier.beyond.discard(number)
+        else:
+            self._syncs.append(Sync(author, self._omitted, {number for number, bad in asserted if bad}))
+            self._omitted = False
+
+
+def played(steps: list[Step], held: int) -> list[Step]:
+    """Without the retractions for which there is nothing to retract when they come."""
+    left = []
+    for step in steps:
+        held += (step[0] == "assert") - (step[0] == "retract")
+        if held < 0:
+            held = 0
+        else:
+            left.append(step)
+    return left
+
+
+@pytest.mark.parametrize("codec", [Msgpack, Preserves, PreservesText])
+@given(turns=TURNS)
+@settings(max_examples=examples(100))
+def test_syncs_and_what_was_left_out(
+    codec: Callable[[Limits], Codec], turns: list[tuple[int, list[Step], bool]]
+) -> None:
+    """Each fails whose actor asserts what could not go, or before which a message could not; all others succeed,
+    whether the peer keeps up or not.
+    """
+    wire = Wire(dataspace, LIMITS, codec)
+    authors = [Author(wire) for _ in range(ACTORS)]
+    oracle = Oracle()
+    for index, steps, blocked in turns:
+        wire.left.blocked = blocked
+        possible = played(steps, len(oracle.asserted[index]))
+        authors[index].play(possible)
+        oracle.play(index, possible)
+        if not blocked:
+            wire.act(wire.left, wire.left.wake)
+            oracle.settle()
+    wire.left.blocked = False
+    wire.act(wire.left, wire.left.wake)
+    oracle.settle()
+    for author, expected in zip(authors, oracle.replies, strict=True):
+        assert len(author.replies) == len(expected)
+        assert all(theirs in (reply, None) for reply, theirs in zip(author.replies, expected, strict=True))
+    assert wire.left.session.reason is wire.right.session.reason is None
+
+
+def test_what_was_left_out_is_not_what_was_queued_before() -> None:
+    """A large packet waits when a message is left out.  That message, said again, is left out again: the packet is not
+    remembered as what it says.
+    """
+    wire = Wire(dataspace)
+    message = ["\ud800"]
+    wire.left.blocked = True
+    wire.act(wire.left, lambda: assert_(wire.remote, "x" * 10_000))
+    wire.act(wire.left, lambda: send(wire.remote, message))
+    wire.left.blocked = False
+    wire.act(wire.left, wire.left.wake)
+    wire.act(wire.left, lambda: send(wire.remote, message))
+    assert [event[0] for event in wire.left.events] == [A]
+    assert wire.right.session.reason is None
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A broker's."""
+    with server() as where:
+        yield where
+
+
+@pytest.mark.parametrize("verb", [assert_, send, keep], ids=lambda verb: verb.__name__)
+@pytest.mark.parametrize("value", ["x" * (2 << 20), "\ud800"], ids=BAD)
+def test_over_a_socket(verb: Callable[[Ref, str], Handle | None], value: str, address: str) -> None:
+    """The actor that did it hears of it, and no other; when it has gone, all is well."""
+    replies: list[str] = []
+
+    def other(ds: Ref, then: Callable[[], None]) -> None:
+        prevent_inert_check()
+        sync(ds, lambda: (replies.append("another's"), then(), stop_actor()))
+
+    def boot() -> None:
+        @connect(address)
+        def connected(ds: Ref) -> None:
+            assert_(ds, "before")
+            sync(ds, lambda: (replies.append("before"), beyond(ds)))
+
+        def beyond(ds: Ref) -> None:
+            handle = verb(ds, value)
+            assert_(ds, "behind")
+
+            def afterwards() -> None:
+                if handle is not None:
+                    handle.retract()
+                sync(ds, lambda: (replies.append("gone"), stop_actor()))
+
+            def failed() -> None:
+                replies.append("failed")
+                spawn(other, ds, partial(current_facet().enter, afterwards))
+
+            sync(ds, lambda: replies.append("wrong"), failed)
+
+    run(boot)
+    assert replies == ["before", "failed", "another's", "gone"]
