@@ -28,6 +28,7 @@ from syndicate import (
     sync,
 )
 from syndicate.actors.turn import Handle
+from syndicate.actors.verbs import Computed
 from syndicate.values.value import Value
 from tests.relay.wire import Wire
 from tests.strategies import examples
@@ -64,7 +65,7 @@ class Author:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.handles: list[tuple[str, Handle]] = []
+        self.handles: list[tuple[str, Handle | Computed]] = []
         self.replies: list[bool] = []
         wire.act(wire.left, lambda: spawn(self.boot))
 
@@ -222,22 +223,33 @@ def test_over_a_socket(verb: Callable[[Ref, str], Handle | None], value: str, ad
 
     def other(ds: Ref, then: Callable[[], None]) -> None:
         prevent_inert_check()
-        sync(ds, lambda: (replies.append("another's"), then(), stop_actor()))
+
+        def succeeded() -> None:
+            replies.append("another's")
+            then()
+            stop_actor()
+
+        sync(ds, succeeded)
 
     def boot() -> None:
         @connect(address)
         def connected(ds: Ref) -> None:
             assert_(ds, "before")
-            sync(ds, lambda: (replies.append("before"), beyond(ds)))
+            sync(ds, partial(beyond, ds))
 
         def beyond(ds: Ref) -> None:
+            replies.append("before")
             handle = verb(ds, value)
             assert_(ds, "behind")
 
             def afterwards() -> None:
                 if handle is not None:
                     handle.retract()
-                sync(ds, lambda: (replies.append("gone"), stop_actor()))
+                sync(ds, succeeded)
+
+            def succeeded() -> None:
+                replies.append("gone")
+                stop_actor()
 
             def failed() -> None:
                 replies.append("failed")
