@@ -43,7 +43,6 @@ static ACTOR_NAMES: PyOnceLock<ActorNames> = PyOnceLock::new();
 pub struct ActorNames {
     pub foreign: Py<PyAny>,
     refuse: Py<PyAny>,
-    take_each: Py<PyAny>,
     pub pending: Slot,
     pub turn_facet: Slot,
     pub turn_system: Slot,
@@ -54,6 +53,7 @@ pub struct ActorNames {
     pub alive: Slot,
     pub system: Slot,
     observers: Slot,
+    groups: Slot,
     on_message: Slot,
     on_asserted: Slot,
     gate: Slot,
@@ -77,7 +77,6 @@ impl ActorNames {
             Ok(ActorNames {
                 foreign: module.getattr("foreign")?.unbind(),
                 refuse: py.import("syndicate.actors.actor")?.getattr("refuse")?.unbind(),
-                take_each: py.import("syndicate.actors.actor")?.getattr("take_each")?.unbind(),
                 pending: Slot::of(&turn, "pending")?,
                 turn_facet: Slot::of(&turn, "facet")?,
                 turn_system: Slot::of(&turn, "system")?,
@@ -88,6 +87,7 @@ impl ActorNames {
                 alive: Slot::of(&facet, "alive")?,
                 system: Slot::of(&actor, "system")?,
                 observers: Slot::of(&handler, "observers")?,
+                groups: Slot::of(&handler, "_groups")?,
                 on_message: Slot::of(&class("syndicate.actors.during", "OnMessage")?, "fn")?,
                 on_asserted: Slot::of(&class("syndicate.actors.during", "OnAsserted")?, "fn")?,
                 gate: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "gate")?,
@@ -201,13 +201,22 @@ impl Telling {
                 None => open(&pending, &actor, event),
             };
         }
-        for group in handler.getattr(intern!(py, "groups"))?.cast_into::<PyTuple>()?.iter() {
-            let (actor, is_raw, refs): (Bound<'py, PyAny>, bool, Bound<'py, PyAny>) = group.extract()?;
-            let value = if is_raw { raw(captures)? } else { values.clone() };
-            let event = event(kind, refs, value, notice.clone())?;
-            match noted(&pending, &actor)? {
-                Some(events) => events.append(event)?,
-                None => open(&pending, &actor, event)?,
+        let mut groups = actors.groups.get(handler)?;
+        if groups.is_none() {
+            groups = handler.getattr(intern!(py, "groups"))?;
+        }
+        for (actor, audiences) in groups.cast::<PyDict>()?.iter() {
+            for audience in audiences.cast::<PyList>()?.iter() {
+                let is_raw = match audience.cast_exact::<PyTuple>() {
+                    Ok(several) => actors.raw.get(&several.get_item(0)?)?.is_truthy()?,
+                    Err(_) => actors.raw.get(&audience)?.is_truthy()?,
+                };
+                let value = if is_raw { raw(captures)? } else { values.clone() };
+                let event = event(kind, audience, value, notice.clone())?;
+                match noted(&pending, &actor)? {
+                    Some(events) => events.append(event)?,
+                    None => open(&pending, &actor, event)?,
+                }
             }
         }
         Ok(())
@@ -350,6 +359,24 @@ fn notify<'py>(
     Ok(())
 }
 
+/// Let one entity, whose facet lives, handle an event.
+#[inline]
+fn handle<'py>(
+    actors: &ActorNames,
+    turn: &Bound<'py, PyAny>,
+    target: &Bound<'py, PyAny>,
+    facet: Bound<'py, PyAny>,
+    event: &Bound<'py, PyTuple>,
+) -> PyResult<()> {
+    let (kind, value) = (event.get_borrowed_item(0)?, event.get_borrowed_item(2)?);
+    actors.turn_facet.set(turn, facet)?;
+    let entity = actors.entity.get(target)?;
+    if actors.gate.fits(&entity) && told(actors, &entity, &kind, &value, event)? {
+        return Ok(());
+    }
+    notify(actors, turn, &entity, &kind, &value, event)
+}
+
 /// Handle these events, one after the other, in the turn of their actor.
 #[pyfunction]
 fn deliver<'py>(turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<()> {
@@ -370,11 +397,7 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
         if is_exactly(&target, &names.reference) {
             let facet = actors.facet.get(&target)?;
             if actors.alive.get(&facet)?.is_truthy()? {
-                actors.turn_facet.set(turn, facet)?;
-                let entity = actors.entity.get(&target)?;
-                if !(actors.gate.fits(&entity) && told(actors, &entity, &kind, &value, &event)?) {
-                    notify(actors, turn, &entity, &kind, &value, &event)?;
-                }
+                handle(actors, turn, &target, facet, &event)?;
             } else if kind.is(ASSERT.of(py)) || kind.is(SYNC.of(py)) {
                 actors.refuse.bind(py).call1((turn, kind, target, value, event.get_item(3)?))?;
             }
@@ -384,7 +407,12 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
                 value.call0()?;
             }
         } else {
-            actors.take_each.bind(py).call1((turn, kind, target, value, event.get_item(3)?))?;
+            for target in target.cast::<PyTuple>()?.iter_borrowed() {
+                let facet = actors.facet.get(&target)?;
+                if actors.alive.get(&facet)?.is_truthy()? {
+                    handle(actors, turn, &target, facet, &event)?;
+                }
+            }
         }
         py.check_signals()?;
     }

@@ -53,6 +53,7 @@ impl SystemNames {
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct TurnNames {
     append: Py<PyAny>,
+    extend: Py<PyAny>,
     popleft: Py<PyAny>,
     pub popitem: Py<PyAny>,
     actor: Slot,
@@ -80,6 +81,7 @@ impl TurnNames {
             let facet = facets.getattr("Facet")?.cast_into::<PyType>()?;
             Ok(TurnNames {
                 append: queue.getattr("append")?.unbind(),
+                extend: queue.getattr("extend")?.unbind(),
                 popleft: queue.getattr("popleft")?.unbind(),
                 popitem: py.get_type::<PyDict>().getattr("popitem")?.unbind(),
                 actor: Slot::of(&turn, "actor")?,
@@ -267,17 +269,14 @@ fn hand_over<'py>(
         return Ok(());
     }
     seal(&pending, names.late.get(turn)?.cast_into::<PyDict>()?)?;
-    let append = names.append.bind(py);
     if pending.len() == 1 {
         // most turns: the item is the batch, and the dictionary serves the next turn
         let batch = names.popitem.bind(py).call1((&pending,))?;
-        return append.call1((queue, batch)).map(|_| ());
+        return names.append.bind(py).call1((queue, batch)).map(|_| ());
     }
-    ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())?;
-    for batch in pending.iter() {
-        append.call1((queue, batch))?; // it may run the collector, and that what notes more: not in here
-    }
-    Ok(())
+    ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())?; // what the collector runs may note more
+    let batches = pending.call_method0(intern!(py, "items"))?;
+    names.extend.bind(py).call1((queue, batches)).map(|_| ())
 }
 
 /// Handle one batch as a turn, as `Actor.take` does.

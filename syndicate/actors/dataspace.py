@@ -93,8 +93,11 @@ class Telling:
             else:
                 pending[actor] = [event]
             return
-        for actor, raw, refs in handler.groups:
-            pending.setdefault(actor, []).append((kind, refs, (SEQ, *captures) if raw else values, notice))
+        for actor, audiences in handler.groups.items():
+            events = pending.setdefault(actor, [])
+            for audience in audiences:
+                raw = audience[0].raw if isinstance(audience, tuple) else audience.raw
+                events.append((kind, audience, (SEQ, *captures) if raw else values, notice))
 
 
 class Dataspace:

@@ -38,8 +38,8 @@ Kept: TypeAlias = dict[Frozen, None] | Bag
 _TOGETHER: Final = 64
 """The most observers that one event is for."""
 
-Group: TypeAlias = tuple[HomeActor, bool, tuple[Ref, ...]]
-"""Observers that are served alike: their actor, whether they want frozen forms, and the references."""
+Audience: TypeAlias = Ref | tuple[Ref, ...]
+"""Who one event is for: an observer, or several of one actor, all of whom want frozen forms, or none."""
 
 
 class Notice:
@@ -90,7 +90,7 @@ class Handler:
         # observer and no notices, and would consist of dictionaries otherwise.
         self.notices: dict[Captures, Notice] | None = None
         self.observers: Ref | dict[Ref, None] | None = None
-        self._groups: tuple[Group, ...] | None = None
+        self._groups: dict[HomeActor, list[Audience]] | None = None
         self.raw = False  # whether there are observers, and all of them want frozen forms
 
     def join(self, observer: Ref) -> None:
@@ -102,7 +102,8 @@ class Handler:
             self.observers = {self.observers: None, observer: None}
         else:
             self.observers[observer] = None
-        self._groups = None
+        if self._groups is not None:
+            _gather(self._groups, observer)
 
     def leave(self, observer: Ref) -> bool:
         """Remove an observer; True if it was the last."""
@@ -121,26 +122,31 @@ class Handler:
         return len(self.observers) if isinstance(self.observers, dict) else int(self.observers is not None)
 
     @property
-    def groups(self) -> tuple[Group, ...]:
-        """The observers by actor, as of now, so many at a time that one event for them is soon handled.
+    def groups(self) -> dict[HomeActor, list[Audience]]:
+        """The observers by actor, in the order in which they came, so many at a time that one event for them is soon
+        handled.
 
-        Rebuilt after a change only when somebody is to be notified, which costs as much anyway.
+        An observer that comes is put with them; after one has left they are made again when somebody is to be notified,
+        which costs as much anyway.
         """
         if self._groups is None:
-            by_actor: dict[tuple[HomeActor, bool], list[Ref]] = {}
-            members = (
-                self.observers if isinstance(self.observers, dict) else {self.observers: None} if self.observers else {}
-            )
-            for ref in members:
-                by_actor.setdefault((ref.facet.actor, ref.raw), []).append(ref)
-            self._groups = tuple(
-                [
-                    (actor, raw, tuple(refs[at : at + _TOGETHER]))
-                    for (actor, raw), refs in by_actor.items()
-                    for at in range(0, len(refs), _TOGETHER)
-                ]
-            )
+            self._groups = {}
+            observers = self.observers
+            for observer in observers if isinstance(observers, dict) else (observers,) if observers else ():
+                _gather(self._groups, observer)
         return self._groups
+
+
+def _gather(groups: dict[HomeActor, list[Audience]], observer: Ref) -> None:
+    """Put an observer with the last of its actor's, if they are served alike and not too many."""
+    audiences = groups.setdefault(observer.facet.actor, [])
+    if audiences:
+        last = audiences[-1]
+        together = last if isinstance(last, tuple) else (last,)
+        if together[0].raw == observer.raw and len(together) < _TOGETHER:
+            audiences[-1] = (*together, observer)
+            return
+    audiences.append(observer)
 
 
 class ConstantTable:

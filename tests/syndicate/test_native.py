@@ -26,22 +26,28 @@ from hypothesis import strategies as st
 from relay.transport.frames import whole_frames
 from syndicate import (
     Entity,
+    Observe,
     Symbol,
     assert_,
     capture,
+    current_facet,
     dataspace,
     field,
     native,
     on_asserted,
     on_message,
     on_stop,
+    prevent_inert_check,
+    react,
     record,
     ref,
     run,
     send,
     spawn,
+    stop,
     stop_actor,
 )
+from syndicate.actors.actor import Actor
 from syndicate.actors.turn import Handle, current, note_assertion, note_retraction
 from syndicate.errors import KernelsMissing
 from syndicate.index.analysis import analyse
@@ -51,6 +57,7 @@ from syndicate.index.skeleton import Gate, Index
 from syndicate.index.trie import ConstantTable, Notice
 from syndicate.introspect import chronicled
 from syndicate.native import kernel, specifications
+from syndicate.testing import settled
 from syndicate.values.value import Ref, freeze, thaw
 from tests.strategies import P, Q, patterns_like, values
 
@@ -352,6 +359,83 @@ def test_turns_are_followed_alike(every: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("syndicate.actors.system.take_all", python("take_all"))
     assert native_side == [steps(seed) for seed in range(20)]
     assert all(len(each) > 10 for each in native_side)
+
+
+class Onlooker(Entity):
+    """Writes down what it is notified of; ends its facet at every tenth."""
+
+    def __init__(self, name: object, seen: list[object]) -> None:
+        self.name = name
+        self.seen = seen
+        self.handles: dict[object, int] = {}
+
+    def message(self, value: Any) -> None:
+        self.note("!", value)
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.handles[handle] = len(self.handles)
+        self.note("+", value)
+
+    def retract(self, handle: Any) -> None:
+        self.note("-", self.handles[handle])
+
+    def note(self, mark: str, what: object) -> None:
+        self.seen.append((mark, self.name, what))
+        if len(self.seen) % 10 == 0:
+            stop()
+
+
+def crowd(seed: int) -> list[object]:
+    """What many observers of a few patterns see, several in an actor, of both kinds, that come and go meanwhile."""
+    chance, seen = random.Random(seed), list[object]()
+
+    def member(ds: Ref, name: int) -> None:
+        prevent_inert_check()
+        mine: list[Handle] = []
+        facet = current_facet()
+
+        def join(number: int) -> None:
+            observer = Ref(current_facet(), Onlooker((name, number), seen), chance.random() < 0.3)
+            mine.append(assert_(ds, Observe(chance.choice([["word", capture()], [capture(), capture()]]), observer)))
+            prevent_inert_check()
+
+        @on_message(ds, ["step", name, capture()])
+        def step(number: int) -> None:
+            roll = chance.random()
+            if roll < 0.5:
+                for each in range(chance.choice([1, 1, 2, 70])):
+                    react(partial(join, 100 * number + each)) if roll < 0.25 else join(100 * number + each)
+            elif roll < 0.6 and mine:
+                mine.pop(chance.randrange(len(mine))).retract()
+            elif roll < 0.8:
+                send(ds, ["word", chance.randrange(3)])
+            else:
+                mine.append(assert_(ds, ["word", chance.randrange(3)]))
+            if roll > 0.97:
+                stop(facet)
+            if number < 25:
+                send(ds, ["step", chance.randrange(3), number + 1])
+
+    def boot() -> None:
+        ds = dataspace()
+        for name in range(3):
+            spawn(member, ds, name, name=f"member {name}")
+        spawn(lambda: [send(ds, ["step", name, 0]) for name in range(3)])
+
+    settled(boot)
+    return seen
+
+
+@built
+@pytest.mark.parametrize("seed", range(40))
+def test_events_are_handed_out_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To one observer or many, in facets that live or have ended: each is notified of the same, in the same order."""
+    native_side = crowd(seed)
+    monkeypatch.setattr("syndicate.actors.dataspace.Telling", python("Telling"))
+    monkeypatch.setattr("syndicate.actors.system.take_turns", python("take_turns"))
+    monkeypatch.setattr("syndicate.actors.system.take_all", python("take_all"))
+    monkeypatch.setattr(Actor.take, "__defaults__", (None, True, python("deliver")))
+    assert native_side == crowd(seed)
 
 
 @built

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ from syndicate.index import interest as interests
 from syndicate.index.analysis import analyse
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
 from syndicate.index.skeleton import Index, IndexSize
+from syndicate.index.trie import Handler
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.pattern import Capture, Group, Pattern, match, pattern_of
 from syndicate.values.value import Frozen, freeze, thaw
@@ -646,6 +648,31 @@ def test_each_of_many_observers_in_one_actor_is_told(observers: int) -> None:
 
     settled(boot)
     assert seen == [[("!", "m"), ("+", "a"), ("-", "a"), ("+", "stays")]] * observers
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 99)), max_size=200))
+def test_observers_that_come_and_go_are_grouped_as_if_they_had_always_been_there(steps: list[tuple[int, int]]) -> None:
+    """Whoever looks at the groups meanwhile: of each actor all, in their order, those of one kind together."""
+    facets = [SimpleNamespace(actor=object()) for _ in range(2)]
+    handler, there = Handler(), list[Ref]()
+    for verb, number in steps:
+        if verb == 0 and there:
+            handler.leave(there.pop(number % len(there)))
+        elif verb == 1:
+            assert list(handler.groups) == list(dict.fromkeys(each.facet.actor for each in there))
+        else:
+            runs = 70 if number == 0 else 1
+            there += [Ref(facets[number % 2], Entity(), number % 3 == 0) for _ in range(runs)]
+            for each in there[-runs:]:
+                handler.join(each)
+    fresh = Handler()
+    for each in there:
+        fresh.join(each)
+    assert handler.groups == fresh.groups
+    for actor, audiences in handler.groups.items():
+        parts = [each if isinstance(each, tuple) else (each,) for each in audiences]
+        assert [each for part in parts for each in part] == [each for each in there if each.facet.actor is actor]
+        assert all(len({each.raw for each in part}) == 1 and len(part) <= 64 for part in parts)
 
 
 @pytest.mark.parametrize("values", [[7], [7, 8], [8, 8, 7], [8]])
