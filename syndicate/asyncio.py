@@ -38,6 +38,7 @@ from outcome import Outcome
 from syndicate.actors import system as actors
 from syndicate.actors.actor import Task
 from syndicate.actors.arguments import expect_function
+from syndicate.actors.blocks import async_block
 from syndicate.actors.edge import open_console
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import EventBuffer, Happening, Portal, Remote, ask, opener, snapshot
@@ -490,7 +491,7 @@ async def _whatever(future: asyncio.Future[None]) -> None:
         raise cancelled
 
 
-@asynccontextmanager
+@async_block
 async def open_system(
     boot: Callable[..., object] | None = None, *args: object, name: str | None = None, console: bool | str = False
 ) -> AsyncIterator[System]:
@@ -540,7 +541,7 @@ async def open_system(
 _open: ContextVar[System | None] = ContextVar("syndicate.asyncio", default=None)
 
 
-@asynccontextmanager
+@async_block
 async def connect(address: str, cap: str | None = None, *, timeout: float = 10.0) -> AsyncIterator[Ref]:  # noqa: ASYNC109  # of the first connection, not of the block
     """The dataspace of a broker, in the system that this task has opened, while the block runs.
 

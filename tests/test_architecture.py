@@ -67,8 +67,8 @@ INSIDE = {
         address lobby poller tls stream web_origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        event_loop signals edge trace meter arguments facet settling turn actor lane follower system running chronicle
-        field verbs during timer query bulk dataspace supervise attempt portal keep
+        event_loop signals edge trace meter arguments blocks facet settling turn actor lane follower system running
+        chronicle field verbs during timer query bulk dataspace supervise attempt portal keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection

@@ -8,6 +8,7 @@ Source: ``docs/design/commands.md``, "Commands".
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
@@ -58,6 +59,14 @@ class _Commands(Command, click.Group):
         module, name, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        close = get_close_matches(args[0], _COMMANDS, 1)
+        if args[0] not in _COMMANDS and close:
+            ctx.fail(f"No such command {args[0]!r}: did you mean {close[0]}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, Number, fail, run_command
 from relay.cli.target import find_target, target_options
 from relay.client import Encoding
 from relay.tools.bench import LEAVING, LoadGenerator, Tally
@@ -65,7 +65,7 @@ server_main()
     "--for",
     "seconds",
     metavar="SECONDS",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     help=f"So long for each kind; default: {_SECONDS:g}.",
 )
 @click.option(

@@ -11,7 +11,7 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.exit_codes import SETTINGS, Command, fail, run_command, version_option
+from relay.cli.exit_codes import SETTINGS, Command, Number, fail, run_command, version_option
 from relay.cli.keyboard import Keyboard
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.tools.console import NO_CAUSES, console
@@ -44,7 +44,7 @@ _LAST_WORDS: Final = 0.5
 @click.option("--observers", is_flag=True, help="Show interests (Observe assertions) too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: time, event, value.")
 @click.option("--count", metavar="N", type=click.IntRange(1), help="End after N events.")
-@click.option("--for", "seconds", metavar="SECONDS", type=click.FloatRange(0), help="End after that time.")
+@click.option("--for", "seconds", metavar="SECONDS", type=Number(0), help="End after that time.")
 @click.option("--why", is_flag=True, help="With what led to each event, as far as the server follows it (--chronicle).")
 @click.option("--record", metavar="FILE", help="Keep every event in a new file, for `syndicate replay`.")
 @click.option("--no-reconnect", is_flag=True, help="Fail when the connection is lost.")

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from traceback import walk_tb
 from typing import Final, NoReturn, TextIO
@@ -95,6 +96,17 @@ def give_up(stream: TextIO) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, stream.fileno())
     os.close(nothing)
+
+
+class Number(click.FloatRange):
+    """A finite number in a range: to wait for ``inf`` seconds, or for ``nan``, is to wait for ever, or for nothing."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{number:g} is not finite: write a number, such as 30.", param, ctx)
+        return number
 
 
 class Command(click.Command):

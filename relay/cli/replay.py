@@ -9,7 +9,7 @@ from typing import Final, TextIO
 import click
 
 from relay.cli.console import stdout_layout
-from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, Number, fail, run_command
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.client import connect
 from relay.tools.console import NO_CAUSES, chosen
@@ -37,7 +37,7 @@ _NAME: Final = "syndicate replay"
 @click.argument("address", required=False)
 @target_options
 @pattern_options
-@click.option("--speed", metavar="X", type=click.FloatRange(0, min_open=True), help="X times as fast; default: 1.")
+@click.option("--speed", metavar="X", type=Number(0, min_open=True), help="X times as fast; default: 1.")
 @click.option("--fast", is_flag=True, help="Without the recorded pauses.")
 @click.option("--why", "with_why", is_flag=True, help="Without ADDRESS: with causes, if they were recorded (--why).")
 @click.option("--json", "as_json", is_flag=True, help="Without ADDRESS: one JSON object a line, as the console's.")

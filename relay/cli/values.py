@@ -30,7 +30,7 @@ import click
 import trio
 from attrs import frozen
 
-from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, Number, fail, run_command
 from relay.cli.target import Target, find_target, target_options
 from relay.client import FOUND_OUT, ConnectionState, Encoding, connect
 from relay.session.proxy import Proxy
@@ -103,7 +103,9 @@ def parse_json(text: str) -> Value:
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_ADDRESS: Final = re.compile(r"(tcp|tls|unix|ws|wss|stdio):")
+_ADDRESS: Final = re.compile(r"(tcp|tls|unix|ws|wss|stdio):|[a-z]+://|[\w.-]+:\d+$")
+"""An address, or what was meant as one, and is a value in no language."""
+
 _ENCODINGS: Final = (*FOUND_OUT, "text")
 _SHARE: Final = 1000
 """Messages that are sent before the server is asked whether it has handled them."""
@@ -165,13 +167,19 @@ class _Place:
         )(first if reconnect else then)
 
 
-def _split(written: Sequence[str], what: str) -> tuple[str, list[str]]:
+def _split(program: str, written: Sequence[str], what: str) -> tuple[str, list[str]]:
     """The address, and the rest; the default address if the first is not one."""
     if written and _ADDRESS.match(written[0]):
-        return written[0], list(written[1:])
+        address, written = written[0], written[1:]
+    else:
+        address = os.environ.get("SYNDICATE_ADDRESS") or DEFAULT_ADDRESS
     if not written:
         raise click.UsageError(f"Missing argument '{what}'.")
-    return os.environ.get("SYNDICATE_ADDRESS") or DEFAULT_ADDRESS, list(written)
+    late = next(filter(_ADDRESS.match, written), None)
+    if late is not None:
+        first = next((text for text in written if text is not late), "..")
+        raise click.UsageError(f"the address comes before the {what.lower()}: {program} {late} '{first}'")
+    return address, list(written)
 
 
 def _values(texts: list[str], as_json: bool) -> list[Value]:
@@ -206,7 +214,7 @@ Examples:
 @click.argument("written", nargs=-1, metavar="[ADDRESS] VALUE... [-- COMMAND...]")
 @_options
 @click.option("--json", "as_json", is_flag=True, help="The values are JSON.")
-@click.option("--for", "seconds", metavar="SECONDS", type=click.FloatRange(0), help="End after that time.")
+@click.option("--for", "seconds", metavar="SECONDS", type=Number(0), help="End after that time.")
 @click.pass_context
 def assert_main(
     ctx: click.Context,
@@ -230,7 +238,7 @@ def assert_main(
     if command == []:
         raise click.UsageError("-- is followed by the command that is to run: write it, or leave -- out")
     try:
-        address, texts = _split(written, "VALUE")
+        address, texts = _split("syndicate assert", written, "VALUE")
         values = _values(texts, as_json)
         place = _Place(find_target(address, cap, cap_file, ca), encoding)
     except SyndicateError as e:
@@ -282,7 +290,7 @@ Examples:
 @_options
 @click.option("--json", "as_json", is_flag=True, help="The values are JSON.")
 @click.option("--repeat", metavar="N", type=click.IntRange(1), default=1, help="All of them, N times.")
-@click.option("--rate", metavar="R", type=click.FloatRange(0, min_open=True), help="At most R messages a second.")
+@click.option("--rate", metavar="R", type=Number(0, min_open=True), help="At most R messages a second.")
 def send_main(
     written: tuple[str, ...],
     cap: str | None,
@@ -301,7 +309,7 @@ def send_main(
     """
     configure()
     try:
-        address, texts = _split(written, "VALUE")
+        address, texts = _split("syndicate send", written, "VALUE")
         values = _values(texts, as_json) * repeat
         place = _Place(find_target(address, cap, cap_file, ca), encoding)
     except SyndicateError as e:
@@ -446,7 +454,7 @@ Examples:
 @click.command("get", cls=Command, context_settings=SETTINGS, epilog=_GET_EXAMPLES)
 @click.argument("written", nargs=-1, metavar="[ADDRESS] PATTERN")
 @_asking
-@click.option("--wait", metavar="SECONDS", type=click.FloatRange(0), default=0.0, help="For it to come; default: 0.")
+@click.option("--wait", metavar="SECONDS", type=Number(0), default=0.0, help="For it to come; default: 0.")
 def get_main(
     written: tuple[str, ...],
     cap: str | None,
@@ -467,14 +475,10 @@ def get_main(
 
 
 def _question(program: str, written: tuple[str, ...], taken: tuple[str, ...] = ()) -> tuple[str, _Question]:
-    address, patterns = _split(written, "PATTERN")
-    if len(patterns) == 2 and "://" in patterns[1]:
-        raise click.UsageError(f"the address comes before the pattern: {program} {patterns[1]} '{patterns[0]}'")
+    address, patterns = _split(program, written, "PATTERN")
     if len(patterns) != 1:
         raise click.UsageError(
             f"{program} takes one pattern, and got {len(patterns)}: quote it for the shell, '<Present $who>'"
-            if patterns
-            else "Missing argument 'PATTERN'."
         )
     return address, _Question.of(patterns[0], taken)
 
@@ -545,7 +549,7 @@ class _RowStyle(LineStyle):
 @click.argument("written", nargs=-1, metavar="[ADDRESS] PATTERN")
 @_asking
 @click.option("--count", metavar="N", type=click.IntRange(1), help="End after N events.")
-@click.option("--for", "seconds", metavar="SECONDS", type=click.FloatRange(0), help="End after that time.")
+@click.option("--for", "seconds", metavar="SECONDS", type=Number(0), help="End after that time.")
 def watch_main(
     written: tuple[str, ...],
     cap: str | None,

@@ -22,6 +22,7 @@ from typing import Final
 import trio
 
 from syndicate.actors.arguments import expect_function
+from syndicate.actors.blocks import async_block
 from syndicate.actors.edge import Console, open_console
 from syndicate.actors.event_loop import asyncio_runs
 from syndicate.actors.signals import interrupt_in
@@ -51,7 +52,7 @@ def _bare_interrupts() -> Iterator[None]:
         raise interrupt_in(group) or group from None
 
 
-@asynccontextmanager
+@async_block
 @trio.lowlevel.enable_ki_protection
 async def open_system(
     boot: Callable[..., object] | None = None, *args: object, name: str | None = None, console: bool | str = False

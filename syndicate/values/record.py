@@ -45,10 +45,22 @@ def record(label: C | str | Symbol | None = None) -> C | Callable[[C], C]:
     """
     if isinstance(label, type):
         return _make_record(label, Symbol(label.__name__))
-    return lambda cls: _make_record(cls, Symbol(cls.__name__ if label is None else str(label)))
+    if callable(label):
+        raise _no_class(label)
+    return lambda cls: _make_record(cls, Symbol(getattr(cls, "__name__", "") if label is None else str(label)))
+
+
+def _no_class(decorated: object) -> RecordDefinition:
+    name = getattr(decorated, "__name__", "Name")
+    return RecordDefinition(
+        f"@record is for a class, which {name} is not: write `class {name}:`, and in it the fields, each with a type, "
+        "such as `who: str`"
+    )
 
 
 def _make_record(cls: C, label: Symbol) -> C:
+    if not isinstance(cls, type):
+        raise _no_class(cls)
     if as_record(cls, label):
         return cls
     _expect_annotations(cls)

@@ -227,7 +227,10 @@ def _read(reader: _Reader) -> Value:
         value = reader.next()
         reader.skip_whitespace()
         if reader.index < len(reader.input_buffer):
-            raise reader.error("something follows the value", "put several values into one sequence: [a b]")
+            remedy = "put several values into one sequence: [a b]"
+            if reader.input_buffer[reader.index] == "(":
+                remedy = 'records are written <Present "alice">'
+            raise reader.error("something follows the value", remedy)
         return value
     except TextError:
         raise

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import isfinite
 
 from attrs import field, frozen
 
-from syndicate.actors.arguments import expect_ref
+from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.during import on_asserted
 from syndicate.actors.keep import forget, keep
 from syndicate.actors.verbs import react, stop, sync
@@ -35,6 +36,25 @@ class Queue:
     lease: float = field(default=3.0)
 
 
+def expect_queue(what: str, jobs: object) -> Queue:
+    """*jobs* if it is a queue; raises :class:`~syndicate.errors.ArgumentError` with the remedy if not."""
+    if isinstance(jobs, Queue):
+        return jobs
+    raise ArgumentError(f"{what}() needs a queue, such as queue(ds, name) returns, and not {jobs!r}")
+
+
+def _expect_texts(what: str, **texts: object) -> None:
+    """Raise :class:`~syndicate.errors.ArgumentError` unless these arguments are text: dispatchers see no others."""
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise ArgumentError(f"{what}() needs text as its {name}, such as {str(text)!r}, and not {text!r}")
+
+
+def _expect_seconds(seconds: object) -> None:
+    if not isinstance(seconds, (int, float)) or not isfinite(seconds):
+        raise ArgumentError(f"submit() needs seconds from now as its delay and deadline, not {seconds!r}")
+
+
 def queue(
     ds: Ref,
     name: str,
@@ -53,11 +73,12 @@ def queue(
 
     Raises:
         NotInTurn: no turn is running.
-        ArgumentError: *lease* or *rate* is not positive.
+        ArgumentError: *lease* or *rate* is not positive, or *name* is no text.
         QueueMisuse: the dataspace keeps nothing (the actor crashes with it, once that is known).
     """
     if lease <= 0 or (rate is not None and rate <= 0):
         raise ArgumentError(f"queue() needs a positive lease and rate, not {lease!r} and {rate!r}")
+    _expect_texts("queue", name=name)
     ds = shelf(expect_ref("queue", ds))
     candidate(ds, name, Policy(retry or Retry(), lease, keep_done, rate))
     return Queue(ds, name, lease)
@@ -89,7 +110,15 @@ def submit(
     Raises:
         NotInTurn: no turn is running.
         NotAValue: *body* is not a value.
+        ArgumentError: *jobs* is no queue, or another argument is not of its type.
     """
+    expect_queue("submit", jobs)
+    _expect_texts("submit", id=id, group=group)
+    if not isinstance(priority, int):
+        raise ArgumentError(f"submit() needs a whole number as its priority, not {priority!r}")
+    _expect_seconds(delay)
+    if deadline is not None:
+        _expect_seconds(deadline)
     freeze(body)
     now = outside().time_of_day()
     name = id or outside().token(12).hex()
@@ -103,7 +132,12 @@ def submit(
 def submit_many(
     jobs: Queue, bodies: Iterable[Value] | Mapping[str, Value], *, then: Callable[[], object] | None = None
 ) -> list[str]:
-    """Submit each of *bodies*, or of a mapping from ids to bodies, in one step; returns their ids."""
+    """Submit each of *bodies*, or of a mapping from ids to bodies, in one step; returns their ids.
+
+    Raises as :func:`submit` does.
+    """
+    if isinstance(bodies, str):
+        raise ArgumentError(f"submit_many() needs several bodies, such as [{bodies!r}], and not {bodies!r}")
     pairs = bodies.items() if isinstance(bodies, Mapping) else (("", body) for body in bodies)
     ids = [submit(jobs, body, id=ident) for ident, body in pairs]
     if then is not None:
@@ -114,8 +148,19 @@ def submit_many(
 def gather(jobs: Queue, ids: Iterable[str], then: Callable[[dict[str, Value], dict[str, str]], object]) -> None:
     """Call *then* once all of these jobs have ended: with the results of those that are done, and with why the others
     are dead, by their ids.
+
+    Raises:
+        NotInTurn: no turn is running.
+        ArgumentError: *jobs* is no queue, or *ids* are no ids.
+        NotCallable: *then* does not take two arguments.
     """
+    expect_queue("gather", jobs)
+    expect_function("gather", then, 2)
+    if isinstance(ids, str):
+        raise ArgumentError(f"gather() needs several ids, such as [{ids!r}], and not {ids!r}")
     left = set(ids)
+    for ident in left:
+        _expect_texts("gather", id=ident)
     results: dict[str, Value] = {}
     failures: dict[str, str] = {}
 
@@ -154,6 +199,8 @@ def cancel(jobs: Queue, ident: str) -> None:
     >>> run(boot)
     {'cat': 'it was cancelled'}
     """
+    expect_queue("cancel", jobs)
+    _expect_texts("cancel", id=ident)
     keep(jobs.ds, Cancel(jobs.name, ident))
 
 
@@ -173,6 +220,8 @@ def redrive(jobs: Queue, ident: str) -> None:
     >>> run(boot)
     cat.png
     """
+    expect_queue("redrive", jobs)
+    _expect_texts("redrive", id=ident)
     keep(jobs.ds, Redrive(jobs.name, ident))
 
 
@@ -198,6 +247,7 @@ def pause(jobs: Queue) -> None:
     resumed
     cat.png
     """
+    expect_queue("pause", jobs)
     keep(jobs.ds, Paused(jobs.name))
 
 
@@ -211,6 +261,7 @@ def resume(jobs: Queue) -> None:
     ...     resume(jobs)
     >>> run(boot)
     """
+    expect_queue("resume", jobs)
     forget(jobs.ds, Paused(jobs.name))
 
 
@@ -228,7 +279,10 @@ def repeat(jobs: Queue, name: str, cron: str, body: Value) -> None:
 
     Raises:
         QueueMisuse: *cron* is no time.
+        ArgumentError: *jobs* is no queue, or *name* or *cron* no text.
     """
+    expect_queue("repeat", jobs)
+    _expect_texts("repeat", name=name, cron=cron)
     next_slot(cron)
 
     def replace() -> None:

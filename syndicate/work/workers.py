@@ -14,7 +14,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, overload
 
 import trio
 
@@ -26,13 +26,13 @@ from syndicate.actors.keep import Volatile
 from syndicate.actors.timer import after
 from syndicate.actors.turn import current
 from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop, react, stop, sync
-from syndicate.errors import ArgumentError, JobLost, NotAValue, PermanentFailure, shown
+from syndicate.errors import ArgumentError, JobLost, NotAValue, NotCallable, PermanentFailure, shown
 from syndicate.log import logger
 from syndicate.outside import outside
 from syndicate.values.absent import ABSENT
 from syndicate.values.pattern import ANY, capture
 from syndicate.values.value import Ref, Value, freeze, identical, thaw
-from syndicate.work.jobs import Queue
+from syndicate.work.jobs import Queue, expect_queue
 from syndicate.work.records import Claimed, Offer, Outcome, Working
 
 _MARGIN: Final = 2 / 3
@@ -183,7 +183,7 @@ class Worker:
         self._limiter: trio.CapacityLimiter | None = None
         self.is_async = inspect.iscoroutinefunction(fn)
         self._takes_claim = _takes_two(fn)
-        functools.update_wrapper(self, fn)
+        functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: object) -> object:
         """The function itself."""
@@ -203,7 +203,9 @@ class Worker:
 
         Raises:
             NotInTurn: no turn is running.
+            ArgumentError: *jobs* is no queue.
         """
+        expect_queue("join", jobs)
         ds, queue, here = jobs.ds, jobs.name, current_facet()
         me = self._me = self._me or f"{self.name}-{outside().token(4).hex()}"
         assert_(ds, Volatile(Working(queue, me, self.slots)))
@@ -303,16 +305,30 @@ def _ends_program(error: BaseException, is_async: bool) -> bool:
 
 
 def _takes_two(fn: Callable[..., object]) -> bool:
+    """Whether it takes a claim beside the body."""
+    if not callable(fn):
+        raise NotCallable(f"worker() needs a function, not {fn!r}: write @worker() above it")
     try:
-        parameters = inspect.signature(fn).parameters.values()
+        signature = inspect.signature(fn)
     except (TypeError, ValueError):
         return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    places = sum(each.kind in kinds for each in parameters)
-    return places >= 2 or any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
+    for count in (2, 1):
+        try:
+            signature.bind(*[None] * count)
+        except TypeError:
+            continue
+        return count == 2
+    takes = f"{getattr(fn, '__name__', 'it')}{signature}"
+    raise NotCallable(f"worker() needs a function of the job's body, or of that and the claim, and not {takes}")
 
 
-def worker(*, slots: int = 1, name: str = "") -> Callable[[Callable[..., object]], Worker]:
+@overload
+def worker(fn: Callable[..., object], /) -> Worker: ...
+@overload
+def worker(*, slots: int = 1, name: str = "") -> Callable[[Callable[..., object]], Worker]: ...
+def worker(
+    fn: Callable[..., object] | None = None, /, *, slots: int = 1, name: str = ""
+) -> Worker | Callable[[Callable[..., object]], Worker]:
     """Let the decorated function do jobs, *slots* at once: ``fn(body)`` or ``fn(body, claim)``, in a thread, or async.
 
     What it returns is the job's result.  What it raises, ``sys.exit()`` too, is a failed attempt, of which the queue's
@@ -323,6 +339,7 @@ def worker(*, slots: int = 1, name: str = "") -> Callable[[Callable[..., object]
 
     Raises:
         ArgumentError: *slots* is below 1.
+        NotCallable: the function cannot be called with a body.
     """
     if slots < 1:
         raise ArgumentError(f"worker() needs slots of at least 1, not {slots}")
@@ -330,4 +347,4 @@ def worker(*, slots: int = 1, name: str = "") -> Callable[[Callable[..., object]
     def decorate(fn: Callable[..., object]) -> Worker:
         return Worker(fn, slots, name or str(getattr(fn, "__name__", "worker")))
 
-    return decorate
+    return decorate if fn is None else decorate(fn)

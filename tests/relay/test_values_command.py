@@ -174,6 +174,20 @@ def test_standard_input(syndicate: Callable[..., Process], server: Server) -> No
         (["get", "{a}"], "not Preserves text"),
         (["send", "tcp://127.0.0.1", "<a>"], "127.0.0.1"),
         (["query", "--cap", "bad", "_"], "not a capability"),
+        (
+            ["assert", '["a"]', "tcp://127.0.0.1:1"],
+            "comes before the value: syndicate assert tcp://127.0.0.1:1 '[\"a\"]'",
+        ),
+        (["send", "<a>", "<b>", "tcp://127.0.0.1:1"], "comes before the value: syndicate send tcp://127.0.0.1:1 '<a>'"),
+        (["assert", "tcp://127.0.0.1:1"], "Missing argument 'VALUE'"),
+        (["assert", 'Present("alice")'], "records are written <Present"),
+        (["query", "localhost:8001", "_"], "no scheme in 'localhost:8001': write tcp://HOST:PORT"),
+        (["query", "http://localhost:8001", "_"], "write tcp://HOST:PORT"),
+        *[(["get", "_", "--wait", seconds], "is not finite: write a number, such as 30") for seconds in ("nan", "inf")],
+        (["get", "_", "--wait", "-1"], "not in the range"),
+        (["assert", "<a>", "--for", "nan"], "is not finite"),
+        (["send", "<a>", "--rate", "inf"], "is not finite"),
+        (["asert", "<a>"], "did you mean assert?"),
     ],
 )
 def test_mistakes(start: Start, arguments: list[str], said: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from relay.cli.exit_codes import Number
 from relay.cli.rules.bloom_program import class_of, find_bloom, make, read_logged
 from relay.cli.rules.program import find_dedalus
 from relay.cli.rules.verb import Verb
@@ -36,7 +37,7 @@ Examples:
 @click.option("--prove", is_flag=True, help="Show two orders of the same messages after which they differ.")
 @click.option("--messages", type=click.IntRange(1, 5), default=MESSAGES, show_default=True, metavar="N",
               help="So many messages at most, with --prove.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=SECONDS, show_default=True, metavar="S",
+@click.option("--seconds", type=Number(0, min_open=True), default=SECONDS, show_default=True, metavar="S",
               help="Time to look for them, with --prove.")  # fmt: skip
 @click.option("--schedule", "recorded", metavar="RUN.json",
               help="Try the messages of what `together --output` wrote, with --prove.")  # fmt: skip

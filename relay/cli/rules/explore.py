@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from relay.cli.exit_codes import Number
 from relay.cli.rules.program import find_dedalus, read_schedule, write
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import Atom, Constant, Rule
@@ -58,7 +59,7 @@ SECONDS: Final = 20.0
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=SECONDS,
     show_default=True,
     metavar="S",

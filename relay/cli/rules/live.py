@@ -13,6 +13,7 @@ from typing import Final, TextIO
 
 import click
 
+from relay.cli.exit_codes import Number
 from relay.cli.rules.bloom_program import class_of, find_bloom, make
 from relay.cli.rules.program import find_dedalus, write
 from relay.cli.rules.running import as_json_line, as_text, derived, show_changes
@@ -65,7 +66,7 @@ Examples:
               help="Where the others are: tcp://HOST:PORT, unix:///PATH, ..")  # fmt: skip
 @target_options
 @click.option("--until", type=click.IntRange(1), metavar="T", help="End after that timestep.")
-@click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+@click.option("--every", type=Number(0, min_open=True), metavar="SECONDS",
               help="Let a timestep pass each so many seconds; default: when something waits.")  # fmt: skip
 @click.option("--show", "shown", multiple=True, metavar="REL", help="Print this relation only; repeatable.")
 @click.option("--input", "inputs", multiple=True, metavar="REL",

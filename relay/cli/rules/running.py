@@ -11,6 +11,7 @@ from typing import Final
 import click
 from attrs import frozen
 
+from relay.cli.exit_codes import Number
 from relay.cli.rules.program import check_named, read_events, read_schedule
 from syndicate.dedalus import Model, Net, Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
@@ -95,10 +96,8 @@ _OPTIONS: Final = (
     click.option("--delivery", type=click.Choice(DELIVERIES), default="free", show_default=True),
     click.option("--strict", is_flag=True, help="Check as `check --strict` does."),
     click.option("--delay", callback=delay_of, metavar="N-N", help="Let messages take from N to N timesteps."),
-    click.option(
-        "--loss", type=click.FloatRange(0, 1), default=0, metavar="P", help="Lose messages, each by a chance."
-    ),
-    click.option("--duplicate", type=click.FloatRange(0, 1), default=0, metavar="P", help="Let messages arrive twice."),
+    click.option("--loss", type=Number(0, 1), default=0, metavar="P", help="Lose messages, each by a chance."),
+    click.option("--duplicate", type=Number(0, 1), default=0, metavar="P", help="Let messages arrive twice."),
     click.option("--crash", callback=crashes_of, multiple=True, metavar="NODE@T", help="Crash a node at a time."),
     click.option("--stop", type=click.Choice(STOPS), default="sending", show_default=True, help="What a crash stops."),
     click.option("--nodes", callback=nodes_named, metavar="A,B", help="Whom `crash(told, node, time)` tells."),

@@ -13,6 +13,7 @@ import click
 from attrs import define, field
 from click.core import ParameterSource
 
+from relay.cli.exit_codes import Number
 from relay.cli.rules.program import check_named, find_dedalus, read_recorded, write
 from relay.cli.rules.running import nodes_named
 from relay.cli.rules.verb import Verb
@@ -170,7 +171,7 @@ def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--limit", type=click.IntRange(1), default=MAX_RUNS, show_default=True, metavar="N",
               help="Runs at most, of the search.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(0), default=VERIFYING, show_default=True, metavar="S",
+@click.option("--seconds", type=Number(0), default=VERIFYING, show_default=True, metavar="S",
               help="Time to try; 0: any.")  # fmt: skip
 @click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="What decides.")
 @click.option("--output", metavar="S.json", help="Write the first counterexample as a schedule for `run`.")
