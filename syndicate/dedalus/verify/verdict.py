@@ -46,6 +46,7 @@ from syndicate.dedalus.solving.clingo_text import computes
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime, Unencodable, is_there
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.chance import DRAWINGS, Chance, Drawings, TooMany, sampled
+from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
 from syndicate.dedalus.verify.domains import nothing_makes, outsiders
 from syndicate.dedalus.verify.faults import CHOICE, KINDS, UNIT, Choices, Faults
@@ -58,6 +59,7 @@ MOST_COST: Final = 100
 MOST_PARTED: Final = 8
 """There are 127 ways to part so many nodes in two, and 255 to part them from others as well."""
 MAX_RUNS: Final = 100_000
+UNASKED: Final = "failures of what is computed and the question does not depend on"
 PARTS: Final = 4
 """One drawing of many takes no more than one of so many parts of the time that is left."""
 
@@ -332,7 +334,7 @@ class _Question:
             self.open,
             (choices.seed or 0) if self.chooses and not self.open else None,
             decision.engine,
-            (*self.unchosen(), *faults.outside()),
+            (*self.unchosen(), *self.uncomputed(), *faults.outside()),
             None if first is None else faults.cost(first.faults) + choices.cost * first.against,
             choices.most or 0,
             choices.cost > 0,
@@ -350,6 +352,25 @@ class _Question:
             yield f"more than {most} choices against those of seed {seed}" if most else f"choices but of seed {seed}"
         elif self.chooses:
             yield "choices that chance draws"
+
+    def uncomputed(self) -> Iterator[str]:
+        """What is not in the model of what rules compute: what nobody asks for is not computed, and so never fails."""
+        rules, faults = self.heeding[0], self.faults
+        computing = [rule for rule in rules if computes([rule])]
+        if not computing:
+            return
+        cone = Cone(rules, faults.start, faults.eot, max(faults.late, faults.again), self.goals())
+        for rule in computing:
+            times = range(faults.start, faults.eot + (rule.kind == "deductive"))
+            if not set(times).issubset(cone.matter(rule)):
+                yield UNASKED
+                return
+
+    def goals(self) -> list[tuple[str, int]]:
+        """What is asked for: relations at times."""
+        faults = self.faults
+        times = range(faults.start, faults.eot + 1) if self.invariant is not None else [faults.eot]
+        return [(name, time) for name in specified(self.pre, self.post, self.invariant) for time in times]
 
     @cached_property
     def heeding(self) -> tuple[Sequence[Rule], tuple[str, str] | None]:
@@ -441,7 +462,8 @@ class _Question:
 
     def likely(self, verdict: Verdict, chance: Chance, obliges: bool) -> Verdict:
         """A verdict under one drawing, as that of chance."""
-        outside = ("an adversary that chooses", "faults decided before it is drawn", *self.faults.outside())
+        never = "an adversary that chooses", "faults decided before it is drawn"
+        outside = (*never, *self.uncomputed(), *self.faults.outside())
         vacuous = "" if obliges and self.invariant is None else verdict.vacuous
         return evolve(verdict, chance=chance, outside=outside, vacuous=vacuous)
 
@@ -501,11 +523,8 @@ class _Question:
     def search(self, deadline: float | None, engine: str) -> _Decision:
         """Search by lineage."""
         faults = self.faults.numbered()
-        times = range(faults.start, faults.eot + 1) if self.invariant is not None else [faults.eot]
-        names = specified(self.pre, self.post, self.invariant)
-        goals_at = [(name, time) for name in names for time in times]
         rules, outages = self.heeding
-        grounded = ground(rules, faults, goals_at, self.events, MAX_INSTANCES, outages)
+        grounded = ground(rules, faults, self.goals(), self.events, MAX_INSTANCES, outages)
         ff_post = self.ff_post() if self.invariant is None else []
         if self.invariant is not None:
             goals = forbidden(grounded, self.invariant)
@@ -538,6 +557,8 @@ class _Question:
 
     def vacuous(self, decision: _Decision) -> str | None:
         """Why a specification that nothing breaks promises nothing, if that is so; None where it is not known."""
+        if decision.counterexamples:
+            return ""
         if self.invariant is not None:
             inputs = {name for rows in self.events.values() for name in rows}
             if (self.faults.crashes or self.faults.stops) and arities(self.rules).get("crash") == 3:

@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 from relay.cli.rules import dedalus
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Events
+from syndicate.dedalus.verify.verdict import UNASKED
+from syndicate.errors import DedalusArithmetic
 
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
 VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())
@@ -358,3 +360,60 @@ def test_around_what_is_no_recorded_run(tmp_path: Path) -> None:
         for eot in ([], ["--eot", 6]):
             done = call(*asked, *eot)
             assert (done.exit_code, str(run) in done.stderr, done.stdout) == (1, True, ""), wrong
+
+
+EACH_KIND = {
+    "loss": {"eff": 2},
+    "lateness": {"late": 1},
+    "duplication": {"again": 1},
+    "crashes that stop sending": {"crashes": 1},
+    "nodes that stop altogether": {"stops": 1},
+    "restarts with nothing": {"restarts": 1},
+    "restarts with what was kept": {"pauses": 1},
+    "partitions": {"partitions": 1},
+}
+ONCE = """
+    bcast("a", "hi")@1; node("a", "b");
+    heard(M, P)@async :- bcast(N, P), node(N, M);
+    pre(P) :- bcast(_, P)@1;
+"""
+
+
+@pytest.mark.parametrize("engine", ["clingo", "search"])
+@pytest.mark.parametrize("kind", EACH_KIND)
+def test_what_only_an_unasked_kind_of_fault_breaks_is_said_not_to_be_in_the_model(kind: str, engine: Any) -> None:
+    """Who does not ask for a kind of fault is told that it is not in the model; who does sees what it breaks."""
+    program = Program.parse(ONCE + 'post(P) :- heard("b", P)@2, notin heard("b", P)@3;')
+    bounds: dict[str, Any] = {"eot": 4, "eff": 0, "nodes": ["a", "b"], "engine": engine}
+    verdict = program.verify(**bounds)
+    assert (verdict.proven, set(EACH_KIND) <= set(verdict.outside)) == (True, True)
+    asked = program.verify(**{**bounds, **EACH_KIND[kind]})
+    assert (asked.violation_exists, set(verdict.outside) - set(asked.outside)) == (True, {kind})
+
+
+@pytest.mark.parametrize("engine", ["clingo", "search"])
+@pytest.mark.parametrize("kind", EACH_KIND)
+def test_a_failure_that_the_question_does_not_depend_on_is_not_in_the_model(kind: str, engine: Any) -> None:
+    """What nobody asks for is not computed under faults: it fails in a run, and the verdict says that."""
+    bounds: dict[str, Any] = {"eff": 0, **EACH_KIND[kind], "eot": 4, "nodes": ["a", "b"], "engine": engine}
+    fine = 'fine(P) :- end(_), heard("b", P)@2, notin heard("b", P)@3; end("a")@4;'
+    net = Program.parse(ONCE + fine + "post(P) :- fine(P);").verify(**bounds).net
+    program = Program.parse(ONCE + fine + "wrong(P + 1) :- end(_), bcast(_, P)@1, notin fine(P); post(P) :- pre(P);")
+    with pytest.raises(DedalusArithmetic):
+        program.run(until=4, net=net)
+    verdict = program.verify(**bounds)
+    assert (verdict.proven, UNASKED in verdict.outside) == (True, True)
+
+
+def test_what_is_computed_for_the_question_at_all_times_is_in_the_model() -> None:
+    """Then nothing of it is said not to be; what is computed at the end alone, or for nobody, may fail elsewhere."""
+    left = "left(N - 1)@next :- left(N), N > 0; left(3)@1; bad(N) :- left(N), N < 0;"
+    bounds: dict[str, Any] = {"eot": 6, "eff": 0, "nodes": ["a"]}
+    cases: list[tuple[str, dict[str, Any], bool]] = [
+        (left, {"invariant": "bad"}, False),
+        (left + "more(N + 1) :- left(N);", {"invariant": "bad"}, True),
+        (left + "pre(1); post(1); double(N + N) :- left(N); post(N) :- double(N);", {}, True),
+        ("pre(1); post(1);", {}, False),
+    ]
+    for text, options, unseen in cases:
+        assert (UNASKED in Program.parse(text).verify(**bounds, **options).outside) is unseen, text
