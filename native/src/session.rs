@@ -88,7 +88,7 @@ impl SessionNames {
                 crossings: Slot::of(&membrane, "_crossings")?,
                 oid: Slot::of(&proxy, "oid")?,
                 sent: Slot::of(&proxy, "sent")?,
-                asserted: py.import("relay.session.state")?.getattr("ASSERTED")?.extract()?,
+                asserted: py.import("relay.session.state")?.getattr("PART")?.extract()?,
                 most_alike: py.import("relay.session.peer_assertions")?.getattr("ALIKE")?.extract()?,
             })
         })

@@ -212,7 +212,7 @@ def read(form: Frozen) -> Packet:
     if type(form) is tuple:
         head = form[0]
         if head is SEQ:
-            return TurnPacket([_entry(item) for item in form[1:]])
+            return TurnPacket(read_entries(form[1:]))
         if head is ERROR and len(form) == 3 and type(form[1]) is str:
             return Error(form[1], form[2])
         if type(head) is not Tag:
@@ -220,6 +220,11 @@ def read(form: Frozen) -> Packet:
         if form == FALSE:
             return Nop()
     raise ProtocolError(f"not a packet, which is a sequence, a record or #f: {_kind(form)}")
+
+
+def read_entries(items: Sequence[Frozen]) -> list[Entry]:
+    """The entries of a turn that frozen forms are; raises :class:`ProtocolError`."""
+    return [_entry(item) for item in items]
 
 
 def _entry(item: Frozen) -> Entry:

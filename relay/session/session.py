@@ -42,10 +42,10 @@ from relay.protocol.packets import (
     Nop,
     Packet,
     R,
-    TurnPacket,
     WireRef,
     liveness,
     read,
+    read_entries,
     rhythm,
     write,
 )
@@ -59,7 +59,7 @@ from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach, stretch
 from relay.session.repetition import said
-from relay.session.state import ASSERTED, GULP, NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, State
+from relay.session.state import NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, PART, State
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
 from relay.session.trail import PacketTrail
@@ -414,11 +414,10 @@ class Session(State):
                 if not self._acts:
                     if turn.late:
                         turn.hand_over()
-                    packet = read(form)
                     self.packets_in += 1
                     if self.packets_in == 1 and self.dials:
                         self.say(liveness(self.limits.ping, self.limits.idle))
-                    self.receive(packet)
+                    self.receive(form)
                 if self._entries:  # more than is understood at once
                     self.soon(self._go_on, _SHARE)
                     return
@@ -432,12 +431,13 @@ class Session(State):
                             self._divide(acts)
                         self.soon(self._go_on, ENOUGH if first is None else reach.total)
                         return
+                    if first is None and len(acts) > PART and not self._trail.agreed:
+                        self._act_in_steps(acts, reach.total)
+                        return
                 first, self._acts = first or acts, ()
                 if acts and self._trail.agreed:
                     self._trail.arrive()
-                ready = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
-                for kind, target, value, assertion in acts[ready:]:
-                    self._act(kind, target, value, assertion)
+                self._act_all(turn, acts)
                 count = max(self.events_in - events, self.packets_in - packets)
                 if waiting + count >= _SHARE:
                     self.soon(self._go_on, max(count, _SHARE) + (0 if reach is None else reach.total))
@@ -492,18 +492,40 @@ class Session(State):
         for kind, target, value, assertion in acts[:fitting]:
             self._act(kind, target, value, assertion)
 
-    def receive(self, packet: Packet) -> None:
-        """Understand what a packet says, which is done next; or do nothing, and raise :class:`ProtocolError`."""
-        if type(packet) is TurnPacket:
-            if len(packet.entries) > self.limits.events:
-                raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
-            self.events_in += len(packet.entries)
-            if _gulp(packet.entries) < len(packet.entries):
-                self._entries, self._events = packet.entries, []
+    def _act_all(self, turn: Turn, acts: Sequence[Understood]) -> None:
+        ready = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
+        for kind, target, value, assertion in acts[ready:]:
+            self._act(kind, target, value, assertion)
+
+    def _act_in_steps(self, acts: Sequence[Understood], reached: int) -> None:
+        """Do *acts*, which reach so many, in one turn, between whose steps others have theirs."""
+
+        def work() -> Iterator[None]:
+            if self._acts is not acts:  # the session has ended before the first of them
                 return
-            events = [self._understood(oid, event) for oid, event in packet.entries]
-            self._acts = patched(events, self.membrane.release) if len(events) > 1 else events
-        elif type(packet) is Nop:
+            self._acts = ()
+            for at in range(0, len(acts), PART):
+                self._act_all(current("receive"), acts[at : at + PART])
+                yield
+            self.soon(self._go_on, _SHARE + reached)
+
+        step: Event = (ENTER, self.facet, partial(next, work(), None), None)
+        self._acts = acts
+        self.facet.actor.system.postpone_steps(self.facet.actor, [step] * (len(acts) // PART + 2), reached / _SHARE)
+
+    def receive(self, form: Frozen) -> None:
+        """Understand what a packet says, which is done next; or do nothing, and raise :class:`ProtocolError`."""
+        if type(form) is tuple and form[0] is SEQ:
+            count = len(form) - 1
+            if count > self.limits.events:
+                raise self._exceeded("events", f"a turn of {count} events", self.limits.events)
+            self.events_in += count
+            self._entries, self._events = form[1:], []
+            if count <= PART:
+                self._understand()
+            return
+        packet = read(form)
+        if type(packet) is Nop:
             self.pings = True
         elif type(packet) is Extension:
             self._trail.hear(packet, answers=not self.dials)
@@ -522,13 +544,14 @@ class Session(State):
         """
         entries, events = self._entries, self._events
         at = len(events)
-        gulp = entries[at : at + _gulp(entries[at : at + GULP])]
-        usual = understand_usual(self.membrane, self.assertions, gulp)
+        part = read_entries(entries[at : at + PART])
+        part = part[: stretch([event[1] for _, event in part])]
+        usual = understand_usual(self.membrane, self.assertions, part) if len(part) > 1 else ()
         self.asserts_in += len(usual)
         events += usual
-        events += [self._understood(oid, event) for oid, event in gulp[len(usual) :]]
+        events += [self._understood(oid, event) for oid, event in part[len(usual) :]]
         if len(events) == len(entries):
-            self._acts = patched(events, self.membrane.release)
+            self._acts = patched(events, self.membrane.release) if len(events) > 1 else events
             self._entries, self._events = (), NO_EVENTS
 
     def _understood(self, oid: int, event: Event) -> Understood:
@@ -668,13 +691,6 @@ class Session(State):
 
     def __repr__(self) -> str:
         return f"<Session with {self.name}>"
-
-
-def _gulp(entries: Sequence[tuple[int, Event]]) -> int:
-    """How many of *entries*, from the first, are understood at once."""
-    asserted = [place for place, (_, event) in enumerate(entries) if event[0] is A]
-    most = asserted[ASSERTED] if len(asserted) > ASSERTED else GULP
-    return min(most, GULP, stretch([event[1] for _, event in entries]))
 
 
 def session_of(proxy: Proxy) -> Session:

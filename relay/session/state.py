@@ -29,10 +29,12 @@ _CROSSING: Final = 512
 """The bytes of memory, about, that a reference takes which both sides know."""
 
 GULP: Final = 1024
-"""The most events of a packet that are understood in one go, by a kernel or here."""
+"""The most events of a packet that a kernel understands and does in one go, where few of them assert."""
 
-ASSERTED: Final = 128
-"""The most of these that may assert: that takes a third of a millisecond, since each is remembered."""
+PART: Final = 128
+"""The most events of another packet that are read and understood, or done, at a stretch, and the most assertions that
+the kernel does: that takes a third of a millisecond, since each is remembered.
+"""
 
 NO_NOTES: Final[list[Note]] = []
 NO_ENTRIES: Final[list[Entry]] = []
@@ -140,7 +142,7 @@ class State:
         self._intake = Intake()
         self._packets = NO_PACKETS
         self._acts: Sequence[Understood] = ()
-        self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
+        self._entries: Sequence[Frozen] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = NO_EVENTS
         self._gulp = min(GULP, limits.events)
 

@@ -103,6 +103,9 @@ class AbstractSystem(Protocol):
     def postpone(self, actor: HomeActor, event: Event, cost: float = 1) -> None:
         """Let *event* happen when there is nothing else to do."""
 
+    def postpone_steps(self, actor: HomeActor, events: list[Event], cost: float = 1) -> None:
+        """The same, for a turn of several events, between which others have theirs."""
+
     def after_slice(self, fn: Callable[[], None]) -> None:
         """Call *fn* when this slice of turns is over."""
 

@@ -29,6 +29,10 @@ STRETCH: Final = 128
 """The events of a slice: a fraction of a millisecond, as a rule."""
 
 
+class Steps(list[Event]):
+    """The events of a turn, each of which is as much as a slice."""
+
+
 class Lane:
     """What is left of an actor's turn, and what waits behind it: batches, and functions to be called between turns."""
 
@@ -57,11 +61,11 @@ class Lane:
         return bool(self._waiting)
 
     def take(self, turn: Turn) -> int:
-        """Handle a slice of the turn, or the batch that comes next; returns how many events."""
+        """Handle a slice of the turn, or the batch that comes next; returns how many events, or what a step is worth."""
         events, start = self._events, self._at
         if events is None:
             return 0
-        self._at = end = min(start + STRETCH, len(events))
+        self._at = end = min(start + (1 if type(events) is Steps else STRETCH), len(events))
         if self._suspended is not None:
             turn.resume(self._suspended)
             self._suspended = None
@@ -73,7 +77,7 @@ class Lane:
                 self._suspended = turn.suspend()
             else:
                 self._next()
-        return end - start
+        return STRETCH if type(events) is Steps else end - start
 
     def _next(self) -> None:
         self._events, self._at = None, 0

@@ -28,7 +28,7 @@ from syndicate.actors.edge import Console
 from syndicate.actors.event_loop import token
 from syndicate.actors.facet import AbstractActor, AbstractTimer
 from syndicate.actors.follower import TurnFollower
-from syndicate.actors.lane import LARGE, Lane
+from syndicate.actors.lane import LARGE, Lane, Steps
 from syndicate.actors.meter import Meter
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
@@ -204,7 +204,15 @@ class System:
         *cost* is what the piece before has cost, in pieces of the usual length: whoever did a long one lets the others
         do as much before its next (deficit round robin, Shreedhar and Varghese 1995).
         """
-        events = [event]
+        self._postpone(actor, [event], cost)
+
+    def postpone_steps(self, actor: HomeActor, events: list[Event], cost: float = 1) -> None:
+        """The same, for one turn, each of whose *events* is as long as a piece: others have theirs between two of them,
+        as in a turn of many events.  It is done at a stretch where somebody follows the turns.
+        """
+        self._postpone(actor, Steps(events), cost)
+
+    def _postpone(self, actor: HomeActor, events: list[Event], cost: float) -> None:
         self._postponed.append(((actor, events), cost))
         if self.chronicle is not None:
             self.chronicle.comes(events)
@@ -431,6 +439,7 @@ class System:
         try:
             if self._piece is not None:
                 self._step_back()
+                most, unless = self._most()
             while clock() < end:
                 if self.meter is not None:
                     self.meter.look(rounds)
@@ -448,7 +457,8 @@ class System:
                             if self.inlet is not None:
                                 self._meanwhile(self.inlet)
                             if not queue:
-                                queue.append(self._next_piece())
+                                self._bring(self._next_piece())
+                                most, unless = self._most()
                             break
                         self.taken += 16 - left
                         return
@@ -474,8 +484,20 @@ class System:
             return
         if self.inlet is not None:
             self._meanwhile(self.inlet)
-        if len(self.queue) > 1:
-            self._postponed.appendleft((self.queue.popleft(), 1))
+        self.queue.popleft()
+        if self.queue:
+            self._postponed.appendleft((piece, 1))
+        else:
+            self._bring(piece)
+
+    def _bring(self, piece: Batch) -> None:
+        """Queue a piece of long work, whose turn it is."""
+        actor, events = piece
+        if type(events) is Steps and self.chronicle is None and actor not in self.lanes:
+            assert isinstance(actor, Actor)
+            lane = self.lanes[actor] = Lane(actor, events)
+            piece = actor, lane.place
+        self.queue.append(piece)
 
     def _most(self) -> tuple[int, Container[int] | None]:
         """The most events of a batch that the pump hands over itself, *unless* it is one of these, by their identities;

@@ -21,7 +21,7 @@ from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, TurnPacket,
 from relay.protocol.packets import S as SYNCED
 from relay.session.proxy import Proxy
 from relay.session.session import Session
-from relay.session.state import ASSERTED
+from relay.session.state import PART
 from syndicate import (
     Entity,
     Observe,
@@ -565,8 +565,8 @@ def test_a_read_of_many_events_lets_others_have_their_turns(wire: Wire, probe: P
 
 
 def test_packets_of_many_assertions_are_done_in_small_steps() -> None:
-    """Between two looks at the sockets a packet is decoded, or some of it is understood, or it is done; not two of
-    these.
+    """Between two looks at the sockets a packet is decoded, or some of it is understood, or some of it is done; not two
+    of these.
     """
     wire = Wire(dataspace)
     codec, session = Msgpack(), wire.right.session
@@ -588,7 +588,7 @@ def test_packets_of_many_assertions_are_done_in_small_steps() -> None:
     steps = [tuple(b - a for a, b in zip(*pair, strict=True)) for pair in pairwise(looks)]
     assert looks[-1] == (before + packets, packets * count, packets * count)
     assert max(sum(map(bool, step)) for step in steps) == 1
-    assert [max(step[place] for step in steps) for place in range(3)] == [1, ASSERTED, count]
+    assert [max(step[place] for step in steps) for place in range(3)] == [1, PART, PART]
     assert not session.busy
     assert session.debt == 0
 
