@@ -31,7 +31,9 @@ from syndicate import (
     capture,
     current_facet,
     dataspace,
+    during,
     on_message,
+    on_stop,
     prevent_inert_check,
     react,
     ref,
@@ -591,6 +593,38 @@ def test_packets_of_many_assertions_are_done_in_small_steps() -> None:
     assert [max(step[place] for step in steps) for place in range(3)] == [1, PART, PART]
     assert not session.busy
     assert session.debt == 0
+
+
+@pytest.mark.parametrize("when", range(0, 26))
+def test_a_packet_is_done_as_a_whole_or_not_at_all_whenever_its_session_ends(when: int) -> None:
+    """Also between the parts in which it is read, understood and done."""
+    wire = Wire(dataspace)
+    codec, session, count = Msgpack(), wire.right.session, 1000
+    ds = session.membrane.exports[0].ref
+    heard = [0, 0]
+
+    def observe() -> None:
+        prevent_inert_check()
+
+        @during(ds, ["mine", capture()])
+        def there(_: int) -> None:
+            heard[0] += 1
+            on_stop(lambda: heard.__setitem__(1, heard[1] + 1))
+
+    wire.system.spawn(observe)
+    wire.system.drain()
+    looks = itertools.count()
+
+    def look() -> None:
+        if next(looks) == when:
+            session.cut("kicked", "somebody ends it")
+
+    wire.system.inlet = look
+    wire.right.hear(codec.encode(write(turn(*[(A, freeze(["mine", n]), n) for n in range(1, count + 1)]))))
+    wire.system.drain()
+    assert not session.facet.alive
+    assert heard in ([0, 0], [count, count])
+    assert not session.facet.handles
 
 
 def test_a_peer_is_free_again_soon_after_its_packet_is_done() -> None:

@@ -19,12 +19,15 @@ from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, A, Error, M, Nop, S, TurnPacket, WireRef, write
 from relay.server.broker import Broker
+from relay.server.config import configure
 from relay.session.deadlines import NEVER, Deadlines
 from relay.session.session import Session
 from relay.transport import Address, open_stream
-from syndicate import Entity, Symbol, dataspace, open_system, ref
+from syndicate import Entity, Symbol, dataspace, open_system, ref, send
 from syndicate.actors.system import System
+from syndicate.values.pattern import capture, encode, pattern_of
 from syndicate.values.value import SEQ, freeze
+from tests.relay.doors import Files
 from tests.relay.server.test_broker import serving
 from tests.relay.session.test_link import TIMES, Fake, begin, goes_on, published, until
 from tests.relay.wire import Wire as Both
@@ -259,9 +262,6 @@ async def test_strangers_keep_nobody_out(scheme: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["ws", "tls"])
 async def test_handshakes_that_never_end_keep_nobody_out(scheme: str, tmp_path: Path) -> None:
     """They wait in the same lobby."""
-    from relay.server.config import configure
-    from tests.relay.doors import Files
-
     files = Files(tmp_path)
     listen: Any = "ws://127.0.0.1:0"
     if scheme == "tls":
@@ -283,6 +283,46 @@ async def test_handshakes_that_never_end_keep_nobody_out(scheme: str, tmp_path: 
         await stream.close()
         for each in silent:
             await each.aclose()
+
+
+@pytest.mark.parametrize("how", ["evicted", "kicked"])
+async def test_who_is_sent_away_and_does_not_read_leaves_no_task(how: str, tmp_path: Path) -> None:
+    """Over TLS a task reads and another writes, which waits for something to write, or for the peer to take it."""
+    files = Files(tmp_path)
+    cert, key = str(files.server.certificate), str(files.server.key)
+    opened = trio.Event()
+    async with open_system() as system:
+        config = configure({"listen": [{"address": "tls://127.0.0.1:0", "cert": cert, "key": key}]})
+        broker = Broker.configured(config, opened=lambda _: opened.set())
+        system.spawn(broker, name="broker")
+        await opened.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        before = system._tasks
+        address = Address.parse(broker.addresses[0])
+        stream = await open_stream(address, tls=files.client)
+        await stream.send([Msgpack().encode(write(Nop() if how == "evicted" else RESOLVE))])
+        await until(lambda: any(peer.session and peer.session.packets_in for peer in broker.census.peers.values()))
+        ((name, session),) = [(peer.name, peer.session) for peer in broker.census.peers.values()]
+        assert session is not None
+        writing = session._wake.__self__._writing  # type: ignore[attr-defined]  # the scope of the task that writes
+        if how == "evicted":
+            assert broker.lobby.evict()
+        else:
+            await until(lambda: not session.untrusted)
+            observe = A, (Symbol("Observe"), freeze(encode(pattern_of(capture(bytes)))), WireRef(MINE, 1)), 2
+            await stream.send([Msgpack().encode(write(TurnPacket([(1, observe)])))])
+            await until(lambda: session.asserts_in == 2)
+            while not session.outbox.waiting or session.outbox.waiting < session.limits.ahead:
+                session.facet.enter(lambda: send(broker.ds, b"x" * 100_000))
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            session.facet.enter(lambda: broker._kick(name))
+        await until(lambda: not session.facet.alive)
+        try:
+            await until(lambda: system._tasks == before, 10.0)
+        finally:
+            writing.cancel()  # else what is left of it keeps the system from its end, and the test as well
+        assert not broker.census.peers
+        await stream.close()
 
 
 async def test_all_strangers_share_what_is_held_of_them() -> None:

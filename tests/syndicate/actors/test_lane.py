@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -41,8 +41,8 @@ from syndicate.actors import system as systems
 from syndicate.actors.facet import Facet
 from syndicate.actors.lane import LARGE
 from syndicate.actors.system import system_of
-from syndicate.actors.turn import Handle
-from syndicate.index.event import ENTER
+from syndicate.actors.turn import Handle, current
+from syndicate.index.event import ENTER, Event
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P, examples
 
@@ -463,6 +463,60 @@ def test_long_work_in_pieces_lets_others_go_first(monkeypatch: pytest.MonkeyPatc
     for _ in range(4):
         system.drain(1.5)
     assert order.count("piece") == 2
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("busy", [False, True])
+def test_steps_are_one_turn_and_others_have_theirs_between_them(busy: bool, fails: bool) -> None:
+    """Nobody sees what a step has done before the last one is; if one fails, none has done anything."""
+    order: list[Any] = []
+    system = systems.System()
+    facets: list[Facet] = []
+
+    def boot() -> None:
+        prevent_inert_check()
+        facets.append(current_facet())
+
+    worker, other = system.spawn(boot), system.spawn(boot)
+    system.drain()
+    seen = Ref(facets[1], Seer(order), True)
+
+    def step(number: int) -> None:
+        order.append(number)
+        current("step").send(seen, number)
+        if fails and number == 2:
+            raise ValueError
+
+    def look() -> None:
+        if order and order[-1] != "look":
+            order.append("look")
+
+    system.inlet = look
+    if busy:
+        system.enter(other, (ENTER, facets[1], partial(order.append, "before"), None))
+    steps: list[Event] = [(ENTER, facets[0], partial(step, number), None) for number in range(3)]
+    system.postpone_steps(worker, steps)
+    facets[0].enter(partial(order.append, "behind"))
+    system.drain()
+    first = ["before"] if busy else []
+    last = [] if fails else [("seen", 0), ("seen", 1), ("seen", 2)]
+    assert [each for each in order if each not in ("look", "behind")] == [*first, 0, 1, 2, *last]
+    between = order[order.index(0) : order.index(2) + 1]
+    assert [each for each in between if each != "behind"] == [0, "look", 1, "look", 2]
+    assert worker.running is not fails
+    assert not system.lanes
+
+
+class Seer(Entity):
+    """Writes down what it is sent."""
+
+    raw: ClassVar[bool] = True
+
+    def __init__(self, order: list[Any]) -> None:
+        self.order = order
+
+    def message(self, value: Any) -> None:
+        self.order.append(("seen", value))
 
 
 async def test_what_is_postponed_between_turns_is_something_to_do() -> None:
