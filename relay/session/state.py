@@ -12,7 +12,6 @@ from typing import Final
 
 from relay.protocol.codec import Codec
 from relay.protocol.limits import Limits
-from relay.protocol.packets import Event
 from relay.session.backlog import Backlog, Note
 from relay.session.intake import Debt, Intake
 from relay.session.membrane import Membrane

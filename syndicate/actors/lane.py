@@ -61,7 +61,7 @@ class Lane:
         return bool(self._waiting)
 
     def take(self, turn: Turn) -> int:
-        """Handle a slice of the turn, or the batch that comes next; returns how many events, or what a step is worth."""
+        """Handle a slice of the turn, or the batch that comes next; returns how many events it counts for."""
         events, start = self._events, self._at
         if events is None:
             return 0

@@ -595,7 +595,7 @@ def test_packets_of_many_assertions_are_done_in_small_steps() -> None:
     assert session.debt == 0
 
 
-@pytest.mark.parametrize("when", range(0, 26))
+@pytest.mark.parametrize("when", range(26))
 def test_a_packet_is_done_as_a_whole_or_not_at_all_whenever_its_session_ends(when: int) -> None:
     """Also between the parts in which it is read, understood and done."""
     wire = Wire(dataspace)

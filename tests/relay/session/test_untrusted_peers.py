@@ -312,8 +312,10 @@ async def test_who_is_sent_away_and_does_not_read_leaves_no_task(how: str, tmp_p
             observe = A, (Symbol("Observe"), freeze(encode(pattern_of(capture(bytes)))), WireRef(MINE, 1)), 2
             await stream.send([Msgpack().encode(write(TurnPacket([(1, observe)])))])
             await until(lambda: session.asserts_in == 2)
+            ds = broker.ds
+            assert ds is not None
             while not session.outbox.waiting or session.outbox.waiting < session.limits.ahead:
-                session.facet.enter(lambda: send(broker.ds, b"x" * 100_000))
+                session.facet.enter(lambda: send(ds, b"x" * 100_000))
                 await trio.testing.wait_all_tasks_blocked(0.01)
             session.facet.enter(lambda: broker._kick(name))
         await until(lambda: not session.facet.alive)
