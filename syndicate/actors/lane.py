@@ -29,7 +29,7 @@ STRETCH: Final = 128
 """The events of a slice: a fraction of a millisecond, as a rule."""
 
 
-class Steps(list[Event]):
+class TurnSteps(list[Event]):
     """The events of a turn, each of which is as much as a slice."""
 
 
@@ -65,7 +65,7 @@ class Lane:
         events, start = self._events, self._at
         if events is None:
             return 0
-        self._at = end = min(start + (1 if type(events) is Steps else STRETCH), len(events))
+        self._at = end = min(start + (1 if type(events) is TurnSteps else STRETCH), len(events))
         if self._suspended is not None:
             turn.resume(self._suspended)
             self._suspended = None
@@ -77,7 +77,7 @@ class Lane:
                 self._suspended = turn.suspend()
             else:
                 self._next()
-        return STRETCH if type(events) is Steps else end - start
+        return STRETCH if type(events) is TurnSteps else end - start
 
     def _next(self) -> None:
         self._events, self._at = None, 0

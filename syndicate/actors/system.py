@@ -28,7 +28,7 @@ from syndicate.actors.edge import Console
 from syndicate.actors.event_loop import token
 from syndicate.actors.facet import AbstractActor, AbstractTimer
 from syndicate.actors.follower import TurnFollower
-from syndicate.actors.lane import LARGE, Lane, Steps
+from syndicate.actors.lane import LARGE, Lane, TurnSteps
 from syndicate.actors.meter import Meter
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
@@ -210,7 +210,7 @@ class System:
         """The same, for one turn, each of whose *events* is as long as a piece: others have theirs between two of them,
         as in a turn of many events.  It is done at a stretch where somebody follows the turns.
         """
-        self._postpone(actor, Steps(events), cost)
+        self._postpone(actor, TurnSteps(events), cost)
 
     def _postpone(self, actor: HomeActor, events: list[Event], cost: float) -> None:
         self._postponed.append(((actor, events), cost))
@@ -493,7 +493,7 @@ class System:
     def _bring(self, piece: Batch) -> None:
         """Queue a piece of long work, whose turn it is."""
         actor, events = piece
-        if type(events) is Steps and self.chronicle is None and actor not in self.lanes:
+        if type(events) is TurnSteps and self.chronicle is None and actor not in self.lanes:
             assert isinstance(actor, Actor)
             lane = self.lanes[actor] = Lane(actor, events)
             piece = actor, lane.place
