@@ -8,7 +8,7 @@ use crate::delivery::{event, ENTER};
 use crate::here;
 use crate::hop::{taken_in, HopNames, Taken};
 use crate::slot::{bound_to, owner_of, slots_of, Slot};
-use crate::turns::SystemNames;
+use crate::turns::{drain, SystemNames};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -54,7 +54,7 @@ struct RoundNames {
     slots: LinkSlots,
     plain: Py<PyAny>,
     never: Py<PyAny>,
-    slice: Py<PyAny>,
+    slice: f64,
     grains: f64, // the parts of a step that times are kept to
     ping: u8,    // what says only that one is there
     pings: usize, // so many bytes, if no more come, change nothing
@@ -89,7 +89,7 @@ impl RoundNames {
                 grains: py.import("relay.session.deadlines")?.getattr("GRAINS")?.extract()?,
                 ping: py.import("relay.session.session")?.getattr("PING")?.extract::<[u8; 1]>()?[0],
                 pings: py.import("relay.session.session")?.getattr("PINGS")?.extract()?,
-                slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.unbind(),
+                slice: py.import("syndicate.actors.system")?.getattr("SLICE")?.extract()?,
                 few: py.import("relay.transport.poller")?.getattr("CROWD")?.extract()?,
                 chunk: py.import("relay.transport.stream")?.getattr("CHUNK")?.extract()?,
                 little: py.import("relay.session.link")?.getattr("LITTLE")?.extract()?,
@@ -685,7 +685,7 @@ fn round<'py>(
     slots.inlet.set(&system, look.clone())?;
     MOMENT.set(Some(moment.take().unwrap_or_else(Moment::now)));
     let done = read(names, poller, watched, &system, ready)
-        .and_then(|()| system.call_method1(intern!(py, "drain"), (&names.slice,)).map(|_| ()))
+        .and_then(|()| drain(&system, names.slice))
         .and_then(|()| say(names, &system));
     *moment = MOMENT.take();
     if let Err(error) = done {

@@ -8,7 +8,7 @@ use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
 use crate::fields::settle;
 use crate::here;
 use crate::hop::flush_session;
-use crate::slot::{slots_of, Slot};
+use crate::slot::{bound_to, slots_of, Slot};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -37,6 +37,8 @@ pub struct SystemNames {
     pub class: Py<PyType>,
     pub slots: SystemSlots,
     large: isize, // the most events of a batch that need no lane
+    drain: Py<PyAny>,
+    module: Py<PyAny>, // whose clock it is
 }
 
 impl SystemNames {
@@ -45,7 +47,13 @@ impl SystemNames {
             let module = py.import("syndicate.actors.system")?;
             let class = module.getattr("System")?.cast_into::<PyType>()?;
             let large = module.getattr("LARGE")?.extract()?;
-            Ok(SystemNames { slots: SystemSlots::of(&class)?, class: class.unbind(), large })
+            Ok(SystemNames {
+                slots: SystemSlots::of(&class)?,
+                large,
+                drain: class.getattr("drain")?.unbind(),
+                module: module.into_any().unbind(),
+                class: class.unbind(),
+            })
         })
     }
 }
@@ -370,4 +378,22 @@ pub fn take_all<'py>(system: Bound<'py, PyAny>, end: f64, clock: Bound<'py, PyAn
     };
     drop(here::replace(outer));
     done
+}
+
+/// Take turns for so many *seconds*: `System.drain`, which is called where turns are not all there is to do.
+pub fn drain(system: &Bound<'_, PyAny>, seconds: f64) -> PyResult<()> {
+    let py = system.py();
+    let names = SystemNames::of(py)?;
+    let method = system.getattr(intern!(py, "drain"))?;
+    let mut left = seconds;
+    if bound_to(&method, &names.drain)?.is_some() {
+        let stopwatch = system.getattr(intern!(py, "stopwatch"))?;
+        let clock = if stopwatch.is_none() { names.module.bind(py).getattr(intern!(py, "perf_counter"))? } else { stopwatch };
+        let end = clock.call0()?.extract::<f64>()? + seconds;
+        if take_all(system.clone(), end, clock.clone())? {
+            return Ok(());
+        }
+        left = (end - clock.call0()?.extract::<f64>()?).max(0.0);
+    }
+    method.call1((left,)).map(|_| ())
 }

@@ -26,6 +26,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from operator import attrgetter
 from types import FrameType
 from typing import ClassVar, Final, TypeAlias, TypeVar, cast
 
@@ -273,14 +274,24 @@ class Turn:
 
     def suspend(self) -> tuple[Value, ...]:
         """Set aside what was noted so far, for other turns to be taken; the result is for :meth:`resume`."""
-        state = tuple([getattr(self, name) for name in _NOTED])
+        state: tuple[Value, ...] = _noted(self)
         self._begin()
         return state
 
     def resume(self, state: tuple[Value, ...]) -> None:
         """Go on with a turn that was suspended."""
-        for name, noted in zip(_NOTED, state, strict=True):
-            setattr(self, name, noted)
+        (  # those of _NOTED, in their order: a loop over the names takes thirty times as long
+            self.actor,
+            self.afterwards,
+            self.block,
+            self.damaged,
+            self.facet,
+            self.journal,
+            self.late,
+            self.pending,
+            self.suspects,
+            self.writer,
+        ) = state
 
     # ------------------------------------------------------------------------------------------------ its end
 
@@ -389,6 +400,8 @@ def settle_facets(turn: Turn, blocks: int = 0) -> None:
 
 _NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "settling", "system", "tracing")])
 """The attributes that are a single turn's."""
+
+_noted: Final = attrgetter(*_NOTED)
 
 
 @kernel

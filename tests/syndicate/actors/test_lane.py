@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
@@ -41,7 +42,7 @@ from syndicate.actors import system as systems
 from syndicate.actors.facet import Facet
 from syndicate.actors.lane import LARGE
 from syndicate.actors.system import system_of
-from syndicate.actors.turn import Handle, current
+from syndicate.actors.turn import Handle, Turn, current
 from syndicate.index.event import ENTER, Event
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P, examples
@@ -529,3 +530,18 @@ async def test_what_is_postponed_between_turns_is_something_to_do() -> None:
             system.postpone(actor, (ENTER, actor.root, partial(done.append, number), None))
         await system.settle()
         assert done == [0, 1, 2]
+
+
+def test_a_turn_that_pauses_keeps_all_that_is_its_own() -> None:
+    """Whatever slots there are: what all turns of a system share stays, and all else is set aside and comes back."""
+    turn = Turn(deque(), settled(lambda: None))
+    shared = {"queue", "settling", "system", "tracing"}
+    own = {name: object() for name in Turn.__slots__ if name not in shared}
+    before = {name: getattr(turn, name) for name in shared}
+    for name, value in own.items():
+        setattr(turn, name, value)
+    state = turn.suspend()
+    assert not any(getattr(turn, name) in own.values() for name in own)
+    turn.resume(state)
+    assert {name: getattr(turn, name) for name in own} == own
+    assert {name: getattr(turn, name) for name in shared} == before
