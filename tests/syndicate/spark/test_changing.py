@@ -82,7 +82,7 @@ async def sourced(frame: Callable[[Any], DataFrame], **options: Any) -> AsyncIte
         made.extend([watch(ds, capture(Stock(ANY, ANY))), watch(ds, capture(Tick(ANY)))])
         made.append(spawn(spark_source(ds, frame, Stock, **{"every": 0.01, **options}), name="source"))
 
-    with trio.fail_after(PATIENCE), structlog.testing.capture_logs() as log:
+    with structlog.testing.capture_logs() as log:
         async with open_system(boot) as system:
             await system.settle()
             yield Watched(system, made[2], made[0], made[1], log)

@@ -6,8 +6,13 @@ from collections.abc import Callable
 
 import trio
 
+from tests.work import PATIENCE
+
 
 async def until(condition: Callable[[], object]) -> None:
-    """Look again and again whether it is so."""
-    while not condition():  # noqa: ASYNC110  # none of these tells an event of ours
-        await trio.sleep(0.003)
+    """Look again and again whether it is so.  Each wait has a patience of its own: on a machine with much to do, a test
+    of many may take hours.
+    """
+    with trio.fail_after(PATIENCE):
+        while not condition():  # noqa: ASYNC110  # none of these tells an event of ours
+            await trio.sleep(0.003)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.work import PATIENCE
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,10 +18,17 @@ JARS = os.environ.get("SYNDICATE_LAKES", "")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The newest Spark has no Iceberg and no Delta yet, so these have an environment of their own."""
+    """The newest Spark has no Iceberg and no Delta yet, so these have an environment of their own.
+
+    A test here is many commits, each of some seconds of the processor, and at a load of 30 of minutes: each wait has
+    its patience, and the test as a whole that of many.
+    """
     for item in items:
-        if not JARS and item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.skip(reason="needs Iceberg, Delta and a Spark for them: `make lakes` runs it"))
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(20 * PATIENCE))
+            if not JARS:
+                reason = "needs Iceberg, Delta and a Spark for them: `make lakes` runs it"
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def opened(warehouse: str | Path, **more: Any) -> SparkSession:

@@ -71,10 +71,9 @@ async def kept(to: Lake | Kafka, session: SparkSession, *values: Any, of: type =
         made.written = watch(made.ds, SparkWritten(ANY, ANY, ANY, ANY))
         made.sink = spawn(spark_sink(made.ds, of, to, session=session, every=0.2))
 
-    with trio.fail_after(PATIENCE):
-        async with open_system(boot) as system:
-            await system.settle()
-            yield made
+    async with open_system(boot) as system:
+        await system.settle()
+        yield made
 
 
 def others(lake: Lake, warehouse: Path) -> list[tuple[Any, ...]]:
@@ -107,10 +106,11 @@ def _number(path: Path) -> int:
 
 async def same(lake: Lake, warehouse: Path, made: Kept, *rows: tuple[Any, ...]) -> None:
     """Wait until others read these rows."""
-    while made.sink.running:
-        if await trio.to_thread.run_sync(others, lake, warehouse) == sorted(rows, key=repr):
-            return
-        await trio.sleep(0.1)
+    with trio.fail_after(PATIENCE):
+        while made.sink.running:
+            if await trio.to_thread.run_sync(others, lake, warehouse) == sorted(rows, key=repr):
+                return
+            await trio.sleep(0.1)
     raise AssertionError(made.sink.error)
 
 

@@ -20,6 +20,7 @@ from tests.syndicate.spark.lakes.kafka import KafkaBroker
 from tests.syndicate.spark.lakes.test_kept import Kept, kept
 from tests.syndicate.spark.test_changing import sourced
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,9 +102,10 @@ async def test_a_topic_that_is_kept(session: SparkSession, broker: KafkaBroker, 
     async def said(made: Kept, **wanted: int | None) -> None:
         rows = {json.dumps({"article": name}, separators=(",", ":")): {"article": name, "pieces": pieces}
                 for name, pieces in wanted.items()}  # fmt: skip
-        while await trio.to_thread.run_sync(last_of, session, broker, "kept") != rows:
-            assert made.sink.running, made.sink.error
-            await trio.sleep(0.2)
+        with trio.fail_after(PATIENCE):
+            while await trio.to_thread.run_sync(last_of, session, broker, "kept") != rows:
+                assert made.sink.running, made.sink.error
+                await trio.sleep(0.2)
 
     async with sunk(topic, session, Stock("a", 1), Stock("b", ABSENT)) as made:
         await said(made, a=1, b=None)
