@@ -87,7 +87,9 @@ async def test_by_watermark(database: Database, tmp_path: Path, column: str, val
 
 
 async def test_overlap(database: Database) -> None:
-    """A row that is committed late, with a lower watermark, is found within the overlap."""
+    """A row that is committed late, with a lower watermark, as by a clock that is slow, is found within the overlap; a
+    later one when it is changed.
+    """
     followed: Any = Jdbc(database.url, ROWS, watermark="changed", overlap=2)
     async with sourced(followed, **KEYED) as watched:
         await watched.until(("a", 1), ("b", 2), ("c", 3))
@@ -95,6 +97,12 @@ async def test_overlap(database: Database) -> None:
         await watched.until(("a", 1), ("b", 2), ("c", 3), ("z", 26))
         database.say("INSERT INTO stock (article, pieces, changed) VALUES ('late', 1, 7)")
         await watched.until(("a", 1), ("b", 2), ("c", 3), ("z", 26), ("late", 1))
+        rows = [*watched.there(), ("y", 25)]
+        database.say("INSERT INTO stock (article, pieces, changed) VALUES ('slow', 1, 6)")
+        database.say("INSERT INTO stock (article, pieces, changed) VALUES ('y', 25, 9)")
+        await watched.until(*rows)
+        database.say("UPDATE stock SET changed = 8 WHERE article = 'slow'")
+        await watched.until(*rows, ("slow", 1))
 
 
 async def test_mistakes_with_databases(database: Database) -> None:
