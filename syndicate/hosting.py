@@ -160,7 +160,7 @@ class WeightedRows(Output):
         weights, handles, forms, facet, ds = self.weights, self.handles, self.forms, self.facet, self.ds
         for row, change in delta.items():
             handle = handles.get(row)
-            weight = change + weights.pop(row, 0 if handle is None else 1)
+            weight = change + (handle is not None if not weights else weights.pop(row, handle is not None))
             if not 0 <= weight <= 1:
                 weights[row] = weight
             if weight > 0:

@@ -326,7 +326,10 @@ def rank(element: Element) -> tuple[Element, ...]:
 def in_order(keys: Iterable[Key]) -> Iterator[Key]:
     """Keys by the total order of their elements."""
     keys = list(keys)
-    return iter(sorted(keys) if _are_alike(keys) else sorted(keys, key=rank))
+    try:
+        return iter(sorted(keys) if _are_alike(keys) else sorted(keys, key=rank))
+    except TypeError:  # two of them were of different kinds
+        return iter(sorted(keys, key=rank))
 
 
 def ordered(batch: Mapping[Key, int]) -> Mapping[Key, int]:
@@ -341,21 +344,27 @@ def ordered(batch: Mapping[Key, int]) -> Mapping[Key, int]:
     """
     if len(batch) < 2:
         return batch
-    rows = {key: batch[key] for key in in_order(batch)}
-    return Mixed(rows) if type(batch) is Mixed else rows
+    if type(batch) is Mixed:
+        return Mixed((key, batch[key]) for key in in_order(batch))
+    try:
+        return dict(sorted(batch.items(), key=itemgetter(0)) if _are_alike(batch) else _ranked(batch))
+    except TypeError:
+        return dict(_ranked(batch))
 
 
-_ALIKE: Final = frozenset({int, str, bytes})
-"""What Python compares as the total order has it, whichever two there are: of floats it does not compare NaN."""
+def _ranked(batch: Mapping[Key, int]) -> list[tuple[Key, int]]:
+    return sorted(batch.items(), key=lambda row: rank(row[0]))
 
 
-def _are_alike(keys: list[Key]) -> bool:
-    """Whether the total order of *keys* is Python's own: all of one kind, or tuples whose columns are."""
+_ALIKE: Final = (frozenset({int, str}), frozenset({int, bytes}))
+"""Kinds of which Python compares no two, or compares them as the total order has it: of floats it does not compare NaN,
+and for text with bytes it can be told to warn.
+"""
+
+
+def _are_alike(keys: Collection[Key]) -> bool:
+    """Whether Python compares any two of *keys* as the total order has it, or not at all: atoms, and tuples of such."""
     kinds = set(map(type, keys))
-    if kinds != _TUPLE:
-        return len(kinds) == 1 and kinds <= _ALIKE
-    columns = [*map(type, keys[0])]
-    for key in keys:
-        if [*map(type, key)] != columns:
-            return False
-    return _ALIKE.issuperset(columns)
+    if kinds == _TUPLE:
+        kinds = set(map(type, chain.from_iterable(keys)))
+    return any(map(kinds.issubset, _ALIKE))

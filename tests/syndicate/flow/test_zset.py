@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from syndicate import Dictionary, Symbol
 from syndicate.errors import NotAValue, UnhashableElement, WeightError
 from syndicate.flow import NO_VALUE, IndexedZSet, TimedZSet, Trace, ZSet
-from syndicate.flow.element import key_of, natural
+from syndicate.flow.element import in_order, key_of, natural, ordered, rank
 from syndicate.flow.zset import before, glb, lub
 from syndicate.values.value import Record, fields_of, freeze, identical, is_record, label_of
 from tests.strategies import P
@@ -132,6 +132,19 @@ def test_times_are_a_lattice(a: Any, b: Any, c: Any) -> None:
     assert lub(a, lub(b, c)) == lub(lub(a, b), c)
     assert lub(a, glb(a, b)) == a == glb(a, lub(a, b))
     assert before(a, b) == (lub(a, b) == b) == (glb(a, b) == a)
+
+
+SIMPLE = st.integers(-1, 1) | st.sampled_from(["", "a", "b"]) | st.sampled_from([b"", b"a"])
+
+
+@given(st.lists(ELEMENTS | SIMPLE | st.lists(SIMPLE, max_size=2).map(tuple)))
+def test_the_order_is_that_of_ranks(elements: list[Any]) -> None:
+    """Whatever is among them: where Python compares them by itself, it compares them so, or not at all."""
+    batch = ZSet.of(*elements).batch
+    wanted = sorted(batch, key=rank)
+    assert list(in_order(batch)) == list(ordered(batch)) == wanted
+    assert ordered(batch) == batch
+    assert type(ordered(batch)) is type(batch)
 
 
 def test_order_of_access() -> None:
