@@ -139,7 +139,10 @@ class _Replay:
         self.show.say("Starting Spark ...")
         session = await _in_thread(_open)
         self.show.say("Spark reads the flights and puts take-offs and landings in order ...")
-        table, timetable = await _in_thread(self._prepare, session, data, days)
+        table = await _in_thread(self._read, session, data, days)
+        async with trio.open_nursery() as both:  # by the time that one has the rows, they are there for the other
+            both.start_soon(_in_thread, flights.write, table, self.directory)
+            timetable = await _in_thread(flights.schedule, table, self.directory)
         self.show.begin(timetable)
         self.facet.enter(partial(self._start, session, timetable, limit))
         nursery.start_soon(self._reckon, session, table, limit)
@@ -159,9 +162,8 @@ class _Replay:
             raise
         self.reckoned.set()
 
-    def _prepare(self, session: SparkSession, data: Path, days: int | None) -> tuple[DataFrame, Timetable]:
-        table = flights.read(session, flights.unpack(data, self.directory), days)
-        return table, flights.schedule(session, table, self.directory)
+    def _read(self, session: SparkSession, data: Path, days: int | None) -> DataFrame:
+        return flights.read(session, flights.unpack(data, self.directory), days)
 
     def _start(self, session: SparkSession, timetable: Timetable, limit: int) -> None:
         assert self.ds is not None
@@ -214,8 +216,8 @@ class _Replay:
 
 
 def _open() -> SparkSession:
-    # The count's tasks come in twos and take seconds: with a third slot, the stream's short ones need not wait.
-    config = {"spark.sql.shuffle.partitions": 2}  # a dotted name cannot be written as an argument
+    # The count's task takes seconds, and leaves a core to the actors; with slots beside it, the stream's need not wait.
+    config = {"spark.sql.shuffle.partitions": 1}  # a dotted name cannot be written as an argument
     return open_session("syndicate demo", cores=3, **config)  # type: ignore[arg-type]  # all in it is for Spark
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from operator import itemgetter
 
 from relay.demo.flights import Count, Timetable
 from syndicate import (
@@ -35,7 +36,6 @@ from syndicate import (
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import Computed
 from syndicate.flow import Circuit, aggregates, rearranges
-from syndicate.values.value import Value
 from syndicate.views import view
 
 
@@ -144,7 +144,7 @@ def counts(places_known: list[tuple[str, str]]) -> Circuit:
     """How many flights are in the air; a known place counts for one itself, to have a number when there are none."""
     circuit = Circuit()
     counted = circuit.source("airborne").flat_map(places) + circuit.constant(dict.fromkeys(places_known, 1))
-    numbers = counted.index_with(rearranges(lambda place: place)).aggregate(aggregates.count)
+    numbers = counted.index_with(itemgetter(0, 1)).aggregate(aggregates.count)
     circuit.sink("in the air", numbers.map(rearranges(lambda row: (*row[0], row[1] - 1))))
     circuit.sink("as of", circuit.source("today"))
     circuit.sink("final", circuit.source("over"))
@@ -202,16 +202,20 @@ def clerk(ds: Ref, timetable: Timetable, done: Callable[[list[Count]], object]) 
     c = capture()
     tallies, alarms = query_set(ds, Peak(c, c, c, c)), query_hash(ds, Alarms(c, c))
     counted, airports = len(timetable.carriers) + len(timetable.airports) + 1, len(timetable.airports)
-    flights: Counter[tuple[str, str]] = Counter()
+    routes: Counter[tuple[str, str, str]] = Counter()
 
     @on_asserted(ds, Airborne(c, c, c, c, c))
-    def departed(*flight: Value) -> None:
-        flights.update(places(flight))
+    def departed(carrier: str, _: int, __: str, origin: str, dest: str) -> None:
+        routes[carrier, origin, dest] += 1
 
     @dataflow
     def complete() -> None:
         if (len(tallies.value), len(alarms.value)) == (counted, airports):
             crowded = {("airport", airport): number for airport, number in alarms.value.items()}
+            flights: Counter[tuple[str, str]] = Counter()
+            for (carrier, origin, dest), number in routes.items():
+                for place in places((carrier, 0, "", origin, dest)):
+                    flights[place] += number
             done(
                 [
                     Count(kind, name, flights[kind, name], peak, day, crowded.get((kind, name), 0))

@@ -238,10 +238,12 @@ def test_spark_alone(spark: SparkSession, tmp_path: Path) -> None:
         table.unpersist()
 
 
-def test_the_events_are_in_order(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_events_are_in_order(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of the stream follow one another in time, and hold each take-off and landing once."""
     table = flights.read(spark, flights.unpack(DAY, tmp_path), days=1)
-    known = flights.schedule(spark, table, tmp_path)
+    monkeypatch.setattr(flights, "EVENTS_A_FILE", 500)
+    flights.write(table, tmp_path)
+    known = flights.schedule(table, tmp_path)
     assert (known.flights, known.cancelled, known.diverted, known.flown, known.days) == (842, 4, 7, 831, 1)
     files = sorted(Path(known.events).glob("*.parquet"), key=lambda path: path.stat().st_mtime)
     assert len(files) == 4
