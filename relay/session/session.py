@@ -52,6 +52,7 @@ from relay.protocol.packets import (
 from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Note, weight
 from relay.session.ending import take_back
+from relay.session.intake import MORE
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Outbox, next_packet
 from relay.session.patch import Understood, patched, place
@@ -371,20 +372,15 @@ class Session(State):
             data = intake.pieces[0]
             if self.codec is None:
                 self.codec = self.outbox.codec = codec_for(data[0], self.limits)
-            if self.untrusted:
-                self._hold(len(data))
-                yield from intake.forms(self.codec)
-                self._hold(0)
-            else:
-                yield from intake.forms(self.codec)
+            self._hold(len(data))
+            yield from intake.forms(self.codec)
+            self._hold(0)
             self._debt.done(intake.done())
 
     def _hold(self, more: int) -> None:
         """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer, or of all."""
-        if not self.untrusted:
-            return
-        size = self.held + more
-        if size > self.limits.stranger or not self._charge(size):
+        size = self.held + more if self.untrusted else -1
+        if size > self.limits.stranger or (size >= 0 and not self._charge(size)):
             limit = self.exceeded = "stranger" if size > self.limits.stranger else "strangers"
             most = f"more than {self.limits.stranger} bytes" if limit == "stranger" else "too much"
             raise ProtocolError(f"{most} would be held of who has shown no capability ({limit}): resolve one first")
@@ -412,11 +408,11 @@ class Session(State):
                     self.soon(self._go_on, _SHARE)
                     return
                 if not self._acts:
+                    if form is MORE:
+                        self.soon(self._go_on, _SHARE)
+                        return
                     if turn.late:
                         turn.hand_over()
-                    self.packets_in += 1
-                    if self.packets_in == 1 and self.dials:
-                        self.say(liveness(self.limits.ping, self.limits.idle))
                     self.receive(form)
                 if self._entries:  # more than is understood at once
                     self.soon(self._go_on, _SHARE)
@@ -515,6 +511,9 @@ class Session(State):
 
     def receive(self, form: Frozen) -> None:
         """Understand what a packet says, which is done next; or do nothing, and raise :class:`ProtocolError`."""
+        self.packets_in += 1
+        if self.packets_in == 1 and self.dials:
+            self.say(liveness(self.limits.ping, self.limits.idle))
         if type(form) is tuple and form[0] is SEQ:
             count = len(form) - 1
             if count > self.limits.events:

@@ -32,8 +32,11 @@ HELD: Final = 1 << 12
 LONGEST_TAKEN: Final = 1 << 16
 """Bytes of the longest frame that is taken here: its length has two bytes at most."""
 
-FRAMES: Final = 1 << 12
+FRAMES: Final = 1 << 10
 """The frames that one message may be cut into: each costs some microseconds, however little is in it."""
+
+STRETCH: Final = 8
+"""The frames, or parts of one, that are handed to the library at a stretch: it takes some 50 microseconds for each."""
 
 _BINARY: Final = 0x82
 _FINAL: Final = 0x80
@@ -92,22 +95,28 @@ class Frames:
         self._mask = _MASKED if masked else 0
         self._most = min(most, LONGEST_TAKEN - 1)
         self._rest = b""
+        self.left = False  # whether what has come is to be looked at once more, without anything new
         self._foreign = 0  # bytes yet to come of a frame of the library's
         self._fragments = 0  # of a message that has not ended; 0: there is none
         self._lost = False  # whether what came is no frame: the library will say so
 
     def split(self, data: bytes) -> list[bytes | Foreign]:
         """The payloads of the frames that are taken here, those that follow one another as one, and what is the
-        library's, in order.
+        library's, in order, of which only some comes at a stretch.
         """
         if self._rest:
             data = self._rest + data
         taken: list[bytes | Foreign] = []
-        at, size, mask = 0, len(data), self._mask
+        at, size, mask, strange = 0, len(data), self._mask, 0
+        self.left = False
         while at < size:
+            if strange == STRETCH:
+                self.left = True
+                break
             if self._foreign or self._lost:
                 end = size if self._lost else min(size, at + self._foreign)
                 self._foreign = max(0, self._foreign - (end - at))
+                strange += 1
                 taken.append(Foreign(data[at:end], self._fragments > FRAMES))
                 at = end
                 continue

@@ -40,6 +40,9 @@ _END: Final = b"\r\n\r\n"
 _LINGER: Final = 1.0
 """Seconds in which the other side may answer our end."""
 
+_READS: Final = 64
+"""The reads in which it has to come, where we have lost track of what else does."""
+
 
 def require(error: type[SyndicateError]) -> None:
     """Raise *error* if the library is missing."""
@@ -103,16 +106,21 @@ class WebSocketStream:
     @property
     def descriptor(self) -> int:
         """That of the socket, unless something is here that has come already."""
-        return -1 if self._events or self._excessive or self._over else self._stream.descriptor
+        return -1 if self._ready else self._stream.descriptor
+
+    @property
+    def _ready(self) -> bool:
+        """Whether something is here that need not be waited for."""
+        return bool(self._events) or self._excessive or self._over or self._frames.left
 
     async def arrival(self) -> None:
         """Wait until there may be something to receive."""
-        if not (self._events or self._excessive or self._over):
+        if not self._ready:
             await self._stream.arrival()
 
     def receive_now(self, most: int = CHUNK) -> bytes | None:
         """The next bytes, if a socket has some, and nothing beside them that is to be answered."""
-        if self._events or self._excessive or self._over:
+        if self._ready:
             return None
         try:
             data = self._stream.receive_now(most)
@@ -123,7 +131,7 @@ class WebSocketStream:
             return None
         excessive = self._sort(data)
         packets = [event for event in self._events if type(event) is bytes]
-        if excessive or len(packets) < len(self._events):
+        if excessive or self._frames.left or len(packets) < len(self._events):
             return None
         self._events.clear()
         return b"".join(packets)
@@ -193,7 +201,7 @@ class WebSocketStream:
         if self._excessive:
             self.ending = f"a message in more than {FRAMES} frames came"
             await self._end(1009, f"more than {FRAMES} frames")
-            self._over = self._dropping = True
+            self._over = self._dropping = self._lost_track = True
         while self._events and not self._over:
             event = self._events.popleft()
             if type(event) is bytes:
@@ -249,6 +257,10 @@ class WebSocketStream:
             await self._write(self._protocol.send(CloseConnection(code=code, reason=why)))
 
     async def _fill(self, most: int) -> None:
+        if self._frames.left:
+            await trio.lowlevel.checkpoint()
+            self._sort(b"")
+            return
         try:
             data = await self._stream.receive(most)
         except trio.BrokenResourceError as e:
@@ -268,7 +280,9 @@ class WebSocketStream:
                 self._events.append(part)
                 continue
             assert isinstance(part, Foreign)
-            self._excessive = self._excessive or part.excessive
+            self._excessive = part.excessive
+            if part.excessive:  # nothing is read any more
+                break
             self._protocol.receive_data(part.data)
             self._events.extend(self._protocol.events())
         return self._excessive
@@ -281,8 +295,11 @@ class WebSocketStream:
         try:
             with trio.move_on_after(_LINGER):
                 if self._lost_track:
-                    while await self._stream.receive():
-                        pass
+                    for _ in range(_READS):
+                        if not await self._stream.receive():
+                            break
+                        await trio.lowlevel.checkpoint()
+                    return
                 while not any(isinstance(event, CloseConnection) for event in self._events):
                     self._events.clear()
                     await self._fill(CHUNK)

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from relay.capabilities.sturdy import DEFAULT, parse_ref
-from relay.protocol.codec import Msgpack
+from relay.protocol.codec import Codec, Msgpack, PreservesText
 from relay.protocol.packets import MINE, A, M, Nop, TurnPacket, WireRef, read, write
 from syndicate.values.pattern import capture, encode, pattern_of
 from syndicate.values.value import Symbol, freeze
@@ -53,7 +53,7 @@ OBSERVE: Final = Symbol("Observe")
 class Peer:
     """A client of nothing but packets, on a blocking socket; ``spent`` are the bytes that it has sent."""
 
-    def __init__(self, path: str, *, resolve: bool = True) -> None:
+    def __init__(self, path: str, *, resolve: bool = True, codec: Callable[[], Codec] = Msgpack) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE)
         while True:
@@ -62,7 +62,8 @@ class Peer:
                 break
             except BlockingIOError:  # the server's queue is full: a socket with a time limit does not wait for it
                 time.sleep(0.001)
-        self.codec = Msgpack()
+        self.make = codec
+        self.codec = codec()
         self.spent = self.ds = 0
         if resolve:
             self.send(0, (A, (Symbol("resolve"), freeze(parse_ref(DEFAULT)), WireRef(MINE, 0)), 1))
@@ -71,7 +72,7 @@ class Peer:
 
     def send(self, target: int, *events: Any) -> None:
         """Send a turn."""
-        self.raw(Msgpack().encode(write(TurnPacket([(target, event) for event in events]))))
+        self.raw(self.make().encode(write(TurnPacket([(target, event) for event in events]))))
 
     def raw(self, data: bytes) -> None:
         """Send bytes."""
@@ -141,6 +142,33 @@ def wrong(path: str, until: float, spent: Callable[[int], None]) -> None:
                 peer = Peer(path, resolve=False)
 
 
+def fragments(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """Connections without a capability over WebSocket, each with a message of empty frames without end."""
+    port = web_port(path)
+    asked = (
+        f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    frames = b"\x00\x80abcd" * 2000
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
+            peer.sendall(asked.encode())
+            peer.recv(4096)
+            peer.sendall(b"\x02\x80abcd")
+            while time.monotonic() < until:
+                peer.sendall(frames)
+                spent(len(frames))
+
+
+def text(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """Messages of 9,000 numbers to nobody, in text, which is read in Python."""
+    peer = Peer(path, codec=PreservesText)
+    while time.monotonic() < until:
+        peer.send(peer.ds, (M, freeze([*range(9000)])))
+        spent(peer.spent)
+        peer.spent = 0
+
+
 def amplify(path: str, until: float, spent: Callable[[int], None]) -> None:
     """1,000 observers of one peer that does not read, and messages of 900 kB."""
     while time.monotonic() < until:
@@ -202,6 +230,8 @@ ROWS: Final[dict[str, tuple[Attack, int]]] = {
     "strangers": (strangers, 4),
     "trickle": (trickle, 4),
     "wrong": (wrong, 4),
+    "fragments": (fragments, 4),
+    "text": (text, 64),
     "amplify": (amplify, 64),
     "observers": (observers, 64),
     "handles": (handles, 64),
@@ -303,6 +333,15 @@ def started(act: Callable[..., None], *arguments: Any) -> BaseProcess:
     return process
 
 
+def web_port(path: str) -> int:
+    """The port of the WebSocket of the server that listens at *path*: one that was free when it was asked for first."""
+    place = Path(f"{path}.port")
+    if not place.exists():
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            place.write_text(str(server.getsockname()[1]), encoding="ascii")
+    return int(place.read_text(encoding="ascii"))
+
+
 def row(name: str, seconds: float) -> bool:
     """Run one attack against a new server, for *seconds* in all; returns whether the bounds held."""
     attack, most = ROWS[name]
@@ -314,6 +353,8 @@ def row(name: str, seconds: float) -> bool:
             "from relay.cli import server_main; server_main()",
             "--listen",
             f"unix://{path}",
+            "--listen",
+            f"ws://127.0.0.1:{web_port(path)}",
         ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
             try:

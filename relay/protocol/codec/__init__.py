@@ -41,6 +41,10 @@ class Codec(Protocol):
         """What it is called in logs."""
 
     @property
+    def stretch(self) -> int:
+        """The bytes that it reads at a stretch: a third of a millisecond, or a packet's worth."""
+
+    @property
     def tables(self) -> Tables | None:
         """What kernels read and write usual packets by, if there are kernels for it."""
 

@@ -150,6 +150,7 @@ class Msgpack:
     )
 
     name: Final = "msgpack"
+    stretch: Final = 1 << 16
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits

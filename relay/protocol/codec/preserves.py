@@ -64,6 +64,7 @@ class Preserves:
     __slots__ = ("_encoder", "_end", "_need", "_nodes", "_parts", "_rest", "_taken", "limits", "tables")
 
     name: Final = "preserves"
+    stretch: Final = 1 << 12
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits

@@ -113,6 +113,7 @@ class PreservesText:
     """One direction pair of one connection: it holds what it has read of a packet that has not fully arrived."""
 
     name: Final = "preserves text"
+    stretch: Final = 1 << 10
     tables: Final = None
 
     def __init__(self, limits: Limits = DEFAULT) -> None:

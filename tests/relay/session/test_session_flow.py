@@ -15,7 +15,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay.protocol.codec import Msgpack
+from relay.protocol.codec import Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
@@ -591,6 +591,32 @@ def test_packets_of_many_assertions_are_done_in_small_steps() -> None:
     assert looks[-1] == (before + packets, packets * count, packets * count)
     assert max(sum(map(bool, step)) for step in steps) == 1
     assert [max(step[place] for step in steps) for place in range(3)] == [1, PART, PART]
+    assert not session.busy
+    assert session.debt == 0
+
+
+@pytest.mark.parametrize("codec", [Preserves, PreservesText])
+def test_what_is_read_in_python_is_read_in_small_steps(codec: type[Preserves | PreservesText]) -> None:
+    """Between two looks at the sockets some kilobytes; all of it comes, in order, also what is small and behind it."""
+    wire = Wire(dataspace, codec=codec)
+    ds = wire.right.session.membrane.exports[0].ref
+    seen: list[Seen] = []
+    wire.act(wire.right, lambda: seen.append(watch(ds, capture())))
+    session = wire.right.session
+    large = [tuple(range(4000)), "x" * 9000]
+    data = b"".join([codec().encode(write(turn((M, freeze(value))))) for value in [*large, 1, 2]])
+    looks = [0]
+
+    def look() -> None:
+        assert session.codec is not None
+        looks.append(session.codec.partial)
+
+    wire.system.inlet = look
+    wire.right.hear(data)
+    wire.system.drain()
+    assert [event for event in seen[0] if event[0] == "!"] == [("!", value) for value in [*large, 1, 2]]
+    assert len(looks) > len(data) // codec.stretch
+    assert max(b - a for a, b in pairwise(looks)) <= codec.stretch
     assert not session.busy
     assert session.debt == 0
 

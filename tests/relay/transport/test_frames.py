@@ -8,7 +8,7 @@ from wsproto import ConnectionType
 from wsproto.connection import Connection
 from wsproto.events import BytesMessage, Message, Ping, TextMessage
 
-from relay.transport.frames import FRAMES, Foreign, Frames, binary_frame
+from relay.transport.frames import FRAMES, STRETCH, Foreign, Frames, binary_frame
 from tests.strategies import examples
 
 said = st.one_of(
@@ -20,6 +20,16 @@ said = st.one_of(
     st.builds(lambda data: Ping(payload=data), st.binary(max_size=9)),
     st.just("in parts"),
 )
+
+
+def apart(frames: Frames, data: bytes) -> list[bytes | Foreign]:
+    """All that *data* brings, a stretch at a time."""
+    parts = frames.split(data)
+    while frames.left:
+        more = frames.split(b"")
+        assert sum(isinstance(part, Foreign) for part in more) <= STRETCH
+        parts += more
+    return parts
 
 
 def whole(events: list[object]) -> list[tuple[str, bytes]]:
@@ -71,7 +81,7 @@ def test_whatever_pieces_come_the_library_would_have_found_the_same(
     frames, got, at, number = Frames(serves, 1 << 20), list[object](), 0, 0
     while at < len(data):
         size = cuts[number % len(cuts)]
-        for part in frames.split(data[at : at + size]):
+        for part in apart(frames, data[at : at + size]):
             if isinstance(part, Foreign):
                 beside.receive_data(part.data)
                 got += beside.events()
@@ -84,10 +94,20 @@ def test_whatever_pieces_come_the_library_would_have_found_the_same(
 def test_a_message_in_too_many_frames_is_excessive() -> None:
     """What is in them does not matter: each costs its time."""
     frames = Frames(masked=False, most=1 << 20)
-    parts = frames.split(b"\x02\x01x" + b"\x00\x01x" * (FRAMES + 1))
+    parts = apart(frames, b"\x02\x01x" + b"\x00\x01x" * (FRAMES + 1))
     assert all(isinstance(part, Foreign) for part in parts)
     assert [part.excessive for part in parts if isinstance(part, Foreign)][-1]
     assert not any(part.excessive for part in parts[:FRAMES] if isinstance(part, Foreign))
+
+
+def test_frames_for_the_library_are_few_at_a_stretch() -> None:
+    """The library takes long for each, however small it is: others have their turns meanwhile."""
+    frames = Frames(masked=False, most=1 << 20)
+    assert len(frames.split(b"\x89\x00" * 100)) == STRETCH
+    assert frames.left
+    assert len(apart(frames, b"\x89\x00" * 10)) == 110 - STRETCH
+    assert frames.split(binary_frame(b"x") * 100) == [b"x" * 100]
+    assert not frames.left
 
 
 @given(st.sampled_from([0, 1, 125, 126, 65535, 65536, 70_000]))
