@@ -464,7 +464,7 @@ class Pass:
         for name, (coming, going) in moving.items():
             self.present[name] |= coming
             self.present[name] -= going
-        self.note(time, out)
+        self.note(time, out, moving)
         after = {name: set(rows) for name, rows in self.here(time).items()}
         for name in self.lowered.live:
             self.awake[name] += sum(weight for _, weight in out[name].items())
@@ -494,17 +494,24 @@ class Pass:
                 del support[row]
         return rows
 
-    def note(self, time: int, out: Mapping[str, ZSet]) -> None:
-        """Take down what is true from a time on, and what no longer is."""
+    def note(self, time: int, out: Mapping[str, ZSet], moving: Mapping[str, tuple[set[Row], set[Row]]]) -> None:
+        """Take down what is true from a time on, and what no longer is; rows that were given, as they were given."""
         begun = ((time, self.clock.until + 1),)
         for name, rows in self.intervals.items():
+            inputs = moving[name][0] if name in moving else set[Row]()
+            copied = next(iter(inputs), None) is not next(iter(out[name]), None)  # a kernel makes rows of its own
             if not rows:
-                rows.update(dict.fromkeys(out[name], begun))
+                fresh = dict.fromkeys(out[name], begun)
+                if copied:
+                    rows.update(dict.fromkeys(filter(fresh.__contains__, inputs), begun))
+                if len(rows) < len(fresh):
+                    rows.update(fresh)
                 continue
+            originals: dict[Row, Row] = dict(zip(inputs, inputs, strict=True)) if copied else {}
             for row, weight in out[name].items():
                 entry = rows.get(row)
                 if entry is None:
-                    rows[row] = begun
+                    rows[originals.get(row) or row] = begun
                     continue
                 spans = entry if isinstance(entry, list) else list(entry)  # a tuple is shared by all that came with it
                 rows[row] = spans

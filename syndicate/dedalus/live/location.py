@@ -415,9 +415,9 @@ class _Part(Pass):
         """What a plan derives depends on nothing but the sum of what it was given."""
         self.lowered.plan.step({name: {row: -n for row, n in rows.items()} for name, rows in changes.items()})
 
-    def note(self, time: int, out: Mapping[str, ZSet]) -> None:
+    def note(self, time: int, out: Mapping[str, ZSet], moving: Mapping[str, tuple[set[Row], set[Row]]]) -> None:
         """Take down what is true from a time on, and what no longer is."""
-        Pass.note(self, time, out)
+        Pass.note(self, time, out, moving)
         self.changed = out
 
     def send(self, time: int, number: int, rule: Rule, changed: Iterable[tuple[Row, int]]) -> None:
