@@ -31,6 +31,7 @@ from syndicate.dedalus.ast import (
     Comparison,
     Constant,
     Events,
+    Goal,
     Rule,
     Term,
     Value,
@@ -390,11 +391,19 @@ def fixed(rules: Sequence[Rule], start: int, last: int, inputs: Collection[str])
 
 def computes(rules: Iterable[Rule]) -> bool:
     """Whether rules compute, so that values which are possible for the grounder alone may make that fail."""
-    return any(
-        any(isinstance(term, Arithmetic) for term in terms(rule.head, *rule.body))
-        or any(total.form in ("sum", "avg") for total in rule.aggregates)
-        for rule in rules
-    )
+    return any(any(map(_computing, (rule.head, *rule.body))) for rule in rules)
+
+
+def _computing(part: Goal) -> bool:
+    """Whether a part of a rule is computed, or adds up."""
+    if isinstance(part, Atom):
+        types = set(map(type, part.terms))
+        return Arithmetic in types or (Aggregate in types and any(map(_adds, part.terms)))
+    return isinstance(part, Comparison) and Arithmetic in (type(part.left), type(part.right))
+
+
+def _adds(term: Term | Aggregate) -> bool:
+    return isinstance(term, Aggregate) and term.form in ("sum", "avg")
 
 
 def sums(rules: Iterable[Rule]) -> bool:

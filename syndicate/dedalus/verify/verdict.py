@@ -285,13 +285,17 @@ def _disagreement(engine: str, other: str, broken: Broken, words: Iterable[str])
 
 @frozen
 class _Decision:
-    """What an engine found; *obliges* says whether anything is ever promised, None if that is not known."""
+    """What an engine found; *obliges* says whether anything is ever promised, None if that is not known.
+
+    *cone* is what the question depends on, where the engine has that.
+    """
 
     engine: str
     counterexamples: list[Counterexample]
     ff_post: Sequence[Row]
     runs: int
     obliges: bool | None = True
+    cone: Cone | None = None
 
 
 @frozen(slots=False)
@@ -334,7 +338,7 @@ class _Question:
             self.open,
             (choices.seed or 0) if self.chooses and not self.open else None,
             decision.engine,
-            (*self.unchosen(), *self.uncomputed(), *faults.outside()),
+            (*self.unchosen(), *self.uncomputed(decision.cone), *faults.outside()),
             None if first is None else faults.cost(first.faults) + choices.cost * first.against,
             choices.most or 0,
             choices.cost > 0,
@@ -353,13 +357,13 @@ class _Question:
         elif self.chooses:
             yield "choices that chance draws"
 
-    def uncomputed(self) -> Iterator[str]:
+    def uncomputed(self, cone: Cone | None = None) -> Iterator[str]:
         """What is not in the model of what rules compute: what nobody asks for is not computed, and so never fails."""
         rules, faults = self.heeding[0], self.faults
         computing = [rule for rule in rules if computes([rule])]
         if not computing:
             return
-        cone = Cone(rules, faults.start, faults.eot, max(faults.late, faults.again), self.goals())
+        cone = cone or Cone(rules, faults.start, faults.eot, max(faults.late, faults.again), self.goals())
         for rule in computing:
             times = range(faults.start, faults.eot + (rule.kind == "deductive"))
             if not set(times).issubset(cone.matter(rule)):
@@ -511,7 +515,7 @@ class _Question:
             if self.invariant is None and computes(self.rules):
                 promised = None  # where nothing depends on what fails the run says so, and the solver does not
             ff_post = self.ff_post() if promised is None else promised
-            return _Decision("clingo", sets, ff_post, 0, obliges)
+            return _Decision("clingo", sets, ff_post, 0, obliges, asked.cone)
         except OutOfTime as over:
             least = "nothing is excluded"
             if over.least >= UNIT:
