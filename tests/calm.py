@@ -44,15 +44,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--memory", type=int, default=4096, help="MiB of addresses that a program may take with ours")
-    told = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (told.memory << 20, resource.RLIM_INFINITY))
+    arguments = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (arguments.memory << 20, resource.RLIM_INFINITY))
     figures: Counter[str] = Counter()
-    begun, until = time.process_time(), time.monotonic() + told.seconds
-    seed = told.seed
+    begun, until = time.process_time(), time.monotonic() + arguments.seconds
+    seed = arguments.seed
     try:
-        while figures["programs"] < told.programs and time.monotonic() < until:
+        while figures["programs"] < arguments.programs and time.monotonic() < until:
             seed += 1
-            calm, different = (lattices.diverging if seed % 2 else plainly)(seed, told.orders)
+            calm, different = (lattices.diverging if seed % 2 else plainly)(seed, arguments.orders)
             if calm is None:
                 continue
             figures["programs"] += 1
@@ -62,13 +62,15 @@ def main() -> None:
                     raise AssertionError(f"seed {seed}: {name} is called confluent, and differs\n{calm}")
                 figures[f"{verdict}, {'differs' if name in different else 'alike'}"] += 1
             if sys.stderr.isatty():
-                print(f"\rseed {seed}: {figures['programs']} of {told.programs}", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\rseed {seed}: {figures['programs']} of {arguments.programs}", end="", file=sys.stderr, flush=True
+                )
     except MemoryError:
-        raise AssertionError(f"seed {seed} takes more than {told.memory} MiB") from None
+        raise AssertionError(f"seed {seed} takes more than {arguments.memory} MiB") from None
     except KeyboardInterrupt:
         pass  # and tell how many there were
     finally:
-        _tell(figures, told.orders, time.process_time() - begun)
+        _tell(figures, arguments.orders, time.process_time() - begun)
 
 
 def _tell(figures: Counter[str], orders: int, seconds: float) -> None:

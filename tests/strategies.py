@@ -77,11 +77,11 @@ LABELS: Final = (Symbol("p"), Symbol("q"), Symbol("nothing"), Symbol("Observe"),
 
 def atoms(*, refs: bool = True, wide: bool = False) -> st.SearchStrategy[Any]:
     """Atoms of the small alphabet; with *wide*, of the whole range too."""
-    found = st.sampled_from(ATOMS + REFS if refs else ATOMS)
+    result = st.sampled_from(ATOMS + REFS if refs else ATOMS)
     if not wide:
-        return found
+        return result
     return (
-        found
+        result
         | st.integers()
         | st.floats(width=64)
         | st.text(st.characters(exclude_categories=["Cs"]))

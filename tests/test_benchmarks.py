@@ -49,9 +49,9 @@ def tiny(case: Case) -> dict[str, object]:
 )
 def test_examples(module: str) -> None:
     """The examples in the docstrings hold."""
-    found = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert found.attempted
-    assert not found.failed
+    outcome = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert outcome.attempted
+    assert not outcome.failed
 
 
 COMMANDS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if "@click.command" in path.read_text()]
@@ -218,13 +218,13 @@ def packets(encoding: str, *turns: list[object]) -> bytes:
 
 def test_what_is_lost_is_seen() -> None:
     """The load's receivers refuse an event that is missing, doubled or in the wrong place; a Nop is nothing."""
-    told: list[object] = [(M, (SEQ, number)) for number in (0, 1, 2, 0, 1)]
+    messages: list[object] = [(M, (SEQ, number)) for number in (0, 1, 2, 0, 1)]
     heard = Messages([source(0, 3)], 1)
-    heard(b"\xc2" + packets("msgpack", told[:2], told[2:]), 0.0)
+    heard(b"\xc2" + packets("msgpack", messages[:2], messages[2:]), 0.0)
     assert (heard.counts[0], heard.packets) == (5, 2)
     for wrong in (0, 1):
         with pytest.raises(Broken, match="event 5 of source 0 should have come"):
-            heard(packets("msgpack", [told[wrong]]), 0.0)
+            heard(packets("msgpack", [messages[wrong]]), 0.0)
     changes = Changes([source(0, 3), source(1, 3)], 1)
     first: list[object] = [(A, (SEQ, 1, 0), 7), (R, 7), (A, (SEQ, 0, 0), 8)]
     changes(packets("msgpack", first), 0.0)

@@ -90,7 +90,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
     if path.suffix == ".py" and not WORTH_A_LOOK.search(text):
         return
     if path.suffix != ".py":
-        yield 1, FENCE.sub(lambda found: "\n" * found[0].count("\n"), text)
+        yield 1, FENCE.sub(lambda result: "\n" * result[0].count("\n"), text)
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
@@ -102,8 +102,8 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def citations(text: str) -> Iterator[str]:
     """What a text cites after ``Source:``, one by one."""
-    for found in CITED.finditer(text):
-        for cited in " ".join(found[1].split()).split("; "):
+    for one in CITED.finditer(text):
+        for cited in " ".join(one[1].split()).split("; "):
             yield cited.strip().removesuffix(".")
 
 
@@ -142,19 +142,19 @@ def dangling(path: Path, text: str) -> Iterator[str]:
 
 def complaints(path: Path) -> list[str]:
     """What a reader of this file could not open."""
-    found = []
+    results = []
     for line, text in prose(path):
-        found += [f"{line}: {wrong}" for cited in citations(text) if (wrong := unresolved(cited))]
+        results += [f"{line}: {wrong}" for cited in citations(text) if (wrong := unresolved(cited))]
         flat = " ".join(text.split())
-        found += [f"{line}: {wrong}" for note in NOTE.finditer(flat) if (wrong := lost(note))]
+        results += [f"{line}: {wrong}" for note in NOTE.finditer(flat) if (wrong := lost(note))]
         strange = (each for each in YEAR.findall(flat) if each not in keys())
-        found += [f"{line}: {each!r} is no key of docs/bibliography.md" for each in strange]
+        results += [f"{line}: {each!r} is no key of docs/bibliography.md" for each in strange]
         if path.suffix == ".md":
             if path not in (BOOKS, ROOT / "CHANGELOG.md"):
                 strange = (each for each in OURS.findall(text) if not (ROOT / each).exists())
-                found += [f"{line}: there is no {each}" for each in strange]
-            found += [f"{line}: {wrong}" for wrong in dangling(path, text)]
-    return list(dict.fromkeys(found))
+                results += [f"{line}: there is no {each}" for each in strange]
+            results += [f"{line}: {wrong}" for wrong in dangling(path, text)]
+    return list(dict.fromkeys(results))
 
 
 def test_what_is_cited_is_there() -> None:
@@ -167,13 +167,13 @@ def test_what_is_cited_is_there() -> None:
 def test_nothing_speaks_of_what_is_not_here(kind: str) -> None:
     """No folder outside the repository, no issue and no document by number."""
     texts = [path for path in files(".py", ".md", ".toml", ".ded", ".yml") if path != Path(__file__)]
-    found = [
+    results = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in texts
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if ELSEWHERE[kind].search(line)
     ]
-    assert found == []
+    assert results == []
 
 
 def test_each_entry_is_cited() -> None:

@@ -64,12 +64,12 @@ def is_there(name: str) -> bool:
 @functools.cache
 def collected(path: Path) -> frozenset[str]:
     """The tests that a file defines, those of classes as ``Class::test``; collected without running it."""
-    found = set()
+    results = set()
     for node in ast.parse(path.read_text()).body:
         inner = node.body if isinstance(node, ast.ClassDef) else [node]
         prefix = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
-        found |= {prefix + each.name for each in inner if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
-    return frozenset(name for name in found if name.rpartition("::")[2].startswith("test"))
+        results |= {prefix + each.name for each in inner if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return frozenset(name for name in results if name.rpartition("::")[2].startswith("test"))
 
 
 def cited(cell: str) -> Iterator[tuple[Path, str]]:

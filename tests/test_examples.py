@@ -144,9 +144,9 @@ def shown(name: str) -> str:
     """The output that the docstring of an example shows."""
     text = ast.get_docstring(ast.parse((ROOT / "examples" / f"{name}.py").read_text()))
     assert text is not None
-    found = re.search(rf"^    \$ python examples/{name}\.py\n((?:    .+\n)+)", text + "\n", re.MULTILINE)
-    assert found is not None, f"the docstring of {name} shows no run"
-    return re.sub("^    ", "", found[1], flags=re.MULTILINE)
+    match = re.search(rf"^    \$ python examples/{name}\.py\n((?:    .+\n)+)", text + "\n", re.MULTILINE)
+    assert match is not None, f"the docstring of {name} shows no run"
+    return re.sub("^    ", "", match[1], flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(

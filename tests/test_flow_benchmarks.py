@@ -49,14 +49,14 @@ def test_the_oracle_of_the_closure_is_reachability() -> None:
         onwards.setdefault(a, set()).add(b)
 
     def reached(start: int) -> set[int]:
-        found: set[int] = set()
+        results: set[int] = set()
         ahead = list(onwards.get(start, ()))
         while ahead:
             node = ahead.pop()
-            if node not in found:
-                found.add(node)
+            if node not in results:
+                results.add(node)
                 ahead += onwards.get(node, ())
-        return found
+        return results
 
     assert data.is_right((a, b) for a in range(40) for b in reached(a))
 
@@ -73,17 +73,17 @@ def test_all_sides_get_the_same_data() -> None:
 
 def test_memory_is_measured_in_three_states() -> None:
     """Loaded, churned and emptied; a loaded circuit holds something."""
-    found = memory("join", 50_000, 25_000)
-    assert list(found) == ["loaded", "churned", "emptied"]
-    assert found["loaded"] > 0
+    result = memory("join", 50_000, 25_000)
+    assert list(result) == ["loaded", "churned", "emptied"]
+    assert result["loaded"] > 0
 
 
 def test_every_main_case_has_a_target_and_a_name_of_its_own() -> None:
     """The tables have a verdict for each row, and --only can name each case."""
     for quick in (True, False):
-        known = cases(quick=quick)
-        assert len({case.key for case in known}) == len(known)
-        assert {(c.workload, c.arguments["delta"]) for c in known if c.kind == "main"} == set(REACH)
+        every = cases(quick=quick)
+        assert len({case.key for case in every}) == len(every)
+        assert {(c.workload, c.arguments["delta"]) for c in every if c.kind == "main"} == set(REACH)
     with pytest.raises(ValueError, match="no workload"):
         select("nonsense", cases())
 

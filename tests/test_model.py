@@ -233,9 +233,9 @@ class Real:
         stop_actor()
 
     def do_spawn(
-        self, facet: int, place: int, name: int, where: int, given: list[int], linked: bool, ops: list[Op]
+        self, facet: int, place: int, name: int, where: int, inputs: list[int], linked: bool, ops: list[Op]
     ) -> None:
-        spawn(self.born, name, where, ops, linked=linked, assertions=[self.handles[each] for each in given])
+        spawn(self.born, name, where, ops, linked=linked, assertions=[self.handles[each] for each in inputs])
 
     def do_crash(self, facet: int, place: int) -> None:
         raise Planned
@@ -363,16 +363,16 @@ class Trial:
 
     def compare_ear(self, name: int, watch: Watch, after: dict[Frozen, Any]) -> None:
         ear, before = self.real.ears[name], self.before.get(name)
-        known = {freeze(value) for value in ear.known.values() if not tells_of_interest(value)}
-        assert known == set(after), (
-            f"{watch} knows {sorted(map(thaw, known - set(after)), key=repr)} too much and lacks "
-            f"{sorted(map(thaw, set(after) - known), key=repr)}"
+        values = {freeze(value) for value in ear.known.values() if not tells_of_interest(value)}
+        assert values == set(after), (
+            f"{watch} knows {sorted(map(thaw, values - set(after)), key=repr)} too much and lacks "
+            f"{sorted(map(thaw, set(after) - values), key=repr)}"
         )
-        told = [(mark, freeze(value), value) for mark, value in ear.told[self.read.get(name, 0) :]]
-        told = [each for each in told if not tells_of_interest(each[2])]
+        events = [(mark, freeze(value), value) for mark, value in ear.told[self.read.get(name, 0) :]]
+        events = [each for each in events if not tells_of_interest(each[2])]
         there = set() if before is None else set(before)
         seen: dict[Frozen, list[str]] = {}
-        for mark, form, value in told:
+        for mark, form, value in events:
             if mark == "!":
                 continue
             marks = seen.setdefault(form, [])
@@ -386,11 +386,11 @@ class Trial:
                 if not derived(watch, thaw(form)):
                     assert marks in ([], ["+"], ["-"], ["+", "-"]), (watch, thaw(form), marks)
                     assert form not in there or form not in after, f"{watch} sees a gap: {thaw(form)} {marks}"
-            plain = [mark for mark, form, value in told if not derived(watch, value) and not incidental(form)]
-            assert sorted(plain, key="-".__eq__) == plain, f"{watch} sees a retraction too early: {told}"
-        self.compare_messages(watch, [value for mark, _, value in told if mark == "!"])
+            plain = [mark for mark, form, value in events if not derived(watch, value) and not incidental(form)]
+            assert sorted(plain, key="-".__eq__) == plain, f"{watch} sees a retraction too early: {events}"
+        self.compare_messages(watch, [value for mark, _, value in events if mark == "!"])
 
-    def compare_messages(self, watch: Watch, told: list[Any]) -> None:
+    def compare_messages(self, watch: Watch, events: list[Any]) -> None:
         world = self.world
         inside = world.places[watch.place].outer is not None
         pattern, depth = watch.pattern, 0
@@ -403,13 +403,13 @@ class Trial:
             if place not in world.lost:
                 heard = [freeze(c) for c in world.heard(watch, world.places[place].space, value)]
                 expected.setdefault(player, []).extend(form for form in heard if not incidental(form))
-        forms = [form for value in told if not incidental(form := freeze(value))]
+        forms = [form for value in events if not incidental(form := freeze(value))]
         assert Counter(forms) == Counter(form for each in expected.values() for form in each), (
             f"{watch} hears {[thaw(f) for f in forms]} of {world.sent}"
         )
         for each in expected.values():
             rest = iter(forms)
-            assert all(form in rest for form in each), f"{watch} hears in another order: {told}"
+            assert all(form in rest for form in each), f"{watch} hears in another order: {events}"
 
     # ------------------------------------------------------------------------------------------------ the end
 

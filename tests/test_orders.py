@@ -48,7 +48,7 @@ def test_the_order_is_that_of_elements() -> None:
         [(late, 1), (early, 2)],
     ):
         keys = [key_of(each) for each in elements]
-        for given in (keys, keys[::-1]):
-            batch = ordered(dict.fromkeys(given, 1))
+        for inputs in (keys, keys[::-1]):
+            batch = ordered(dict.fromkeys(inputs, 1))
             assert list(batch) == sorted(keys, key=rank)
     assert naturals(ordered({late: 1, early: 1})) == [early, late]

@@ -27,31 +27,31 @@ BENCHES = pytest.mark.parametrize("bench", [bloom.BENCH, dedalus.BENCH], ids=lam
 @pytest.mark.parametrize("module", ["graphs", "recursion", "sides"])
 def test_examples(module: str) -> None:
     """The examples in the docstrings hold."""
-    found = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert found.attempted
-    assert not found.failed
+    outcome = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert outcome.attempted
+    assert not outcome.failed
 
 
 def test_graphs_are_the_same_for_all_sides() -> None:
     """The same edges each time, as many as asked for, no loops; a directed acyclic graph has no cycle."""
     for kind, edges, nodes in (("chain", 30, 0), ("random", 60, 30), ("dag", 480, 0)):
-        found = graph(kind, edges, nodes)
-        assert found == graph(kind, edges, nodes)
-        assert len(set(found)) == edges
-        assert all(a != b for a, b in found)
+        result = graph(kind, edges, nodes)
+        assert result == graph(kind, edges, nodes)
+        assert len(set(result)) == edges
+        assert all(a != b for a, b in result)
     assert all(a < b for a, b in graph("dag", 480, 0))
-    known = graph("random", 60, 30)
-    assert not set(more(known, 5)) & set(known)
+    first = graph("random", 60, 30)
+    assert not set(more(first, 5)) & set(first)
 
 
 @pytest.mark.parametrize("workload", ["closure", "shortest"])
 @pytest.mark.parametrize("kind", ["chain", "random"])
 def test_paths(workload: str, kind: str) -> None:
     """The first tick, and ticks with one more edge, are right, or there would be no figure."""
-    found = bloom_ours.paths(workload, kind, 24)
-    assert found["facts"] >= 24
-    assert all(value > 0 for value in found.values())
-    assert {"end", "front"} <= set(found) if kind == "chain" else "more" in found
+    result = bloom_ours.paths(workload, kind, 24)
+    assert result["facts"] >= 24
+    assert all(value > 0 for value in result.values())
+    assert {"end", "front"} <= set(result) if kind == "chain" else "more" in result
 
 
 @pytest.mark.parametrize("semi_naive", [True, False])
@@ -102,8 +102,8 @@ def test_the_oracle_of_the_shortest_paths_is_that_of_all_paths() -> None:
 @pytest.mark.parametrize("engine", ["ours", dedalus_cases.COPYING])
 def test_frames(engine: str) -> None:
     """By the program and by copying, the join is what the oracle says at each time that is looked at."""
-    found = dedalus_ours.frames(engine, 1_000, 100, 10)
-    assert found["joined"] == len(dedalus_ours.joined(dedalus_ours.events(1_000, 100, 10), 100))
+    result = dedalus_ours.frames(engine, 1_000, 100, 10)
+    assert result["joined"] == len(dedalus_ours.joined(dedalus_ours.events(1_000, 100, 10), 100))
     assert dedalus_ours.joined(dedalus_ours.events(1_000, 100, 10), 11) != dedalus_ours.joined(
         dedalus_ours.events(1_000, 100, 10), 10
     )
@@ -121,10 +121,10 @@ def test_closure(engine: str, kind: str) -> None:
 def test_recursion(engine: str, kind: str) -> None:
     """By the program and by hand, beside an oracle that is neither; a wrong one has no figure."""
     assert dedalus_ours.recursion(engine, kind, 120)["pairs"] > 120
-    known = recursion.facts(kind, 120)
-    wrong = recursion.oracle(kind, known) - {min(recursion.oracle(kind, known))}
+    rows = recursion.facts(kind, 120)
+    wrong = recursion.oracle(kind, rows) - {min(recursion.oracle(kind, rows))}
     with pytest.raises(SystemExit, match="the result is wrong"):
-        closure_side.measured(lambda _: (len(wrong), lambda: wrong), known, lambda *_: recursion.oracle(kind, known), 0)
+        closure_side.measured(lambda _: (len(wrong), lambda: wrong), rows, lambda *_: recursion.oracle(kind, rows), 0)
 
 
 def test_public_cases() -> None:
@@ -151,14 +151,14 @@ def test_a_text_by_hand_has_the_same_answers() -> None:
 def test_every_case_has_a_name_and_is_in_the_tables(bench: Bench) -> None:
     """Each case, fast or slow, has a row, a command for each side, and a peer's program if the side is one."""
     for quick in (True, False):
-        known = bench.cases(quick)
-        assert len({case.key for case in known}) == len(known)
+        every = bench.cases(quick)
+        assert len({case.key for case in every}) == len(every)
         figures = dict.fromkeys(["facts", "first", "end", "more", "us", "ticks", "s", "joined", "pairs"], 1.0)
         figures |= {"end worst": 2.0, "more worst": 2.0}
-        results = [Measured(case, {engine: [figures] for engine in case.engines}) for case in known]
+        results = [Measured(case, {engine: [figures] for engine in case.engines}) for case in every]
         text = bench.section(results, AROUND, {}, {})
-        assert text.count("\n| ") >= sum(case.function != "merges" for case in known)
-        for case in known:
+        assert text.count("\n| ") >= sum(case.function != "merges" for case in every)
+        for case in every:
             for engine in case.engines:
                 command = bench.command(engine, case)
                 assert json.loads(command[-1]).items() >= case.arguments.items()
@@ -171,10 +171,10 @@ def test_the_section_says_what_is_below_and_what_failed() -> None:
     slow = Measured(case, {"ours": [{"ticks": 9_000.0}, {"ticks": 9_500.0}, {"ticks": 11_000.0}]})
     text = bloom.section([slow], AROUND, {}, {})
     assert "| 9,500 | **below**, unsure |" in text
-    made = Case("closure-chain-500", "closure", {"kind": "chain", "edges": 500, "nodes": 250})
-    found = Measured(made, {"ours": [{"s": 0.5, "pairs": 7.0}], "python": [{"s": 0.25, "pairs": 7.0}]})
-    found.failures["clingo"] = "ended with code 1: x"
-    text = dedalus.section([found], AROUND, {}, {"pydatalog": "pip could not install it"})
+    closure = Case("closure-chain-500", "closure", {"kind": "chain", "edges": 500, "nodes": 250})
+    result = Measured(closure, {"ours": [{"s": 0.5, "pairs": 7.0}], "python": [{"s": 0.25, "pairs": 7.0}]})
+    result.failures["clingo"] = "ended with code 1: x"
+    text = dedalus.section([result], AROUND, {}, {"pydatalog": "pip could not install it"})
     assert "pydatalog is not measured: pip could not install it" in text
     assert "| chain | 500 | 7 | 0.500 | 0.8 | reach | 0.250 (0.500x) | failed | - | - |" in text
     assert "closure-chain-500, clingo: ended with code 1: x" in text
@@ -183,13 +183,13 @@ def test_the_section_says_what_is_below_and_what_failed() -> None:
 def test_sides_take_turns() -> None:
     """Round after round; who failed is not tried again, who is slow or absent not measured again or at all."""
     cases = [Case(key, "", {}, ("ours", "bad", "slow", "gone")) for key in "ab"]
-    told: list[str] = []
+    messages: list[str] = []
 
     def command(engine: str, case: Any) -> list[str]:
         return [sys.executable, "-c", "1 / 0" if engine == "bad" else "print('{\"s\": 1}')"]
 
-    results = take_turns(cases, 2, command, told.append, absent=frozenset({"gone"}), once=frozenset({"slow"}))
-    assert [line.split()[2:] for line in told] == [
+    results = take_turns(cases, 2, command, messages.append, absent=frozenset({"gone"}), once=frozenset({"slow"}))
+    assert [line.split()[2:] for line in messages] == [
         [key, engine]
         for engines in (("ours", "bad", "slow"), ("ours",))
         for key in "ab"

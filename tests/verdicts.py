@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("what", choices=["verify", "explore", "confluence"])
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     figures: Counter[str] = Counter()
     begun = time.process_time()
 
@@ -126,7 +126,7 @@ def main() -> None:
         figures[what] += 1
 
     def tell(forced: bool) -> None:
-        if figures["compared with brute force"] >= told.programs:
+        if figures["compared with brute force"] >= arguments.programs:
             raise Enough
         if forced:
             count("compared with brute force")
@@ -149,7 +149,7 @@ def main() -> None:
         some = sorted(relations & {atom.relation for rule in rules for atom in (rule.head, *rule.atoms)})
         if some and not program.check():
             note(program.text)
-            mode: Mode = "confluence" if told.what == "confluence" else "all-models"
+            mode: Mode = "confluence" if arguments.what == "confluence" else "all-models"
             asked = {"relations": some, "delivery": delivery, "lossless": lossless}
             tell(explored(program, asked, mode, count))
 
@@ -167,15 +167,16 @@ def main() -> None:
     relations = st.sets(st.sampled_from(["p", "q", "r", "s", "a"]), min_size=1)
     outcomes = given(small | placed(), st.sampled_from(deliveries), st.booleans(), relations)
     try:
-        if told.what == "verify":
-            hypothesis.seed(told.seed)(some(verdicts(compare_verdicts)))()
+        if arguments.what == "verify":
+            hypothesis.seed(arguments.seed)(some(verdicts(compare_verdicts)))()
         else:
-            hypothesis.seed(told.seed)(some(outcomes(compare_outcomes)))()
+            hypothesis.seed(arguments.seed)(some(outcomes(compare_outcomes)))()
     except (Enough, KeyboardInterrupt):
         pass  # and tell how many there were
     seconds = time.process_time() - begun
     print(
-        f"{told.what}: {figures['compared with brute force']} programs, none differs, {seconds:.0f} s: {dict(figures)}"
+        f"{arguments.what}: {figures['compared with brute force']} programs, none differs, {seconds:.0f} s: "
+        f"{dict(figures)}"
     )
 
 

@@ -172,9 +172,9 @@ class World:
         stops: list[Op] = []
         for op in ops:
             if op[0] == "spawn":
-                given = [name for name in op[3] if name not in used and self._plain(player, name)]
-                used.update(given)
-                done.append((*op[:3], given, *op[4:]))
+                handles = [name for name in op[3] if name not in used and self._plain(player, name)]
+                used.update(handles)
+                done.append((*op[:3], handles, *op[4:]))
             elif op[0] in ("retract", "replace"):
                 if op[1] not in used and self._plain(player, op[1]):
                     used.add(op[1])
@@ -301,9 +301,9 @@ class World:
     def _do_react(self, cell: Cell, name: int, ops: list[Op]) -> Any:
         if not cell.alive:
             return False
-        made = self.cells[name] = Cell(name, cell.actor, cell)
-        cell.children.append(made)
-        return ("react", name, self._perform(made, ops))
+        below = self.cells[name] = Cell(name, cell.actor, cell)
+        cell.children.append(below)
+        return ("react", name, self._perform(below, ops))
 
     def _do_stop(self, cell: Cell, name: int, then: tuple[int, Any] | None) -> Any:
         target = self.cells.get(name)
@@ -320,8 +320,8 @@ class World:
         assert top is not None
         return self._do_stop(cell, top.name, None) and None
 
-    def _do_spawn(self, cell: Cell, name: int, place: int, given: list[int], linked: bool, ops: list[Op]) -> Any:
-        owners = {each: owner for each in given if (owner := self._owner(cell.actor, each)) and each in owner.stands}
+    def _do_spawn(self, cell: Cell, name: int, place: int, handles: list[int], linked: bool, ops: list[Op]) -> Any:
+        owners = {each: owner for each in handles if (owner := self._owner(cell.actor, each)) and each in owner.stands}
         stands = {each: owner.stands.pop(each) for each, owner in owners.items()}
         self.touched |= {place} | {standing[0] for standing in stands.values()}
         player = Player(place)
@@ -371,18 +371,20 @@ class World:
         ]
         spaces = self._spaces(standing, watches)
         for watch in watches.values():
-            found = self._captures(watch, spaces)
+            result = self._captures(watch, spaces)
             if watch.kind == "during":
-                standing += [(watch.place, echo(watch.name, captures, watch.wrap)) for captures in found.values()]
+                standing += [(watch.place, echo(watch.name, captures, watch.wrap)) for captures in result.values()]
             elif watch.kind == "query":
-                standing.append((watch.place, size(watch.name, len(found), watch.wrap)))
+                standing.append((watch.place, size(watch.name, len(result), watch.wrap)))
         spaces = self._spaces(standing, watches)
         return {name: self._captures(watch, spaces) for name, watch in watches.items()}
 
     def _captures(self, watch: Watch, spaces: dict[int, dict[Frozen, Any]]) -> dict[Frozen, Any]:
-        found = (match(watch.pattern, value) for value in spaces[self.places[watch.place].space].values())
+        matched = (match(watch.pattern, value) for value in spaces[self.places[watch.place].space].values())
         return {
-            freeze(captures): captures for captures in found if captures is not None and not tells_of_interest(captures)
+            freeze(captures): captures
+            for captures in matched
+            if captures is not None and not tells_of_interest(captures)
         }
 
     def _spaces(self, standing: list[tuple[int, Any]], watches: dict[int, Watch]) -> dict[int, dict[Frozen, Any]]:
@@ -424,17 +426,17 @@ class World:
         outer = {place.space: place.outer for place in self.places if place.kind != "peer"}
         seen = dict(self._outwards(space, value, outer))
         own: int | None = self.places[watch.place].space
-        found, times = [], 0
+        result, times = [], 0
         while own is not None:
             if own in seen:
-                told = seen[own]
+                events = seen[own]
                 for _ in range(times):
-                    told = Inbound(told)
-                captures = match(watch.pattern, told)
+                    events = Inbound(events)
+                captures = match(watch.pattern, events)
                 if captures is not None:
-                    found.append(captures)
+                    result.append(captures)
             own, times = outer[own], times + 1
-        return found
+        return result
 
 
 def without_classes(pattern: Any) -> Any:
@@ -484,10 +486,10 @@ class Author:
         for _ in range(self.rng.randrange(4)):
             of = self.rng.randrange(len(places))
             if self.rng.random() < 0.5:
-                made = Place("nested", of, max(place.space for place in places) + 1, places[of].space)
+                further = Place("nested", of, max(place.space for place in places) + 1, places[of].space)
             else:
-                made = Place("peer", of, places[of].space, places[of].outer)
-            places.append(made)
+                further = Place("peer", of, places[of].space, places[of].outer)
+            places.append(further)
         return places
 
     def program(self, steps: int) -> list[Step]:
@@ -564,10 +566,10 @@ class Author:
                 return (kind, rng.choice(cells or [0]), then)
             case "spawn":
                 place = player.place if rng.random() < 0.6 else self.somewhere()
-                given = [name for name in names if rng.random() < 0.3]
+                handles = [name for name in names if rng.random() < 0.3]
                 born = Player(place)
                 ops = [self.op(born, cell, 2) for _ in range(rng.randrange(4))] + [("crash",)] * (rng.random() < 0.1)
-                return (kind, self.fresh(), place, given, rng.random() < 0.4, ops)
+                return (kind, self.fresh(), place, handles, rng.random() < 0.4, ops)
             case "sync":
                 return (kind, self.fresh())
             case _:
@@ -624,11 +626,11 @@ class Author:
 
         value = rng.choice(self.values[-6:]) if self.values and rng.random() < 0.7 else self.plain()
         if isinstance(value, P):
-            made: Any = P(holed(0 if isinstance(value.x, set) else value.x))
+            pattern: Any = P(holed(0 if isinstance(value.x, set) else value.x))
         elif isinstance(value, PP):
-            made = PP(holed(value.x), holed(0 if isinstance(value.y, list) else value.y))
+            pattern = PP(holed(value.x), holed(0 if isinstance(value.y, list) else value.y))
         elif isinstance(value, list):
-            made = [holed(value[0]), *([holed(1)] if rng.random() < 0.7 else [])]
+            pattern = [holed(value[0]), *([holed(1)] if rng.random() < 0.7 else [])]
         else:
-            made = {"k": holed(value["k"])}
-        return capture(made) if rng.random() < 0.2 else made
+            pattern = {"k": holed(value["k"])}
+        return capture(pattern) if rng.random() < 0.2 else pattern

@@ -39,11 +39,11 @@ fn crossed<'py>(
     kind: Bound<'py, PyType>,
     cross: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let way = Way { names: Names::of(form.py())?, kind: kind.unbind(), cross };
-    way.part(&form, 0)
+    let crossing = Crossing { names: Names::of(form.py())?, kind: kind.unbind(), cross };
+    crossing.part(&form, 0)
 }
 
-struct Way<'a, 'py> {
+struct Crossing<'a, 'py> {
     names: &'a Names,
     kind: Py<PyType>,
     cross: Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! Events on their way: what a dataspace tells its observers, the verb `send`, and the loop of a turn.
+//! Events that are sent: what a dataspace notifies its observers of, the verb `send`, and the loop of a turn.
 //!
 //! Their specifications are in `syndicate/actors`: `Telling` in `dataspace.py`, `send` in `verbs.py`, `deliver` in
 //! `actor.py`.
@@ -146,7 +146,7 @@ pub fn open<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>, event: 
     pending.cast::<PyDict>()?.set_item(actor, batch)
 }
 
-// ------------------------------------------------------------------------------------------------ what a dataspace tells
+// ------------------------------------------------------------------------------------------------ what observers are notified of
 
 /// Notes what the index found, for all observers of a handler.
 #[pyclass(frozen, module = "syndicate._native")]
@@ -290,7 +290,7 @@ fn call(handler: &Bound<'_, PyAny>, captures: &Bound<'_, PyAny>) -> PyResult<()>
 
 /// Let a dataspace handle what is neither interest nor a sync, as its methods do; whether that was all.
 #[inline]
-fn told<'py>(
+fn handle_event<'py>(
     actors: &ActorNames,
     dataspace: &Bound<'py, PyAny>,
     kind: &Bound<'py, PyAny>,
@@ -371,7 +371,7 @@ fn handle<'py>(
     let (kind, value) = (event.get_borrowed_item(0)?, event.get_borrowed_item(2)?);
     actors.turn_facet.set(turn, facet)?;
     let entity = actors.entity.get(target)?;
-    if actors.gate.fits(&entity) && told(actors, &entity, &kind, &value, event)? {
+    if actors.gate.fits(&entity) && handle_event(actors, &entity, &kind, &value, event)? {
         return Ok(());
     }
     notify(actors, turn, &entity, &kind, &value, event)

@@ -1,4 +1,4 @@
-//! The way of a value into an index: `Gate` in `syndicate/index/skeleton.py` specifies it.
+//! How a value gets into an index: `Gate` in `syndicate/index/skeleton.py` specifies it.
 
 use crate::table::Program;
 use pyo3::exceptions::PyKeyError;

@@ -262,7 +262,7 @@ mod socket {
 
 // ------------------------------------------------------------------------------------------------ in
 
-/// What a read has brought, on its way to the session, in a turn of its own: `Link._hand_over`.
+/// What a read has brought for the session, in a turn of its own: `Link._hand_over`.
 #[pyclass(frozen, module = "syndicate._native")]
 struct Arrival {
     link: Py<PyAny>,
@@ -317,11 +317,11 @@ fn repaid<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, session: &Bound<'py
 fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py, PyAny>) -> PyResult<bool> {
     let (py, slots, hop) = (link.py(), &names.slots, HopNames::of(link.py())?);
     let session = slots.session.get(link)?;
-    let stranger = hop.session.untrusted.holds(&session)?;
+    let untrusted = hop.session.untrusted.holds(&session)?;
     if slots.owing.holds(link)? {
         return Ok(false);
     }
-    if slots.crowded.holds(link)? != stranger {
+    if slots.crowded.holds(link)? != untrusted {
         link.call_method0(intern!(py, "_unpoll"))?;
         link.call_method0(intern!(py, "_poll"))?;
         if slots.polled.number(link)? < 0 {
@@ -331,7 +331,7 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     let Some(stream) = Plain::of(names, slots.stream.get(link)?, true)? else { return Ok(false) };
     let data = BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(names.chunk, 0);
-        let most = if stranger { names.little } else { names.chunk };
+        let most = if untrusted { names.little } else { names.chunk };
         let size = socket::read(stream.descriptor, &mut buffer[..most]).unwrap_or(0);
         PyBytes::new(py, &buffer[..size])
     });
@@ -349,7 +349,7 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
         }
         return Ok(true);
     }
-    if stranger || size > names.little {
+    if untrusted || size > names.little {
         link.call_method1(intern!(py, "_feed"), (data,))?;
         return Ok(true);
     }
@@ -496,7 +496,7 @@ fn look<'py>(
     let taken = BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(names.chunk, 0);
         match socket::read(stream.descriptor, buffer) {
-            Ok(0) | Err(_) => None, // nothing; or the end, or an error, of which the poller is told
+            Ok(0) | Err(_) => None, // nothing; or the end, or an error, of which the poller is notified
             Ok(size) if names.only_pings(&buffer[..size]) => Some((size, None)),
             Ok(size) => Some((size, Some(PyBytes::new(py, &buffer[..size])))),
         }

@@ -75,12 +75,12 @@ def printed(lines: list[str]) -> tuple[int, dict[int, set[str]]]:
         time_, sign, fact = line.rstrip("\n").split(" ", 2)
         changes.setdefault(int(time_), []).append((sign, fact))
     last, there = max(changes, default=0), set[str]()
-    known: dict[int, set[str]] = {}
+    facts: dict[int, set[str]] = {}
     for at in range(1, last):
         for sign, fact in changes.get(at, ()):
             (there.add if sign == "+" else there.remove)(fact)
-        known[at] = set(there)
-    return last, known
+        facts[at] = set(there)
+    return last, facts
 
 
 def round_(rng: random.Random, figures: Counter[str], place: Path, address: str) -> None:
@@ -109,20 +109,20 @@ def round_(rng: random.Random, figures: Counter[str], place: Path, address: str)
         figures["torn lines"] += not data.endswith(b"\n")
         logs[one] = EventLog.load(place / one)
         figures["timesteps"] += logs[one].time
-    known = rng.sample(PLACES, rng.choice([1, 2, 3, 3]))
-    figures["rounds with a location unknown"] += len(known) < 3
-    recorded = together([logs[one] for one in known])
-    assert recorded["schedule"]["locations"] == sorted(known)
+    places = rng.sample(PLACES, rng.choice([1, 2, 3, 3]))
+    figures["rounds with a location unknown"] += len(places) < 3
+    recorded = together([logs[one] for one in places])
+    assert recorded["schedule"]["locations"] == sorted(places)
     model = program.run(**recorded)
-    for one in known:
-        last, told = printed(nodes[one].lines)
+    for one in places:
+        last, output = printed(nodes[one].lines)
         assert last <= logs[one].time, f"{one} printed {last}, and its event log ends at {logs[one].time}"
         stood_still = {at for since, to in logs[one].pauses for at in range(since, to)}  # and nothing was printed
         figures["timesteps missed"] += len(stood_still)
         for at in sorted(set(range(1, min(last, model.until + 1))) - stood_still):
             rows = [Atom(name, tuple(map(Constant, row))) for name in SHOWN for row in model.at(at).get(name, ())]
             there = {str(atom) for atom in rows if atom.terms[0] == Constant(one)}
-            assert there == told[at], f"at {one}, time {at}: {there ^ told[at]}"
+            assert there == output[at], f"at {one}, time {at}: {there ^ output[at]}"
             figures["timesteps compared"] += 1
             figures["facts compared"] += len(there)
 

@@ -90,9 +90,9 @@ def once(caveat: Model, value: Model) -> Model | None:
         return None
     for alternative in alternatives:
         pattern, template = kind(alternative)[1]
-        found = matched(pattern, value)
-        if found is not None:
-            return filled(template, found)
+        result = matched(pattern, value)
+        if result is not None:
+            return filled(template, result)
     return None
 
 
@@ -136,13 +136,13 @@ def matched(pattern: Model, value: Model) -> list[Model] | None:
 
 def every(pairs: list[tuple[Model, Model]]) -> list[Model] | None:
     """What all patterns find, one after the other."""
-    found = []
+    results = []
     for pattern, value in pairs:
         inner = matched(pattern, value)
         if inner is None:
             return None
-        found += inner
-    return found
+        results += inner
+    return results
 
 
 def rank(key: Model) -> tuple[int, Any]:
@@ -151,24 +151,24 @@ def rank(key: Model) -> tuple[int, Any]:
     return names.index(key[0]), key[1]
 
 
-def filled(template: Model, found: list[Model]) -> Model | None:
+def filled(template: Model, results: list[Model]) -> Model | None:
     """What a template makes of what was found."""
     name, fields = kind(template)
     if name == "ref":
-        return found[fields[0][1]]
+        return results[fields[0][1]]
     if name == "lit":
         return fields[0]
     if name == "rec":
-        items = [filled(item, found) for item in fields[1][1]]
+        items = [filled(item, results) for item in fields[1][1]]
         return None if None in items else ("rec", fields[0], tuple(items))
     if name == "arr":
-        items = [filled(item, found) for item in fields[0][1]]
+        items = [filled(item, results) for item in fields[0][1]]
         return None if None in items else ("arr", tuple(items))
     if name == "dict":
-        pairs = [(key, filled(item, found)) for key, item in fields[0][1]]
+        pairs = [(key, filled(item, results)) for key, item in fields[0][1]]
         return None if any(item is None for _, item in pairs) else ("dict", frozenset(pairs))
     assert name == "attenuate"
-    ref = filled(fields[0], found)
+    ref = filled(fields[0], results)
     if ref is None or ref[0] != "Embedded":
         return None
     return (*ref, *fields[1][1])
@@ -317,12 +317,12 @@ class Chance:
             return Record("arr", [[self.pattern(item, binds, negated=negated) for item in like]])
         if isinstance(like, Dictionary):
             atoms = [key for key in like if model(key)[0] in CLASSES[:-1] and rng.randrange(3)]
-            kept = sorted(atoms, key=lambda key: rank(model(key)))
+            survivors = sorted(atoms, key=lambda key: rank(model(key)))
             return Record(
-                "dict", [Dictionary([(key, self.pattern(like[key], binds, negated=negated)) for key in kept])]
+                "dict", [Dictionary([(key, self.pattern(like[key], binds, negated=negated)) for key in survivors])]
             )
-        found = model(like)[0]
-        return Symbol(found) if found in CLASSES else Record("_")
+        result = model(like)[0]
+        return Symbol(result) if result in CLASSES else Record("_")
 
     def template(self, count: int, depth: int = 3) -> Any:
         """A template for a pattern with *count* bindings."""

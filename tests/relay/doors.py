@@ -29,12 +29,12 @@ class Files:
 
     def issue(self, name: str, *hosts: str, **options: Any) -> Tls:
         """A certificate and its key."""
-        made = self.authority.issue_cert(*hosts, **options)
+        certificate = self.authority.issue_cert(*hosts, **options)
         tls = Tls(certificate=self.where / f"{name}.pem", key=self.where / f"{name}.key")
         assert tls.certificate
         assert tls.key
-        tls.certificate.write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
-        tls.key.write_bytes(made.private_key_pem.bytes())
+        tls.certificate.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+        tls.key.write_bytes(certificate.private_key_pem.bytes())
         return tls
 
 

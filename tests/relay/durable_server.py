@@ -46,10 +46,10 @@ def boot(journal: Journal, socket: str) -> None:
     facet = current_facet()
 
     def ready() -> None:
-        gatekeeper = ref(Gatekeeper({"syndicate": (b"", ds), "durable": (b"", kept)}))
+        gatekeeper = ref(Gatekeeper({"syndicate": (b"", ds), "durable": (b"", entity)}))
         linked_task(listen, facet, gatekeeper, socket)
 
-    kept = durable(ds, journal, ready=ready)
+    entity = durable(ds, journal, ready=ready)
     linked_task(ended, partial(facet.enter, stop_actor))
 
 

@@ -191,15 +191,15 @@ def keeper(address: str) -> None:
 
     @connect(address, DURABLE, reconnect=False)
     def connected(ds: Ref) -> None:
-        kept = [0]
+        survivors = [0]
 
         def another() -> None:
-            kept[0] += 1
-            keep(ds, Record("kept", kept[:]))
-            forget(ds, Record("kept", [kept[0] - 1]))
+            survivors[0] += 1
+            keep(ds, Record("kept", survivors[:]))
+            forget(ds, Record("kept", [survivors[0] - 1]))
 
         every(0.2, another)
-        on_stop(lambda: forget(ds, Record("kept", kept[:])))
+        on_stop(lambda: forget(ds, Record("kept", survivors[:])))
 
 
 def visitors(addresses: list[str]) -> None:
@@ -314,21 +314,23 @@ def growth(rows: list[Row]) -> float:
 
 def complaints(rows: list[Row], talk: Talk, before: tuple[int, int, int], after: tuple[int, int, int]) -> list[str]:
     """What is not as it should be."""
-    found = []
+    results = []
     if talk.wrong or talk.on_their_way:
-        found.append(f"{talk.on_their_way} messages were lost; {talk.wrong} messages came twice or out of their order")
+        results.append(
+            f"{talk.on_their_way} messages were lost; {talk.wrong} messages came twice or out of their order"
+        )
     if talk.cut:
-        found.append(f"{talk.cut} times a listener lost its connection")
+        results.append(f"{talk.cut} times a listener lost its connection")
     steady = rows[1:]
     if len(steady) > 1:
         minutes = steady[-1].minutes - steady[0].minutes
         grown = growth(steady) * minutes
         if grown > SLACK + GROWTH * steady[0].memory * minutes / 10:
-            found.append(f"the memory has grown by {grown / MIB:.1f} MiB in {minutes:.0f} minutes")
+            results.append(f"the memory has grown by {grown / MIB:.1f} MiB in {minutes:.0f} minutes")
     for what, first, last in zip(("descriptors", "assertions", "sessions"), before, after, strict=True):
         if last > first:
-            found.append(f"{last} {what} are left, and there were {first} at first")
-    return found
+            results.append(f"{last} {what} are left, and there were {first} at first")
+    return results
 
 
 async def soak(seconds: float, every_: float, share: float, trial: float = 10.0) -> bool:
@@ -387,9 +389,9 @@ async def soak(seconds: float, every_: float, share: float, trial: float = 10.0)
         async with open_system(boot):
             await over.wait()
         after = await settled(place, before)
-    found = complaints(rows, talk, before, after)
-    print("\n" + ("\n".join(found) or f"all {talk.sent} messages came once and in order; what was there at first is"))
-    return not found
+    result = complaints(rows, talk, before, after)
+    print("\n" + ("\n".join(result) or f"all {talk.sent} messages came once and in order; what was there at first is"))
+    return not result
 
 
 def warm(path: str) -> None:

@@ -186,8 +186,8 @@ def test_mistakes(words: list[str], code: int, says: str) -> None:
 @pytest.mark.usefixtures("carts")
 def test_what_is_told_has_the_place_that_the_user_knows() -> None:
     """A file as it was named, and of rows the line of theirs: never one of the command's own."""
-    told = bloom("check", "carts.py:Cart").stdout
-    assert "(carts.py:" in told
+    output = bloom("check", "carts.py:Cart").stdout
+    assert "(carts.py:" in output
     Path("rows.jsonl").write_text('{"into": "log", "rows": [["a", 1, 4]]}\n{"into": "lgo", "rows": [[1]]}\n')
     assert bloom("run", "carts.py:Cart", "--input", "rows.jsonl").stderr.startswith(
         "syndicate bloom run: rows.jsonl:2: there is no collection 'lgo' (did you mean 'log'?)"
@@ -375,19 +375,19 @@ def test_trace(carts: Path) -> None:
     lines += '{"into": "some", "rows": [7]}\n'
     done = bloom("trace", "paths.py:Paths", "--input", "-", lines=lines)
     assert (done.exit_code, done.stderr) == (0, "")
-    told = done.stdout.splitlines()
-    assert [line.partition(":")[0] for line in told if line.startswith("tick")] == ["tick 0", "tick 1", "tick 2"]
-    assert [line.partition(":")[0] for line in told if line.startswith("  + path")] == [
+    output = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in output if line.startswith("tick")] == ["tick 0", "tick 1", "tick 2"]
+    assert [line.partition(":")[0] for line in output if line.startswith("  + path")] == [
         "  + path(1, 2)", "  + path(1, 3)", "  + path(2, 3)", "  + path(1, 4)", "  + path(2, 4)", "  + path(3, 4)",
     ]  # fmt: skip
     done = bloom("trace", "paths.py:Paths", "--input", "-", "--format", "html", "--output", "run.html", lines=lines)
     assert (done.exit_code, done.stdout) == (0, "")
     assert (carts / "run.html").read_text().startswith("<!doctype html>")
-    given = '{"into": "n", "rows": [[1]]}'
-    done = bloom("trace", "paths.py:Endless", "--input", "-", "--ticks", "3", "--format", "json", lines=given)
+    text_line = '{"into": "n", "rows": [[1]]}'
+    done = bloom("trace", "paths.py:Endless", "--input", "-", "--ticks", "3", "--format", "json", lines=text_line)
     assert len(json.loads(done.stdout)["ticks"]) == 3
     assert done.stderr == "note: more to come after 3 ticks; give a greater --ticks\n"
     for wrong in ("[1]", "{", '{"into": "n"}', '{"into": "n", "rows": [[1]], "tick": -1}', '{"into": 3, "rows": []}'):
-        done = bloom("trace", "paths.py:Endless", "--input", "-", lines=f"{given}\n{wrong}\n")
+        done = bloom("trace", "paths.py:Endless", "--input", "-", lines=f"{text_line}\n{wrong}\n")
         assert done.exit_code == 2
         assert "line 2 of the input says no rows" in done.stderr

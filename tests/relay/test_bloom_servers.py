@@ -193,7 +193,7 @@ def test_rows_from_afar_that_make_a_rule_raise(server: Server, logs: list[Any]) 
     _, address = server
     answers: list[Any] = []
     shares: list[Any] = []
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         @connect(address, attempts=1)
@@ -202,7 +202,7 @@ def test_rows_from_afar_that_make_a_rule_raise(server: Server, logs: list[Any]) 
                 "inputs": {"present": ["present", capture(), capture()]},
                 "outputs": {"shares": lambda who, percent: ["has", who, percent]},
             }
-            made.append(Divider(ds, address="divider", **ports))
+            instances.append(Divider(ds, address="divider", **ports))
             assert_(ds, ["ready"])
 
         @connect(address, attempts=1)
@@ -231,4 +231,4 @@ def test_rows_from_afar_that_make_a_rule_raise(server: Server, logs: list[Any]) 
     reasons = [line["reason"] for line in logs]
     assert (len(reasons), sum(f"{__file__}:" in reason for reason in reasons)) == (7, 5)
     assert any("ZeroDivisionError" in reason and "('divider', 'stranger', 1, 0)" in reason for reason in reasons)
-    assert len(made[0].asked) == 4
+    assert len(instances[0].asked) == 4

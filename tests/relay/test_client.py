@@ -70,10 +70,10 @@ async def until(condition: Callable[[], object]) -> None:
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Listening, Tls]:
     """What a TLS server needs, and whom its clients trust."""
     where, authority = tmp_path_factory.mktemp("tls"), trustme.CA()
-    made = authority.issue_cert("127.0.0.1")
+    certificate = authority.issue_cert("127.0.0.1")
     authority.cert_pem.write_to_path(str(where / "ca.pem"))
-    made.cert_chain_pems[0].write_to_path(str(where / "cert.pem"))
-    made.private_key_pem.write_to_path(str(where / "key.pem"))
+    certificate.cert_chain_pems[0].write_to_path(str(where / "cert.pem"))
+    certificate.private_key_pem.write_to_path(str(where / "key.pem"))
     here = Listening(Address("tls", "127.0.0.1"), cert=str(where / "cert.pem"), key=str(where / "key.pem"))
     return here, Tls(ca=where / "ca.pem")
 

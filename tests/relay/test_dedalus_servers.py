@@ -66,15 +66,15 @@ def node(file: Path) -> Iterator[Node]:
 
 def by_time(one: Running, until: int) -> dict[int, set[str]]:
     """What was there at each time, by what a location has printed."""
-    found: dict[int, set[str]] = {}
+    results: dict[int, set[str]] = {}
     lines = [*one.seen, *one._lines.queue]
     for time in range(1, until + 1):
-        found[time] = set(found.get(time - 1, ()))
+        results[time] = set(results.get(time - 1, ()))
         for line in lines:
             at, sign, fact = line.split(" ", 2)
             if int(at) == time:
-                (found[time].add if sign == "+" else found[time].remove)(fact)
-    return found
+                (results[time].add if sign == "+" else results[time].remove)(fact)
+    return results
 
 
 def words(model: Any, time: int, place: str) -> list[str]:
@@ -106,15 +106,15 @@ def test_live_and_in_one_place(server: Server, node: Node, file: Path, tmp_path:
     model = program.run(**together(logs))
     assert model.until > 5
     for place, log in zip(places, logs, strict=True):
-        told = by_time(nodes[place], model.until)
+        rows = by_time(nodes[place], model.until)
         stood_still = {time for since, to in log.pauses for time in range(since, to)}  # and nothing was printed
         for time in sorted({*range(1, model.until + 1)} - stood_still):
             there = [Atom(name, tuple(map(Constant, row))) for name in shown for row in model.at(time)[name]]
-            assert told[time] == {str(atom) for atom in there if atom.terms[0] == Constant(place)}
+            assert rows[time] == {str(atom) for atom in there if atom.terms[0] == Constant(place)}
     assert len(model.messages) > 20
 
-    was, found = str(tmp_path / "was.json"), [str(tmp_path / place) for place in places]
-    done = CliRunner().invoke(dedalus, ["together", str(file), *found, "--output", was, "--json"])
+    was, result = str(tmp_path / "was.json"), [str(tmp_path / place) for place in places]
+    done = CliRunner().invoke(dedalus, ["together", str(file), *result, "--output", was, "--json"])
     assert done.exit_code == 0
     assert json.loads(done.stdout) == json.loads(json.dumps(model.to_json()))
     again = ["run", str(file), "--schedule", was, "--until", str(model.until), "--json"]
@@ -216,14 +216,14 @@ def test_what_strangers_send_does_not_end_it(server: Server, tmp_path: Path) -> 
         one.wait_for(r'\+ total\("a", 5\)')
         one.process.send_signal(signal.SIGINT)
         assert one.process.wait(PATIENCE) == 130
-    told = "".join(one.errors)
+    errors = "".join(one.errors)
     for why in (
         f"('a', 'five') of add makes a timestep fail: {file}:1:1: at time",
         "0 + 'five' needs numbers, and 'five' is text",
         "('a', 1, 2) is no row of add: a sequence of 2",
     ):
-        assert why in told
-    assert "Traceback" not in told
+        assert why in errors
+    assert "Traceback" not in errors
 
 
 def test_what_is_typed(server: Server, node: Node, tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_what_is_typed(server: Server, node: Node, tmp_path: Path) -> None:
     one = node("a", address, "--json", "--show", "known")
     for line in ('said("a")', "nonsense(", "said(X, Y)", "known(X) :- p(X)", 'said("b", 1)', "", 'said("a", 1)'):
         one.say(line)
-    told = json.loads(one.wait_for("known"))
-    assert (told["rel"], told["tuple"], told["there"]) == ("known", ["a", 1], True)
+    report = json.loads(one.wait_for("known"))
+    assert (report["rel"], report["tuple"], report["there"]) == ("known", ["a", 1], True)
     with pytest.raises(AssertionError):
         one.leave()
     assert one.process.wait(PATIENCE) == 0

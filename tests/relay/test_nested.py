@@ -92,15 +92,15 @@ class Scene:
 
     def later(self, level: int, act: Act) -> list[Any]:
         """Let `act(dataspace)` happen, once the system runs, in a facet of that level's actor; a list for it."""
-        made: list[Any] = []
-        self.homes[level].enter(lambda: made.append(react(lambda: act(self.spaces[level]))))
-        return made
+        instances: list[Any] = []
+        self.homes[level].enter(lambda: instances.append(react(lambda: act(self.spaces[level]))))
+        return instances
 
     def at(self, level: int, act: Act) -> Any:
         """Let it happen now, and all that follows from it; the facet."""
-        made = self.later(level, act)
+        handle = self.later(level, act)
         self.system.drain()
-        return made[0]
+        return handle[0]
 
     def watch(self, level: int, pattern: Any) -> Seen:
         """What an observer at `level` is told."""
@@ -125,9 +125,9 @@ class Scene:
 
 def taken(seen: Seen) -> Seen:
     """What was told since the last time."""
-    told = seen[:]
+    events = seen[:]
     seen.clear()
-    return told
+    return events
 
 
 # ------------------------------------------------------------------------------------------------ both directions
@@ -407,7 +407,7 @@ def test_interest_in_everything_outside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "events"),
     [
         (capture(Inbound), [Inbound(3), Inbound("x")]),
         (capture(Inbound(capture(int))), [Inbound(3)]),
@@ -417,13 +417,13 @@ def test_interest_in_everything_outside() -> None:
         (Group("rec", Symbol("inbound"), ()), []),
     ],
 )
-def test_patterns_that_ask(pattern: Any, told: list[Any]) -> None:
+def test_patterns_that_ask(pattern: Any, events: list[Any]) -> None:
     """However an interest in inbound values is written, it asks, and gets its own captures."""
     scene = Scene()
     scene.at(0, asserting(3, "x"))
     seen = scene.watch(1, pattern)
     got = [event[1] for event in seen if len(event) > 1 and not isinstance(getattr(event[1], "value", 0), Observe)]
-    assert sorted(map(str, got)) == sorted(map(str, told))
+    assert sorted(map(str, got)) == sorted(map(str, events))
     assert seen[0][0] == "+"
 
 
@@ -742,18 +742,18 @@ def test_the_end_of_the_outer_dataspace() -> None:
 
 def test_in_a_facet_that_has_stopped() -> None:
     """Nothing starts there, and no dataspace is left over."""
-    made: list[Ref] = []
+    instances: list[Ref] = []
     booted: list[Ref] = []
 
     def boot() -> None:
         ds = dataspace()
         stop_actor()
-        made.append(nested(ds, booted.append))
+        instances.append(nested(ds, booted.append))
 
     system = settled(boot)
     assert booted == []
     assert [actor.name for actor in system.actors] == ["dataspace"]
-    assert made[0].facet.alive is False
+    assert instances[0].facet.alive is False
 
 
 def test_misuse() -> None:
@@ -831,11 +831,11 @@ class Observed:
         """What of an outer value it should be told, frozen, or None."""
         for _ in range(self.levels):
             value = Inbound(value)
-        found = match(self.pattern, value)
-        return None if found is None else freeze(found)
+        matched = match(self.pattern, value)
+        return None if matched is None else freeze(matched)
 
     def all_captures(self, values: list[Any]) -> Counter[Any]:
-        return Counter(found for value in values if (found := self.captures(value)) is not None)
+        return Counter(result for value in values if (result := self.captures(value)) is not None)
 
 
 class Model:
@@ -863,27 +863,27 @@ class Model:
 
         self.scene.homes[level].enter(act)
 
-    def step(self, verb: str, given: Any, inside: bool, ds: Ref) -> None:
-        outward = given
+    def step(self, verb: str, inputs: Any, inside: bool, ds: Ref) -> None:
+        outward = inputs
         for _ in range(self.levels if inside and verb in ("assert", "send") else 0):
             outward = Outbound(outward)
         standing = self.standing[inside]
         if verb == "assert":
-            standing.append((given, assert_(ds, outward)))
-            self.touched.append(given)
+            standing.append((inputs, assert_(ds, outward)))
+            self.touched.append(inputs)
         elif verb == "send":
             send(ds, outward)
-            self.sent.append(given)
+            self.sent.append(inputs)
         elif verb == "retract" and standing:
-            value, handle = standing.pop(given % len(standing))
+            value, handle = standing.pop(inputs % len(standing))
             handle.retract()
             self.touched.append(value)
         elif verb == "observe":
-            observer = Observed(given[0], self.levels, given[1])
+            observer = Observed(inputs[0], self.levels, inputs[1])
             observer.handle = assert_(ds, Observe(observer.pattern, ref(observer.watcher)))
             self.observers.append(observer)
         elif verb == "unobserve" and self.observers:
-            self.observers.pop(given % len(self.observers)).handle.retract()
+            self.observers.pop(inputs % len(self.observers)).handle.retract()
 
     def round(self, turns: list[tuple[bool, list[tuple[str, Any]]]]) -> None:
         """Some turns, one behind the other, then rest, then all that must hold."""
@@ -895,15 +895,15 @@ class Model:
         assert self.scene.sound
         for observer in self.observers:
             watcher = observer.watcher
-            known = Counter(freeze(value) for value in watcher.captures.values())
-            assert known == Counter(set(observer.all_captures(self.outside)))
-            told = Counter((event[0], freeze(event[1:])) for event in taken(watcher.seen))
-            heard = Counter({captures: n for (mark, captures), n in told.items() if mark == "!"})
+            facts = Counter(freeze(value) for value in watcher.captures.values())
+            assert facts == Counter(set(observer.all_captures(self.outside)))
+            events = Counter((event[0], freeze(event[1:])) for event in taken(watcher.seen))
+            heard = Counter({captures: n for (mark, captures), n in events.items() if mark == "!"})
             expected = observer.all_captures(self.sent)
             if observer in before:
                 assert heard == expected
                 touched = observer.all_captures(self.touched)
-                assert all(captures in touched for mark, captures in told if mark != "!")
+                assert all(captures in touched for mark, captures in events if mark != "!")
             else:
                 assert heard <= expected
 

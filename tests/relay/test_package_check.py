@@ -22,12 +22,12 @@ THEIRS = {
 }
 
 
-def overlaid(place: Path, theirs: str, *, known: bool) -> None:
-    """A copy of both packages, with another's face; *known*: its installer has left a note."""
+def overlaid(place: Path, theirs: str, *, registered: bool) -> None:
+    """A copy of both packages, with another's face; *registered*: its installer has left a note."""
     for name in ("syndicate", "relay"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     (place / "syndicate" / "__init__.py").write_text(theirs)
-    if known:
+    if registered:
         note = place / "syndicate_py-0.19.3.dist-info"
         note.mkdir()
         (note / "METADATA").write_text("Metadata-Version: 2.1\nName: syndicate-py\nVersion: 0.19.3\n")
@@ -46,14 +46,14 @@ def said(place: Path, program: str) -> tuple[int, list[str]]:
     return done.returncode, done.stderr.splitlines()
 
 
-CASES = [(theirs, known) for theirs in THEIRS for known in (True, False)]
+CASES = [(theirs, registered) for theirs in THEIRS for registered in (True, False)]
 CASES.remove(("without its needs", False))  # that could as well be ours, without its needs
 
 
-@pytest.mark.parametrize(("theirs", "known"), CASES)
-def test_another_package_of_that_name(tmp_path: Path, theirs: str, known: bool) -> None:
+@pytest.mark.parametrize(("theirs", "registered"), CASES)
+def test_another_package_of_that_name(tmp_path: Path, theirs: str, registered: bool) -> None:
     """Named, with the remedy; a command says that and nothing else."""
-    overlaid(tmp_path, THEIRS[theirs], known=known)
+    overlaid(tmp_path, THEIRS[theirs], registered=registered)
     code, lines = said(tmp_path, "import relay")
     assert code == 1
     assert lines[-1].startswith("ImportError: the package `syndicate` here is not that of syndicate-dataspace")
@@ -68,7 +68,7 @@ def test_another_package_of_that_name(tmp_path: Path, theirs: str, known: bool) 
 
 def test_their_modules_in_ours(tmp_path: Path) -> None:
     """Ours came last, and theirs is broken: that is told at once, in a line."""
-    overlaid(tmp_path, (ROOT / "syndicate" / "__init__.py").read_text(), known=True)
+    overlaid(tmp_path, (ROOT / "syndicate" / "__init__.py").read_text(), registered=True)
     assert said(tmp_path, "import syndicate") == (0, [])
     (tmp_path / "syndicate" / "mapset.py").touch()
     code, lines = said(tmp_path, "import syndicate")
@@ -86,7 +86,7 @@ def test_one_version() -> None:
 
 def test_our_own_package_that_lacks_something(tmp_path: Path) -> None:
     """That is what is told then."""
-    overlaid(tmp_path, "import nothing_that_is_here\n", known=False)
+    overlaid(tmp_path, "import nothing_that_is_here\n", registered=False)
     code, lines = said(tmp_path, "import relay")
     assert code == 1
     assert lines[-1] == "ModuleNotFoundError: No module named 'nothing_that_is_here'"

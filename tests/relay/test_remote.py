@@ -36,9 +36,9 @@ def test_killed_and_restarted_seen_from_threads(start: Start) -> None:
     with System() as system:
         ds = system.connect(address, timeout=PATIENCE)
         view = system.query(ds, ["present", capture()])
-        kept = system.query(ds, ["present", capture()], stale="keep")
+        names = system.query(ds, ["present", capture()], stale="keep")
         with system.asserted(ds, ["present", "ann"]):
-            assert kept.wait(lambda value: value == ["ann"], PATIENCE)
+            assert names.wait(lambda value: value == ["ann"], PATIENCE)
             assert view.wait(lambda value: value == ["ann"], PATIENCE)
             assert view.connected is True
             assert system.snapshot(ds, ["present", capture()]) == ["ann"]
@@ -47,9 +47,9 @@ def test_killed_and_restarted_seen_from_threads(start: Start) -> None:
             view.wait(lambda value: not value, PATIENCE)
             assert [view.connected] == [False]
             assert view.as_of <= time.time()
-            assert (kept.value, kept.connected) == (["ann"], False)
+            assert (names.value, names.connected) == (["ann"], False)
             with pytest.raises(CallTimeout, match="there is no connection"):
-                kept.wait(lambda value: len(value) == 2, 0.01)
+                names.wait(lambda value: len(value) == 2, 0.01)
             with pytest.raises(TargetEnded):
                 system.snapshot(ds, ["present", capture()])
             state = system.state(ds)
@@ -59,7 +59,7 @@ def test_killed_and_restarted_seen_from_threads(start: Start) -> None:
             _again(start, address)
             view.wait(lambda value: value == ["ann"], PATIENCE)
             assert view.connected is True
-        kept.wait(lambda value: not value, PATIENCE)
+        names.wait(lambda value: not value, PATIENCE)
         view.wait(lambda value: not value, PATIENCE)
         assert view.connected
 
@@ -76,9 +76,9 @@ def test_state_and_data_go_in_one_turn(start: Start) -> None:
 
             prevent_inert_check()
             remote = open_remote(address)
-            known = query_set(remote.ds, ["present", capture()])
+            present = query_set(remote.ds, ["present", capture()])
             assert_(remote.ds, ["present", "ann"])
-            dataflow(lambda: seen.append((remote.state.value.connected, len(known.value))))
+            dataflow(lambda: seen.append((remote.state.value.connected, len(present.value))))
 
         system.call(begin)
         for _ in range(3):

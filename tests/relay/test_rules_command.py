@@ -40,8 +40,8 @@ ROWS = '{"into": "link", "rows": [[1, 2], [2, 3]]}\n{"into": "link", "rows": [[3
 def commands(group: click.Group) -> dict[str, click.Command]:
     """All that a family has, imported."""
     ctx = click.Context(group)
-    found = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
-    return {name: command for name, command in found.items() if command is not None}
+    results = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
+    return {name: command for name, command in results.items() if command is not None}
 
 
 VERBS = [one for one in commands(rules).values() if isinstance(one, Verb)]

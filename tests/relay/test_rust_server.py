@@ -104,19 +104,19 @@ def test_what_we_narrow_is_narrow_there(server: str, caveat: str, passes: list[A
 
 def test_what_is_made_there_is_ours(server: str) -> None:
     """What the server itself gives out for a key is what we give out, is valid here, and can be narrowed."""
-    made: list[SturdyRef] = []
+    sturdy: list[SturdyRef] = []
 
     def boot() -> None:
         @connect(server, cap=show(mint("syndicate", b"")))
         def whole(ds: Ref) -> None:
             @on_asserted(ds, Record("bound", [capture()]))
             def bound(reference: Any) -> None:
-                made.append(parse_ref(unparse(reference)))
+                sturdy.append(parse_ref(unparse(reference)))
                 stop_actor()
 
     run(boot)
-    assert made == [mint("keyed", KEY)]
-    assert valid(made[0], KEY)
-    assert heard(server, show(made[0].attenuate("<rewrite <bind <rec Says [<_> <lit 2>]>> <ref 0>>")), VALUES) == [
+    assert sturdy == [mint("keyed", KEY)]
+    assert valid(sturdy[0], KEY)
+    assert heard(server, show(sturdy[0].attenuate("<rewrite <bind <rec Says [<_> <lit 2>]>> <ref 0>>")), VALUES) == [
         ("alice", 2)
     ]

@@ -29,6 +29,6 @@ def test_what_it_finds(memory: list[int], lost: int, after: tuple[int, int, int]
     """Each of its promises can be broken."""
     rows = [Row(10.0 * n, size * MIB, (9, 5, 3), 0.5, Tally("")) for n, size in enumerate(memory)]
     talk = Talk(wrong=lost)
-    found = complaints(rows, talk, (9, 5, 0), after)
-    assert len(found) == bool(why)
-    assert why in "".join(found)
+    result = complaints(rows, talk, (9, 5, 0), after)
+    assert len(result) == bool(why)
+    assert why in "".join(result)

@@ -216,9 +216,9 @@ async def test_across_the_relay_the_end_of_one_is_not_the_beginning_of_another()
             facet.enter(partial(light, f"room {number}"))
             await until(lambda: len(seen) > number)  # noqa: B023  # it is asked before the next
         for number in range(3):
-            told = str(why(Seen(f"room {number}"), *chronicles, retracted=True))
-            assert f'retracted <Lit "room {number}">' in told
-            assert f'asserted <Lit "room {number + 1}">' not in told
-        told = str(why(Seen("room 3"), *chronicles))
-        assert 'asserted <Lit "room 3">' in told
-        assert "retracted" not in told
+            text = str(why(Seen(f"room {number}"), *chronicles, retracted=True))
+            assert f'retracted <Lit "room {number}">' in text
+            assert f'asserted <Lit "room {number + 1}">' not in text
+        text = str(why(Seen("room 3"), *chronicles))
+        assert 'asserted <Lit "room 3">' in text
+        assert "retracted" not in text

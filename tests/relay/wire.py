@@ -80,8 +80,8 @@ class End:
         """Exports, imports, the peer's handles, and our handles that the peer knows."""
         membrane = self.session.membrane
         proxies = [crossing.ref.entity for crossing in membrane.imports.values()]
-        told = sum(len(proxy.sent) for proxy in proxies if isinstance(proxy, Proxy))
-        return len(membrane.exports), len(membrane.imports), len(self.session.assertions), told
+        sent = sum(len(proxy.sent) for proxy in proxies if isinstance(proxy, Proxy))
+        return len(membrane.exports), len(membrane.imports), len(self.session.assertions), sent
 
 
 class Wire:

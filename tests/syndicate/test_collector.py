@@ -91,9 +91,9 @@ def test_pauses_of_threads() -> None:
 def test_what_is_much_is_old(ageing: bool) -> None:
     """With ageing, what a block made is in the oldest generation; else it waits to be walked."""
     with CollectorPause(ageing=ageing):
-        kept = [[number] for number in range(50_000)]
+        survivors = [[number] for number in range(50_000)]
     old = {id(one) for one in gc.get_objects(generation=2)}
-    assert (sum(id(one) in old for one in kept) == len(kept)) is ageing
+    assert (sum(id(one) in old for one in survivors) == len(survivors)) is ageing
     assert not gc.get_freeze_count()
 
 

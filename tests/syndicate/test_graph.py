@@ -19,12 +19,12 @@ graphs = st.lists(
 
 def distances(graph: Edges) -> dict[tuple[int, int], int]:
     """The lengths of the shortest paths, by all paths without a repetition."""
-    found = {(node, node): 0 for node in graph}
+    results = {(node, node): 0 for node in graph}
     for _ in graph:
-        for (start, end), length in list(found.items()):
+        for (start, end), length in list(results.items()):
             for after, _ in graph[end]:
-                found[start, after] = min(length + 1, found.get((start, after), SIZE))
-    return found
+                results[start, after] = min(length + 1, results.get((start, after), SIZE))
+    return results
 
 
 @given(graphs, st.sets(st.integers(0, SIZE - 1)))
@@ -54,10 +54,10 @@ def test_shortest(graph: Edges) -> None:
 def test_components(graph: Edges) -> None:
     """Two nodes are together if each is reached from the other; what a component leads to was before it."""
     far = distances(graph)
-    found = list(components(graph, lambda node: (end for end, _ in graph[node])))
-    assert sorted(node for members in found for node in members) == sorted(graph)
+    results = list(components(graph, lambda node: (end for end, _ in graph[node])))
+    assert sorted(node for members in results for node in members) == sorted(graph)
     place = component_numbers(graph, lambda node: (end for end, _ in graph[node]))
-    assert all(place[node] == number for number, members in enumerate(found) for node in members)
+    assert all(place[node] == number for number, members in enumerate(results) for node in members)
     for one, other in product(graph, graph):
         assert (place[one] == place[other]) == ((one, other) in far and (other, one) in far)
         assert (one, other) not in far or place[other] <= place[one]

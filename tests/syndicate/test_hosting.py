@@ -157,15 +157,15 @@ class Stage:
 
     def act(self, *acts: Callable[[Ref], Any]) -> list[Any]:
         """Do all of this in one turn; what it gave."""
-        given: list[Any] = []
+        inputs: list[Any] = []
 
         def turn() -> None:
             prevent_inert_check()
-            given.extend([act(self.spaces[0]) for act in acts])
+            inputs.extend([act(self.spaces[0]) for act in acts])
 
         self.system.spawn(turn)
         self.system.drain()
-        return given
+        return inputs
 
     def tell(self, *rows: tuple[Any, Any]) -> list[Handle]:
         """Assert these in one turn."""

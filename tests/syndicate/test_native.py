@@ -167,15 +167,15 @@ def test_tables_do_alike(data: st.DataObject, written: list[Any]) -> None:
     one, other = sides
     assert one[1] == other[1]
     assert one[0].values == other[0].values
-    kept = []
+    survivors = []
     for table, _, methods in sides:
         notices: dict[Any, Any] = {}
         methods["recall"](notices, fits)
         counted = [(captures, notice.count, repr(notice.thawed())) for captures, notice in notices.items()]
         table.values.clear()
         methods["fill"](fits)
-        kept.append((counted, list(table.values.items())))
-    assert kept[0] == kept[1]
+        survivors.append((counted, list(table.values.items())))
+    assert survivors[0] == survivors[1]
 
 
 def _shaped(skeleton: Any, form: Any) -> bool:

@@ -114,9 +114,9 @@ class Stage:
 
     def told(self, *classes: type) -> list[tuple[str, Any]]:
         """What was told of records of these classes since we last asked, in order."""
-        told = [(mark, value) for mark, value in self.seen if isinstance(value, classes)]
+        events = [(mark, value) for mark, value in self.seen if isinstance(value, classes)]
         self.seen.clear()
-        return told
+        return events
 
 
 def one(name: str = "out", source: str = "in") -> Circuit:
@@ -182,27 +182,27 @@ def test_outputs_are_those_of_a_prefix(program: list[tuple[bool, list[Any], bool
     """What an observer sees, turn by turn, is recomputation after each turn of the inputs, none left out or torn."""
     actors: list[Facet] = []
     snapshots: list[frozenset[Frozen]] = []
-    made: list[Ref] = []
+    instances: list[Ref] = []
 
     def acting() -> None:
         actors.append(current_facet())
         prevent_inert_check()
 
     def recording(ds: Ref) -> None:
-        known = [query_set(ds, capture(cls)) for cls in OUTPUTS.values()]
+        present = [query_set(ds, capture(cls)) for cls in OUTPUTS.values()]
 
         @dataflow
         def note() -> None:
-            snapshots.append(frozenset(freeze(each) for field in known for each in field.value))
+            snapshots.append(frozenset(freeze(each) for field in present for each in field.value))
 
     def boot() -> None:
-        made.append(dataspace())
+        instances.append(dataspace())
         spawn(acting)
         spawn(acting)
-        spawn(recording, made[0])
+        spawn(recording, instances[0])
 
     def begin() -> None:
-        spawn(view(made[0], TALK, INPUTS, OUTPUTS))
+        spawn(view(instances[0], TALK, INPUTS, OUTPUTS))
 
     system = settled(boot)
     held: list[dict[Frozen, Handle]] = [{}, {}]
@@ -215,7 +215,7 @@ def test_outputs_are_those_of_a_prefix(program: list[tuple[bool, list[Any], bool
                 held[which].pop(form).retract()
                 standing[form] -= 1
             else:
-                held[which][form] = assert_(made[0], value)
+                held[which][form] = assert_(instances[0], value)
                 standing[form] += 1
         states.append(recomputed(standing))
 
@@ -249,8 +249,8 @@ def test_many_inputs_are_one_step() -> None:
     turns: list[int] = []
 
     def observing(ds: Ref) -> None:
-        known = query_set(ds, capture(Gets))
-        dataflow(lambda: turns.append(len(known.value)))
+        present = query_set(ds, capture(Gets))
+        dataflow(lambda: turns.append(len(present.value)))
 
     stage = Stage(
         lambda ds: (spawn(view(ds, c, {"here": Here, "topics": Topic}, {"gets": Gets})), spawn(observing, ds))
@@ -281,10 +281,10 @@ def test_new_conclusions_come_before_old_ones_go(outputs: dict[str, type]) -> No
     (alice,) = stage.act(lambda ds: assert_(ds, Here("Alice", "hall")))
     stage.told()
     stage.act(lambda ds: (alice.retract(), assert_(ds, Here("Bob", "hall")), assert_(ds, Here("Carol", "hall"))))
-    told = stage.told(Size, Known)
+    events = stage.told(Size, Known)
     classes = list(outputs.values())
-    assert told == sorted(told, key=lambda event: (event[0], event[0] == "+" and classes.index(type(event[1]))))
-    assert Counter(told) == Counter(
+    assert events == sorted(events, key=lambda event: (event[0], event[0] == "+" and classes.index(type(event[1]))))
+    assert Counter(events) == Counter(
         [
             ("+", Size("hall", 2)),
             ("-", Size("hall", 1)),
@@ -360,8 +360,8 @@ def test_values(element: Any, cls: type | None, value: Any) -> None:
     stage = Stage(lambda ds: react(view(ds, c, {"in": Muted}, {"out": cls})))
     stage.told()
     stage.act(lambda ds: assert_(ds, Muted("x")))
-    told = [(mark, freeze(each)) for mark, each in stage.told(object) if freeze(each) != freeze(Muted("x"))]
-    assert told == [("+", freeze(value))]
+    events = [(mark, freeze(each)) for mark, each in stage.told(object) if freeze(each) != freeze(Muted("x"))]
+    assert events == [("+", freeze(value))]
 
 
 def test_a_view_takes_back_all_when_it_stops() -> None:
@@ -401,8 +401,8 @@ def test_a_message_is_there_for_one_step() -> None:
     turns: list[set[Any]] = []
 
     def observing(ds: Ref) -> None:
-        known = query_set(ds, Gets(capture(), capture()))
-        dataflow(lambda: turns.append(set(known.value)))
+        present = query_set(ds, Gets(capture(), capture()))
+        dataflow(lambda: turns.append(set(present.value)))
 
     stage = Stage(
         lambda ds: (react(view(ds, c, {"here": Here}, {"gets": Gets}, {"said": Topic})), spawn(observing, ds))
@@ -424,8 +424,8 @@ def test_a_view_that_stops_with_a_message_in_it() -> None:
     stage.facet.enter(lambda: send(stage.ds, Muted("Al")))
     stage.facet.enter(lambda: stop(stage.booted))  # type: ignore[arg-type]  # it has booted
     stage.system.drain()
-    told = stage.told(Known)
-    assert told in ([], [("+", Known("Al")), ("-", Known("Al"))])
+    events = stage.told(Known)
+    assert events in ([], [("+", Known("Al")), ("-", Known("Al"))])
 
 
 # --------------------------------------------------------------------------------------------- several views
@@ -451,14 +451,14 @@ def test_views_in_a_cycle() -> None:
     """Views that conclude from each other come to rest, and remain each other's reason; recursion in a circuit ends
     with its reason.
     """
-    told, heard, both = Circuit(), Circuit(), Circuit()
-    told.sink("known", told.source("muted") + told.source("heard"))
+    events, heard, both = Circuit(), Circuit(), Circuit()
+    events.sink("known", events.source("muted") + events.source("heard"))
     heard.sink("heard", heard.source("known").map(lambda who: (who, "heard")))
     reason = both.source("muted")
-    both.sink("leads", both.recursive(lambda known: reason + known).map(lambda who: (who, who)))
+    both.sink("leads", both.recursive(lambda present: reason + present).map(lambda who: (who, who)))
 
     def boot(ds: Ref) -> None:
-        spawn(view(ds, told, {"muted": Muted, "heard": Gets(capture(), "heard")}, {"known": Known}))
+        spawn(view(ds, events, {"muted": Muted, "heard": Gets(capture(), "heard")}, {"known": Known}))
         spawn(view(ds, heard, {"known": Known}, {"heard": Gets}))
         spawn(view(ds, both, {"muted": Muted}, {"leads": Leads}))
 
@@ -496,8 +496,8 @@ def test_a_fact_stands_while_an_assertion_gives_it() -> None:
     program.rule("known", program.edb("here", "who"))
     program.rule("size", GroupBy(program["here"], (), [("n", Agg(aggregates.count))]))
     plan = program.plan()
-    given, outputs = {"here": Here(capture(), ANY)}, {"known": Known, "size": Muted}
-    stage = Stage(lambda ds: react(view(ds, plan, given, outputs)))
+    inputs, outputs = {"here": Here(capture(), ANY)}, {"known": Known, "size": Muted}
+    stage = Stage(lambda ds: react(view(ds, plan, inputs, outputs)))
     rooms = stage.act(*[lambda ds, room=room: assert_(ds, Here("Al", room)) for room in range(3)])
     assert stage.told(Known, Muted) == [("+", Known("Al")), ("+", Muted(1))]
     stage.act(lambda _: rooms[0].retract(), lambda _: rooms[1].retract())
@@ -621,17 +621,17 @@ async def test_a_supervised_view_begins_afresh(
     """After a crash a new engine sees the inputs as they are then."""
     c, fuse = Circuit(), [0]
     c.sink("out", (c.source("in") + c.constant(ZSet({("own", 6): 1}))).map(lambda h: (h[0], 6 // h[1] // fuse[0])))
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
-        made.extend([ds, current_facet(), watch(ds, Topic(capture(), capture()))])
+        instances.extend([ds, current_facet(), watch(ds, Topic(capture(), capture()))])
         supervise(view(ds, c, {"in": Here}, {"out": Topic}))
         assert_(ds, Here("a", 2))
 
     system.spawn(boot)
     await settle()
-    ds, facet, seen = made
+    ds, facet, seen = instances
     assert seen == []
     facet.enter(lambda: assert_(ds, Here("b", 1)))
     fuse[0] = 1

@@ -25,9 +25,9 @@ from tests.work import PATIENCE
 KEY = "sixteen bytes!!!"
 
 
-def run(*args: str, given: str | None = None, **environment: str) -> click.testing.Result:
-    """The command with *args*, and *given* on its standard input."""
-    return click.testing.CliRunner().invoke(cap, args, input=given, env=environment)
+def run(*args: str, stdin: str | None = None, **environment: str) -> click.testing.Result:
+    """The command with *args*, and *stdin* on its standard input."""
+    return click.testing.CliRunner().invoke(cap, args, input=stdin, env=environment)
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def key_file(tmp_path: Path) -> str:
 
 def test_mint_attenuate_check(key_file: str) -> None:
     """A reference is made with a key, narrowed without, and found valid with the key, each caveat in words."""
-    made = run("mint", "room", "--key-file", key_file)
-    assert made.exit_code == 0
-    assert parse_ref(made.stdout) == mint("room", KEY.encode())
-    narrow = run("attenuate", "-", "<reject <rec Says [<lit 1> <_>]>>", "<reject String>", given=made.stdout)
+    minted = run("mint", "room", "--key-file", key_file)
+    assert minted.exit_code == 0
+    assert parse_ref(minted.stdout) == mint("room", KEY.encode())
+    narrow = run("attenuate", "-", "<reject <rec Says [<lit 1> <_>]>>", "<reject String>", stdin=minted.stdout)
     assert narrow.exit_code == 0
     assert valid(parse_ref(narrow.stdout), KEY.encode())
-    checked = run("check", "-", "--key-file", key_file, given=narrow.stdout)
+    checked = run("check", "-", "--key-file", key_file, stdin=narrow.stdout)
     assert checked.exit_code == 0
     names = [*map(revocation, claim(freeze(parse_ref(narrow.stdout))).lineage(KEY.encode()))]
     assert checked.stdout.splitlines() == [
@@ -64,7 +64,7 @@ def test_a_wrong_key(key_file: str) -> None:
     """What was made with another key, or changed, is not valid, and the exit code says so."""
     ref = run("mint", "room", "--key-file", key_file).stdout
     for text, options in ((ref, ["--no-key"]), (ref.replace("room", "roof"), ["--key-file", key_file])):
-        checked = run("check", "-", *options, given=text)
+        checked = run("check", "-", *options, stdin=text)
         assert checked.exit_code == 1
         assert checked.stdout.startswith("not valid: ")
         assert "ask for it again" in checked.stderr
@@ -183,7 +183,7 @@ def test_in_words(caveat: str, lines: list[str]) -> None:
 )
 def test_mistakes(args: list[str], code: int, words: str) -> None:
     """Each gives one line that says what to do, and no traceback."""
-    done = run(*args, given="", SHORT="short")
+    done = run(*args, stdin="", SHORT="short")
     assert done.exit_code == code, done.output
     assert words in done.stderr
     assert done.stderr.count("\n") == 1

@@ -176,8 +176,8 @@ def campaign(seeds: range) -> tuple[int, int]:
             effects += 1
             form: Model = model(effect)
             heard = form[1][0] if form[0] == "arr" and len(form[1]) == 1 else None  # what an observer captures
-            told = ("arr", (("String", "private"), heard))
-            assert form in possible or told in possible, (seed, chain, effect)
+            pattern = ("arr", (("String", "private"), heard))
+            assert form in possible or pattern in possible, (seed, chain, effect)
     return reached, effects
 
 

@@ -327,12 +327,12 @@ def test_two_binds_of_a_name(gate: Gate) -> None:
 
 def test_who_binds_is_told_the_reference(gate: Gate) -> None:
     """``<bound ..>`` holds the reference, for as long as the bind stands."""
-    told = Observer()
-    observer = gate.act(lambda: ref(told))
+    listener = Observer()
+    observer = gate.act(lambda: ref(listener))
     handle = gate.bind(observer=observer)
-    assert [*told.answers.values()] == [Record("bound", [mint("room", KEY)])]
+    assert [*listener.answers.values()] == [Record("bound", [mint("room", KEY)])]
     gate.act(handle.retract)
-    assert told.events == ["+bound", "-bound"]
+    assert listener.events == ["+bound", "-bound"]
 
 
 def test_binds_that_are_none(gate: Gate) -> None:

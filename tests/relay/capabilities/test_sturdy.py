@@ -44,10 +44,10 @@ C2 = """
 )
 def test_published_vectors(oid: Any, key: bytes, caveats: list[str], sig: str) -> None:
     """Our signatures are those of every other implementation."""
-    made = mint(oid, key).attenuate(*caveats)
-    assert made.parameters[SIG].hex() == sig
-    assert valid(made, key)
-    assert not valid(made, key + b"!")
+    reference = mint(oid, key).attenuate(*caveats)
+    assert reference.parameters[SIG].hex() == sig
+    assert valid(reference, key)
+    assert not valid(reference, key + b"!")
 
 
 def test_text() -> None:
@@ -64,23 +64,23 @@ def test_text() -> None:
 
 def test_attenuating_step_by_step() -> None:
     """A holder may narrow what was narrowed; who did it when does not matter, only the order."""
-    made = mint("ds", KEY)
-    assert made.attenuate(C1).attenuate("<reject String>") == made.attenuate(C1, "<reject String>")
-    assert made.attenuate(C1, "<reject String>") != made.attenuate("<reject String>", C1)
-    assert made.attenuate() == made
+    reference = mint("ds", KEY)
+    assert reference.attenuate(C1).attenuate("<reject String>") == reference.attenuate(C1, "<reject String>")
+    assert reference.attenuate(C1, "<reject String>") != reference.attenuate("<reject String>", C1)
+    assert reference.attenuate() == reference
 
 
 def test_attenuating_by_nonsense() -> None:
     """What is no caveat, or cannot be signed, or is one too many, is refused with a reason."""
-    made = mint("ds", KEY)
+    reference = mint("ds", KEY)
     for caveat in ("<expires 2030>", "<reject <not <bind <_>>>>", "5", Record("reject", [])):
         with pytest.raises(CaveatError):
-            made.attenuate(caveat)
+            reference.attenuate(caveat)
     with pytest.raises(TextError):
-        made.attenuate("<reject")
+        reference.attenuate("<reject")
     with pytest.raises(NotAValue):
-        made.attenuate(Record("reject", [Record("lit", [REFS[0]])]))
-    full = made.attenuate(*["<reject String>"] * LIMITS.caveats)
+        reference.attenuate(Record("reject", [Record("lit", [REFS[0]])]))
+    full = reference.attenuate(*["<reject String>"] * LIMITS.caveats)
     assert valid(full, KEY)
     with pytest.raises(CaveatError, match="at most 32"):
         full.attenuate("<reject String>")
@@ -108,9 +108,9 @@ def test_repr_hides_the_secret() -> None:
 # ---------------------------------------------------------------------------------------------------- forgeries
 
 
-def forge(rng: random.Random, chance: Chance, made: SturdyRef, key: bytes) -> SturdyRef:
+def forge(rng: random.Random, chance: Chance, reference: SturdyRef, key: bytes) -> SturdyRef:
     """A reference that is not *made*, and that nobody who has only that could have made."""
-    sig, caveats, oid = made.parameters[SIG], [*made.caveats], made.oid
+    sig, caveats, oid = reference.parameters[SIG], [*reference.caveats], reference.oid
     while True:
         what = rng.randrange(10)
         new_sig, new_caveats, new_oid = sig, list(caveats), oid
@@ -156,10 +156,10 @@ def test_thousands_of_forgeries() -> None:
             good.append(mint(oid, KEY).attenuate(*caveats))
     accepted = 0
     for i in range(25_000):
-        made = good[i % len(good)]
-        accepted += valid(forge(rng, chance, made, KEY), KEY)
+        reference = good[i % len(good)]
+        accepted += valid(forge(rng, chance, reference, KEY), KEY)
     assert accepted == 0
-    assert all(valid(made, KEY) for made in good)
+    assert all(valid(reference, KEY) for reference in good)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_thousands_of_forgeries() -> None:
 )
 def test_what_is_not_valid(parameters: Any) -> None:
     """Whatever is malformed, too short, too long, or has parameters that we do not know, is refused."""
-    made = SturdyRef(Dictionary([]) if parameters == {} else parameters)
-    assert not valid(made, b"")
+    reference = SturdyRef(Dictionary([]) if parameters == {} else parameters)
+    assert not valid(reference, b"")
 
 
 def signed(key: bytes, *caveats: Any) -> SturdyRef:

@@ -225,20 +225,20 @@ async def test_the_admin_dataspace_has_its_own_key() -> None:
 @asynccontextmanager
 async def port(broker: Broker, system: System, token: bytes = b"", **options: Any) -> AsyncIterator[AdminPort]:
     """An admin port that is open."""
-    made = AdminPort(Admin("127.0.0.1", 0, token=token), broker, **options)
+    admin = AdminPort(Admin("127.0.0.1", 0, token=token), broker, **options)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(made.serve)
-        yield made
+        nursery.start_soon(admin.serve)
+        yield admin
         nursery.cancel_scope.cancel()
 
 
-async def get(made: AdminPort, path: str, called: str | None = None, proof: str = "") -> tuple[int, str]:
+async def get(admin: AdminPort, path: str, called: str | None = None, proof: str = "") -> tuple[int, str]:
     """Status and body of a request over a plain socket, which calls the port as *called* says, else by its address;
     *proof* is an Authorization.
     """
-    lines = [f"GET {path} HTTP/1.1", f"Host: {called or made.url.removeprefix('http://').rstrip('/')}"]
+    lines = [f"GET {path} HTTP/1.1", f"Host: {called or admin.url.removeprefix('http://').rstrip('/')}"]
     lines += [f"Authorization: {proof}"] * bool(proof) + ["Connection: close", "", ""]
-    address = made.url.removeprefix("http://").rstrip("/")
+    address = admin.url.removeprefix("http://").rstrip("/")
     host, number = address.split(":")
     answer = b""
     async with await trio.open_tcp_stream(host, int(number)) as stream:
@@ -253,62 +253,62 @@ async def get(made: AdminPort, path: str, called: str | None = None, proof: str 
 async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
     """A broker that is open lives and is ready; one that drains lives, and says why it is not ready."""
     damage: list[str] = []
-    async with serving() as (system, broker), port(broker, system, wrong=lambda: "".join(damage)) as made:
-        assert await get(made, "/livez") == (200, "ok\n")
-        assert await get(made, "/readyz") == (200, "ok\n")
-        assert (await get(made, "/"))[1].count("\n/") == 5
-        assert (await get(made, "/nothing"))[0] == 404
+    async with serving() as (system, broker), port(broker, system, wrong=lambda: "".join(damage)) as admin:
+        assert await get(admin, "/livez") == (200, "ok\n")
+        assert await get(admin, "/readyz") == (200, "ok\n")
+        assert (await get(admin, "/"))[1].count("\n/") == 5
+        assert (await get(admin, "/nothing"))[0] == 404
         damage.append("the journal failed: no space")
-        assert await get(made, "/readyz") == (200, "degraded: the journal failed: no space\n")
+        assert await get(admin, "/readyz") == (200, "degraded: the journal failed: no space\n")
         damage.clear()
         await broker.reload(configure({"listen": [*broker.addresses, "unix:///nowhere/s"]}))
-        assert await get(made, "/readyz") == (503, "not open: unix:///nowhere/s\n")
+        assert await get(admin, "/readyz") == (503, "not open: unix:///nowhere/s\n")
         await broker.drain(1.0)
-        assert await get(made, "/readyz") == (503, "draining\n")
-        assert await get(made, "/livez") == (200, "ok\n")
+        assert await get(admin, "/readyz") == (503, "draining\n")
+        assert await get(admin, "/livez") == (200, "ok\n")
     assert [entry["event"] for entry in logs if entry["log_level"] != "info"] == ["cannot listen"]
 
 
 @pytest.mark.parametrize("path", ["/", "/livez", "/metrics", "/syndicate.js", "/console/", "/nothing"])
 async def test_who_rebinds_a_name_reads_nothing(path: str) -> None:
     """Whoever calls a port of this machine by a name of their own is told nothing, on any path."""
-    async with serving() as (system, broker), port(broker, system) as made:
+    async with serving() as (system, broker), port(broker, system) as admin:
         for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost@evil.example", "[", " "):
-            status, body = await get(made, path, name)
+            status, body = await get(admin, path, name)
             assert status in (400, 421), name
             assert len(body) < 200
         for name in ("localhost", "localhost:1", "[::1]", "127.0.0.1"):
-            assert (await get(made, path, name))[0] in (200, 404), name
+            assert (await get(admin, path, name))[0] in (200, 404), name
 
 
 async def test_who_has_no_token_reads_nothing() -> None:
     """Where there is one, each page wants it, but for the files that everybody has."""
     token = b"0123456789abcdef"
-    async with serving() as (system, broker), port(broker, system, token=token) as made:
+    async with serving() as (system, broker), port(broker, system, token=token) as admin:
         for path in ("/", "/livez", "/readyz", "/metrics", "/nothing"):
             for shown in ("", "Bearer 0123456789abcdeF", "Basic x", "Bearer ", "Bearer 0123456789abcdef2"):
-                status, body = await get(made, path, proof=shown)
+                status, body = await get(admin, path, proof=shown)
                 assert (status, "token_file" in body) == (401, True), (path, shown)
         for path in ("/console/../metrics", "/console/%2e%2e/metrics"):
-            assert (await get(made, path))[0] == 404
+            assert (await get(admin, path))[0] == 404
         for path in ("/", "/livez", "/readyz", "/metrics"):
             for scheme in ("Bearer", "bearer", "BEARER"):  # of which HTTP says that it does not matter
-                assert (await get(made, path, proof=f"{scheme} 0123456789abcdef"))[0] == 200
+                assert (await get(admin, path, proof=f"{scheme} 0123456789abcdef"))[0] == 200
         for path in ("/console/", "/syndicate.js"):
-            assert (await get(made, path))[0] == 200
-        assert (await get(made, "/livez", "evil.example", proof="Bearer 0123456789abcdef"))[0] == 421
+            assert (await get(admin, path))[0] == 200
+        assert (await get(admin, "/livez", "evil.example", proof="Bearer 0123456789abcdef"))[0] == 421
 
 
 async def test_the_client_for_browsers() -> None:
     """It is served as it was built."""
-    async with serving() as (system, broker), port(broker, system) as made:
-        assert await get(made, "/syndicate.js") == (200, client().decode())
+    async with serving() as (system, broker), port(broker, system) as admin:
+        assert await get(admin, "/syndicate.js") == (200, client().decode())
 
 
 async def test_who_may_open_a_socket() -> None:
     """Pages of this very origin and programs; on no other path; and at its gatekeeper nothing but questions is had."""
-    async with serving() as (system, broker), port(broker, system) as made:
-        here = made.url.removeprefix("http://").rstrip("/")
+    async with serving() as (system, broker), port(broker, system) as admin:
+        here = admin.url.removeprefix("http://").rstrip("/")
 
         async def upgrade(path: str, host: str, origin: str) -> bytes:
             asked = (f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: Upgrade", "Upgrade: websocket")
@@ -334,15 +334,15 @@ async def test_who_may_open_a_socket() -> None:
 async def test_a_process_that_does_not_turn_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn, no life: the question goes through the run queue."""
     monkeypatch.setattr("relay.server.admin.TURN", 0.2)
-    async with serving() as (system, broker), port(broker, system) as made:
+    async with serving() as (system, broker), port(broker, system) as admin:
         monkeypatch.setattr(broker, "enter", lambda fn: None)
-        assert await get(made, "/livez") == (503, "no turn was taken within 0 s\n")
-        assert (await get(made, "/readyz"))[0] == 503
+        assert await get(admin, "/livez") == (503, "no turn was taken within 0 s\n")
+        assert (await get(admin, "/readyz"))[0] == 503
 
 
 async def test_metrics() -> None:
     """The figures are those of what has happened, and what has passed stays counted when the peer has gone."""
-    async with serving() as (system, broker), port(broker, system, journal=lambda: {"commits": 7}) as made:
+    async with serving() as (system, broker), port(broker, system, journal=lambda: {"commits": 7}) as admin:
         heard: list[int] = []
 
         def client() -> None:
@@ -357,7 +357,7 @@ async def test_metrics() -> None:
                     send(ds, ["n", i])
 
         async def figures() -> dict[str, float]:
-            status, text = await get(made, "/metrics")
+            status, text = await get(admin, "/metrics")
             assert status == 200
             return {
                 sample.name: sample.value
@@ -368,7 +368,7 @@ async def test_metrics() -> None:
         async with open_system(client):
             await until(lambda: len(heard) == 50)
             during = await figures()
-            families = text_string_to_metric_families((await get(made, "/metrics"))[1])
+            families = text_string_to_metric_families((await get(admin, "/metrics"))[1])
             kinds = {
                 (sample.labels["direction"], sample.labels["kind"]): sample.value
                 for family in families

@@ -230,8 +230,8 @@ async def test_reconnect(logs: list[MutableMapping[str, Any]]) -> None:
                 await until(lambda: there == [("+", "alice")])
                 await until(lambda: len(seen) == 3)
             assert len(clients.actors) == 2
-    told = [(entry["log_level"], entry["event"]) for entry in logs]
-    assert told[:2] == [("warning", "no connection, trying again until there is one"), ("info", "connected again")]
+    events = [(entry["log_level"], entry["event"]) for entry in logs]
+    assert events[:2] == [("warning", "no connection, trying again until there is one"), ("info", "connected again")]
 
 
 async def test_a_server_that_comes_later(logs: list[MutableMapping[str, Any]]) -> None:

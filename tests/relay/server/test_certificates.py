@@ -190,9 +190,9 @@ async def test_it_lasts_no_longer_than_the_certificate(tmp_path: Path) -> None:
 )
 def test_mistakes(more: dict[str, object], why: str) -> None:
     """Each says what is wrong, and what to write."""
-    with pytest.raises(ConfigError) as found:
+    with pytest.raises(ConfigError) as result:
         configure(more)
-    assert re.search(why, "\n".join(found.value.problems))
+    assert re.search(why, "\n".join(result.value.problems))
 
 
 def test_a_client_that_has_half_of_it(tmp_path: Path) -> None:

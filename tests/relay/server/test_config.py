@@ -29,9 +29,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("certificate")
     authority = trustme.CA()
     for name in ("server", "other"):
-        made = authority.issue_cert("localhost")
-        made.cert_chain_pems[0].write_to_path(folder / f"{name}.pem")
-        made.private_key_pem.write_to_path(folder / f"{name}.key")
+        issued = authority.issue_cert("localhost")
+        issued.cert_chain_pems[0].write_to_path(folder / f"{name}.pem")
+        issued.private_key_pem.write_to_path(folder / f"{name}.key")
     return folder
 
 
@@ -218,8 +218,8 @@ def test_what_the_example_has_in_comments_can_be_said(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path, text: str, problem: str) -> None:
     """Each is found, at its line and by its key, with what to do."""
     (tmp_path / "short").write_text("abc")
-    (found,) = problems(tmp_path, text)
-    assert found.startswith(problem)
+    (result,) = problems(tmp_path, text)
+    assert result.startswith(problem)
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "ws", "tls", "wss"])
@@ -244,8 +244,8 @@ def test_a_key_that_is_not_the_certificates(certificate: Path) -> None:
 def test_all_mistakes_at_once(tmp_path: Path) -> None:
     """They come in the order of their lines; the first and the number of the others are the error's text."""
     text = '[limits]\nframe = 0\ndeep = 1\n[log]\nlevel = "loud"\n[[listen]]\naddress = "tcp://0.0.0.0:1"\n'
-    found = problems(tmp_path, text)
-    assert [problem.split(":")[0] for problem in found] == ["2", "3", "5", "6"]
+    result = problems(tmp_path, text)
+    assert [problem.split(":")[0] for problem in result] == ["2", "3", "5", "6"]
     with pytest.raises(ConfigError, match=r"limits.frame.*\n\(and 3 more: see `syndicate-server config check FILE`\)"):
         read_config(str(tmp_path / "server.toml"))
 
@@ -294,23 +294,23 @@ HEADERS = st.tuples(st.booleans(), st.lists(KEYS, min_size=1, max_size=3)).map(
 def ways(value: Any, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """The way to each part of *value*, itself included."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [way, *[found for key, part in inner for found in ways(part, (*way, key))]]
+    return [way, *[one for key, part in inner for one in ways(part, (*way, key))]]
 
 
 @given(st.lists(st.one_of(PAIRS, HEADERS, st.just(""), st.just("  # a = 1")), max_size=8))
 def test_every_key_has_its_line(statements: list[str]) -> None:
     """Whatever the document: as many places as the TOML reader finds values, each at a line that names its key."""
-    kept: list[str] = []
+    survivors: list[str] = []
     for statement in statements:
         try:
-            tomllib.loads("\n".join([*kept, statement]))
+            tomllib.loads("\n".join([*survivors, statement]))
         except tomllib.TOMLDecodeError:
             continue
-        kept.append(statement)
-    text = "\n".join(kept)
-    found = find(text)
-    assert set(found) == set(ways(tomllib.loads(text))) - {()}
+        survivors.append(statement)
+    text = "\n".join(survivors)
+    result = find(text)
+    assert set(result) == set(ways(tomllib.loads(text))) - {()}
     lines = text.split("\n")
-    for way, line in found.items():
+    for way, line in result.items():
         if isinstance(way[-1], str):
             assert way[-1].replace('"', '\\"') in lines[line - 1]

@@ -206,8 +206,8 @@ class House:
             if kind == "volatile":
                 assert_(self.ds, ["volatile", value])
             elif kind == "assert":
-                made = client.handles[form] = current("assert").assert_(self.ref, value)
-                model.act("assert", form, (client.number, made))
+                handle = client.handles[form] = current("assert").assert_(self.ref, value)
+                model.act("assert", form, (client.number, handle))
             elif kind in ("keep", "forget"):
                 self.message(Keep(value) if kind == "keep" else Forget(value))
             if old is not None and kind in ("assert", "retract"):
@@ -251,23 +251,23 @@ class House:
 def check_images(disk: SimulatedDisk, model: Model, count: Counter[str], point: str) -> None:
     """Whatever a crash leaves now: what is recovered is a state that was there, also if the recovery crashes."""
     for image in disk.images():
-        found: list[Any] = []
+        results: list[Any] = []
 
-        def recover(image: SimulatedDisk, found: list[Any]) -> None:
+        def recover(image: SimulatedDisk, results: list[Any]) -> None:
             journal = Journal(image)
             journal.open()
-            found.append((frozenset(form for _, form in journal.recovered), journal.turn))
+            results.append((frozenset(form for _, form in journal.recovered), journal.turn))
 
-        def again(point: str, image: SimulatedDisk = image, found: list[Any] = found) -> None:
+        def again(point: str, image: SimulatedDisk = image, results: list[Any] = results) -> None:
             for second in image.images():
                 count[f"in recovery, {point}"] += 1
-                recover(second, found)
+                recover(second, results)
 
         image.step = again
-        recover(image, found)
+        recover(image, results)
         count[point] += 1
-        assert len(set(found)) == 1, "recovery is idempotent"
-        model.check(found[0][0])
+        assert len(set(results)) == 1, "recovery is idempotent"
+        model.check(results[0][0])
 
 
 @settings(max_examples=examples(150))
@@ -332,10 +332,10 @@ def test_acknowledgements_come() -> None:
     assert model.acknowledged == 1
     house.do(("both", 0, [], False))
     assert model.acknowledged == 2
-    told: list[bool] = []
-    house.facet.enter(lambda: sync(house.ref, lambda: told.append(True)))
+    messages: list[bool] = []
+    house.facet.enter(lambda: sync(house.ref, lambda: messages.append(True)))
     house.system.drain()
-    assert told == [True]
+    assert messages == [True]
 
 
 def test_answers_keep_their_order() -> None:
@@ -480,10 +480,10 @@ async def test_what_cannot_be_kept_is_volatile(logs: list[Any]) -> None:
     assert refused == [(1, "live"), (2, "live"), (4, "int")]
 
 
-def note(server: Two, told: list[str]) -> None:
+def note(server: Two, messages: list[str]) -> None:
     """Assert something, and note in *told* when it is acknowledged."""
     assert_(server.ref, "x")
-    sync(server.ref, lambda: told.append("x"))
+    sync(server.ref, lambda: messages.append("x"))
 
 
 async def test_a_failing_disk_ends_the_server(logs: list[Any]) -> None:
@@ -491,7 +491,7 @@ async def test_a_failing_disk_ends_the_server(logs: list[Any]) -> None:
     disk = SimulatedDisk()
     server = Two(disk)
     attempts: list[str] = []
-    told: list[str] = []
+    messages: list[str] = []
 
     def fail(point: str) -> None:
         attempts.append(point)
@@ -502,11 +502,11 @@ async def test_a_failing_disk_ends_the_server(logs: list[Any]) -> None:
         async with open_system(server.boot) as system:
             await system.settle()
             disk.step = fail
-            server.one.enter(lambda: note(server, told))
+            server.one.enter(lambda: note(server, messages))
             while server.facet.alive:
-                server.facet.enter(lambda: sync(server.ref, lambda: told.append("later")))
+                server.facet.enter(lambda: sync(server.ref, lambda: messages.append("later")))
                 await trio.sleep(0.001)
-    assert told == []
+    assert messages == []
     assert attempts == ["before the write", "written, not synced"]
     assert not disk.locked
 

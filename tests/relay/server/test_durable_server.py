@@ -105,8 +105,8 @@ class Wire:
         while True:
             for oid, event in self.events:
                 if oid == number and event[0] is A and event[1][0] is ACCEPTED:
-                    found: int = event[1][1].oid
-                    return found
+                    result: int = event[1][1].oid
+                    return result
             self.receive()
 
     def everything(self) -> frozenset[Frozen]:
@@ -115,8 +115,8 @@ class Wire:
         self.send(self.ds, (A, (OBSERVE, EVERYTHING, WireRef(MINE, number)), number))
         self.settle(self.ds)
         self.send(self.ds, (R, number))
-        found = [event[1][1] for oid, event in self.events if oid == number and event[0] is A]
-        return frozenset(form for form in found if not (type(form) is tuple and form[0] is OBSERVE))
+        results = [event[1][1] for oid, event in self.events if oid == number and event[0] is A]
+        return frozenset(form for form in results if not (type(form) is tuple and form[0] is OBSERVE))
 
     def close(self) -> None:
         """Be gone without a word."""
@@ -172,8 +172,8 @@ class Load:
         self.wire = wire
         self.handles: dict[Frozen, int] = {}
         self.waiting = {}
-        found = wire.everything()
-        self.model.restart(found)
+        result = wire.everything()
+        self.model.restart(result)
         wire.send(wire.ds, (A, freeze(["volatile", self.turns]), next(wire.numbers)))
 
     def run(self) -> None:

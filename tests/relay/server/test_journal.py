@@ -74,10 +74,10 @@ def restore(image: Image, directory: Path) -> Path:
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(values(refs=False, wide=True), max_size=5))
-def test_every_value_comes_back(tmp_path_factory: pytest.TempPathFactory, kept: list[Any]) -> None:
+def test_every_value_comes_back(tmp_path_factory: pytest.TempPathFactory, survivors: list[Any]) -> None:
     """Whatever is a value without references is the same value after a restart, in the order in which it came."""
     directory = tmp_path_factory.mktemp("state")
-    forms = list(dict.fromkeys(map(freeze, kept)))
+    forms = list(dict.fromkeys(map(freeze, survivors)))
     journal = opened(directory)
     for form in forms:
         journal.keep(form)
@@ -195,21 +195,21 @@ def scenario(directory: Path, rng: random.Random, commits: int, *, checkpoint: i
     journal = opened(directory)
     disk: Any = journal._disk
     disk._db.execute(f"PRAGMA wal_autocheckpoint = {checkpoint}")
-    kept: dict[int, Any] = {}
+    survivors: dict[int, Any] = {}
     history: list[tuple[Image, State]] = [(image_of(directory), frozenset())]
     for n in range(commits):
         for _ in range(rng.randrange(1, 4)):
             for _ in range(rng.randrange(1, 6)):
-                if kept and rng.random() < 0.4:
-                    number = rng.choice([*kept])
+                if survivors and rng.random() < 0.4:
+                    number = rng.choice([*survivors])
                     journal.forget(number)
-                    del kept[number]
+                    del survivors[number]
                 else:
                     form = freeze(["value", n, rng.randrange(2**60), "x" * rng.choice([1, 50, 6000])])
-                    kept[journal.keep(form)] = form
+                    survivors[journal.keep(form)] = form
             journal.seal()
         journal.write()
-        history.append((image_of(directory), frozenset(kept.values())))
+        history.append((image_of(directory), frozenset(survivors.values())))
     disk._db.close()
     disk._db = None
     disk.close(clean=False)
@@ -247,9 +247,9 @@ def test_torn_files(tmp_path: Path, seed: int) -> None:
             image, must = crash_image(rng, before, after)
             place = restore(image, tmp_path / f"{next(copies)}")
             emptied, journal = opened_in_steps(place)
-            found = state(journal)
-            assert found == new or (found == old and not must)
-            outcomes["new" if found == new else "old"] += 1
+            result = state(journal)
+            assert result == new or (result == old and not must)
+            outcomes["new" if result == new else "old"] += 1
             begun = image_of(place)
             journal._disk.close(clean=False)
             again = rng.choice(
@@ -259,7 +259,7 @@ def test_torn_files(tmp_path: Path, seed: int) -> None:
                     crash_image(rng, emptied, begun)[0],
                 ]
             )
-            assert found_in(restore(again, tmp_path / f"{next(copies)}")) == found, "recovery is idempotent"
+            assert found_in(restore(again, tmp_path / f"{next(copies)}")) == result, "recovery is idempotent"
     assert min(outcomes.values()) > 10
     assert len(outcomes) == 2
 

@@ -271,10 +271,10 @@ def test_a_failure(start: Start) -> None:
 def certificate(folder: Path, authority: trustme.CA | None = None) -> Tls:
     """A certificate for this machine, its key, and the authority that made it."""
     authority = authority or trustme.CA()
-    made = authority.issue_cert("localhost", "127.0.0.1")
+    issued = authority.issue_cert("localhost", "127.0.0.1")
     names = [folder / name for name in ("server.pem", "server.key", "ca.pem")]
-    made.cert_chain_pems[0].write_to_path(names[0])
-    made.private_key_pem.write_to_path(names[1])
+    issued.cert_chain_pems[0].write_to_path(names[0])
+    issued.private_key_pem.write_to_path(names[1])
     authority.cert_pem.write_to_path(names[2])
     return Tls(*names)
 

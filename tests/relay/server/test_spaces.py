@@ -225,13 +225,13 @@ async def test_who_is_beyond_a_quota_is_told_which_and_others_go_on(
             assert (account.assertions, account.observers, account.bytes) == (0, 0, 0)
             assert account.refused[name] >= 1
             assert server.broker.census.lost[f"quota-{name}"] >= 1
-            found = {
+            results = {
                 (sample.labels["dataspace"], sample.labels["quota"])
                 for family in registry(server.broker.census).collect()
                 if family.name == "syndicate_quota_refused"
                 for sample in family.samples
             }
-            assert found == {("orders", name)}
+            assert results == {("orders", name)}
             assert len(outside.states) == 1, "it was connected all the time"
 
 

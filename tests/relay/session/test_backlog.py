@@ -101,9 +101,9 @@ class Model:
         to_come = len(self.messages) - len(self.heard)
         gone = len(self.had - self.stands)
         assert backlog.burden >= (16 + ENTRY) * to_come
-        kept = (backlog.burden - (16 + ENTRY) * to_come) // ENTRY
-        assert backlog.entries <= len(self.stands) + gone + to_come + 2 * self.most + 2 * kept
-        assert backlog.size >= backlog.burden - ENTRY * kept
+        survivors = (backlog.burden - (16 + ENTRY) * to_come) // ENTRY
+        assert backlog.entries <= len(self.stands) + gone + to_come + 2 * self.most + 2 * survivors
+        assert backlog.size >= backlog.burden - ENTRY * survivors
 
 
 SAY, CLEAR = 3, 4
@@ -218,7 +218,7 @@ def test_weight_bounds_bytes() -> None:
 @given(st.lists(st.integers(0, 50).map(lambda n: ("x" * n,))), st.integers(1, 5), st.integers(1, 300))
 def test_pieces_are_all_there_is(items: list[tuple[str]], most: int, size: int) -> None:
     """Together they are the whole, in order; each is within the bounds, or a single one."""
-    found = [list(piece) for piece in pieces(items, most, size)]
-    assert [item for piece in found for item in piece] == items
-    assert all(len(piece) <= most for piece in found)
-    assert all(len(piece) <= 1 or sum(map(weight, piece)) <= size for piece in found)
+    results = [list(piece) for piece in pieces(items, most, size)]
+    assert [item for piece in results for item in piece] == items
+    assert all(len(piece) <= most for piece in results)
+    assert all(len(piece) <= 1 or sum(map(weight, piece)) <= size for piece in results)

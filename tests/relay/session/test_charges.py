@@ -296,8 +296,8 @@ def test_what_the_peer_is_told_is_bounded() -> None:
     wire.right.inject(turn(*[(A, observe(capture(pattern_of_observe()), i), i) for i in range(31)]))
     wire.system.drain()
     assert goes_on(wire.right.session)
-    told = wire.right.session.notified
-    assert told <= 31 * 31
+    notes = wire.right.session.notified
+    assert notes <= 31 * 31
     wire.right.inject(turn((R, 5)))
     wire.right.inject(turn((A, observe(capture(pattern_of_observe()), 50), 50)))
     wire.system.drain()

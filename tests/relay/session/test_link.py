@@ -167,13 +167,13 @@ class Place:
 
     async def join(self, buffer: int | None = None) -> Peer:
         """A new peer; with a small receive buffer, if that is given."""
-        known = len(self.sessions)
+        number = len(self.sessions)
         socket = trio.socket.socket()
         if buffer is not None:
             socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, buffer)
         await socket.connect((self.address.host, self.address.port))
         peer = Peer(trio.SocketStream(socket))
-        await until(lambda: len(self.sessions) > known)
+        await until(lambda: len(self.sessions) > number)
         return peer
 
     def residue(self) -> tuple[int, int, int]:
@@ -195,15 +195,15 @@ async def place(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator
         system.spawn(broker, name="broker")
         await opened.wait()
         await trio.testing.wait_all_tasks_blocked()  # the poller waits at the door
-        made = Place(system, broker)
+        instance = Place(system, broker)
 
         def open_and_tell(stream: Stream, **options: Any) -> Session:
             session = open_link(stream, **options)
-            made.sessions.append(session)
+            instance.sessions.append(session)
             return session
 
         monkeypatch.setattr("relay.server.broker.open_link", open_and_tell)
-        yield made
+        yield instance
 
 
 def goes_on(session: Session) -> bool:
@@ -234,9 +234,9 @@ async def test_a_consumer_that_stops_reading(monkeypatch: pytest.MonkeyPatch) ->
 
         def change(by: int) -> None:
             for i in range(many):
-                made = handles[i].replace(["v", i, by])
-                assert made is not None
-                handles[i] = made
+                instance = handles[i].replace(["v", i, by])
+                assert instance is not None
+                handles[i] = instance
 
         async def round_of(by: int) -> float:
             began = trio.current_time()
@@ -262,12 +262,12 @@ async def test_a_consumer_that_stops_reading(monkeypatch: pytest.MonkeyPatch) ->
         beside = sorted(stalled)[times // 2]
         print(f"a round of {many}: alone {sorted(alone)[2]:.3f} s, beside a stalled peer {beside:.3f} s")
         peer.least = math.inf
-        told = peer.told
+        messages = peer.told
         await peer.read_until(lambda: session.statistics().waiting_bytes == 0)
         await peer.read_until(lambda: {form[2] for form in peer.there.values()} == {times})
         assert sorted(peer.there.values(), key=lambda form: form[1]) == [freeze([i, times]) for i in range(many)]
         assert peer.least >= many, "the new before the old"
-        print(f"events that it was told: {peer.told - told} of {2 * many * times}")
+        print(f"events that it was told: {peer.told - messages} of {2 * many * times}")
         await peer.stream.aclose()
         await until(lambda: not session.facet.alive)
         await until(lambda: here.residue() == before)
@@ -417,15 +417,15 @@ def begin(system: System, stream: Fake, limits: Limits = TIMES, publish: Callabl
 
 def published(system: System, entity: Entity) -> Ref:
     """A reference to *entity*, in an actor of its own."""
-    made: list[Ref] = []
+    instances: list[Ref] = []
 
     def boot() -> None:
         prevent_inert_check()
-        made.append(ref(entity))
+        instances.append(ref(entity))
 
     system.spawn(boot)
     system.drain()
-    return made[0]
+    return instances[0]
 
 
 class Sipping(Fake):
@@ -578,8 +578,10 @@ async def test_liveness_is_negotiated(system: System) -> None:
         hurried.say(Nop())
         await trio.sleep(0.1)
     assert [session.lively for session in sessions] == [True, True, False]
-    told = [[packet for _, packet in stream.sent if type(packet) is Extension] for stream in (talking, hurried, older)]
-    assert told == [[liveness(1.0, 3.0)], [liveness(1.0, 3.0)], []]
+    messages = [
+        [packet for _, packet in stream.sent if type(packet) is Extension] for stream in (talking, hurried, older)
+    ]
+    assert messages == [[liveness(1.0, 3.0)], [liveness(1.0, 3.0)], []]
     pings = [time for time, packet in hurried.sent if packet == Nop()]
     assert [round(b - a, 1) for a, b in itertools.pairwise(pings)] == [0.2] * (len(pings) - 1)
     assert len(pings) >= 8
@@ -684,7 +686,7 @@ async def test_grace(system: System) -> None:
 async def test_who_owes_too_much_is_not_read(system: System) -> None:
     """The next bytes are read when the debt has been repaid, and silence of our making does not count."""
     stream = Fake()
-    told: list[int] = []
+    messages: list[int] = []
     reads: list[int] = []
 
     class Target(Entity):
@@ -695,7 +697,7 @@ async def test_who_owes_too_much_is_not_read(system: System) -> None:
     class Observer(Entity):
         def message(self, value: Any) -> None:
             reads.append(stream.reads)
-            told.append(value)
+            messages.append(value)
 
     observer, target = published(system, Observer()), published(system, Target())
     session = begin(system, stream, evolve(TIMES, debt=1), publish=lambda: target)
@@ -703,7 +705,7 @@ async def test_who_owes_too_much_is_not_read(system: System) -> None:
         stream.say(TurnPacket([(0, (M, i))]))
     await system.settle()
     await trio.testing.wait_all_tasks_blocked()
-    assert told == list(range(50))
+    assert messages == list(range(50))
     assert reads == [i for i in range(1, 51) for _ in range(2)], "each read waited for all that the last one brought"
     assert session.debt == 0
 

@@ -140,24 +140,24 @@ async def test_a_client_that_hangs_at_any_moment_is_gone(started: Callable[..., 
 async def test_a_server_that_hangs_is_lost(started: Callable[..., subprocess.Popen[str]]) -> None:
     """The facet of the connection stops, and what it had learnt is known no longer."""
     server = started(SERVER)
-    known: list[Field[Any]] = []
+    facts: list[Field[Any]] = []
     stopped: list[bool] = []
 
     def boot() -> None:
         @connect(address, limits=BRISK)
         def connected(ds: Ref) -> None:
             assert_(ds, ["worker", "w"])
-            known.append(query_set(ds, ["worker", capture(str)]))
+            facts.append(query_set(ds, ["worker", capture(str)]))
             on_stop(lambda: stopped.append(True))
 
     address = await line(server)
     async with open_system(boot):
-        await until(lambda: known and known[0].value)
+        await until(lambda: facts and facts[0].value)
         server.send_signal(signal.SIGSTOP)
         await until(lambda: stopped)
-        assert not known[0].value
+        assert not facts[0].value
         server.send_signal(signal.SIGCONT)
-        await until(lambda: len(known) > 1 and known[-1].value)
+        await until(lambda: len(facts) > 1 and facts[-1].value)
 
 
 # ---------------------------------------------------------------------------------------------------- every moment
@@ -312,15 +312,15 @@ ip netns exec $1r sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
 def divided() -> Iterator[tuple[str, Callable[[bool], object]]]:
     """Two networks with a router between them, by the beginning of their names, and what lets it pass on or drop."""
     name = f"syn{os.getpid() % 100000}"
-    made = subprocess.run(["sh", "-c", ROUTER, "sh", name], capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", "-c", ROUTER, "sh", name], capture_output=True, text=True, check=False)
 
     def route(on: bool) -> None:
         command = f"echo {int(on)} > /proc/sys/net/ipv4/ip_forward"
         subprocess.run(["ip", "netns", "exec", f"{name}r", "sh", "-c", command], check=True)
 
     try:
-        if made.returncode:
-            pytest.skip(f"no network namespaces here: {made.stderr.strip().splitlines()[-1:]}")
+        if done.returncode:
+            pytest.skip(f"no network namespaces here: {done.stderr.strip().splitlines()[-1:]}")
         yield name, route
     finally:
         for part in "crs":

@@ -262,12 +262,12 @@ def test_a_forgotten_proxy_still_works(wire: Wire, probe: Probe) -> None:
         handles.append(assert_(wire.remote, ["also", here]))
 
     wire.act(wire.left, offer)
-    kept = probe.values[0]
+    proxy = probe.values[0]
     wire.act(wire.left, handles[0].retract)
-    wire.act(wire.right, lambda: assert_(kept, 1))
+    wire.act(wire.right, lambda: assert_(proxy, 1))
     assert echo.values == [1]
     wire.act(wire.left, handles[1].retract)
-    wire.act(wire.right, lambda: send(kept, "still"))
+    wire.act(wire.right, lambda: send(proxy, "still"))
     assert echo.messages == ["still"]  # our assertion on it keeps it exported
     assert crossings(wire) == ((1, 1, 1, 0), (1, 1, 0, 1))
 
@@ -277,10 +277,10 @@ def test_a_forgotten_proxy_takes_assertions(wire: Wire, probe: Probe) -> None:
     facets: list[Any] = []
     echo = Probe()
     wire.act(wire.left, lambda: hold(facets, wire.remote, ref(echo)))
-    kept = probe.values[0]
+    proxy = probe.values[0]
     wire.act(wire.left, partial(stop, facets[0]))
     assert crossings(wire) == EMPTY
-    wire.act(wire.right, lambda: hold(facets, kept, "late"))
+    wire.act(wire.right, lambda: hold(facets, proxy, "late"))
     assert echo.ever == []
     assert crossings(wire) == ((0, 1, 1, 0), (1, 1, 0, 1))
     wire.act(wire.right, partial(stop, facets[1]))
@@ -476,13 +476,13 @@ def test_a_remote_observer_knows_what_matches(data: st.DataObject) -> None:
         wire.act(wire.right, partial(stop, holders[i]))
     left = [value for i, value in enumerate(drawn) if i not in gone]
     for pattern, events in zip(wanted, seen, strict=True):
-        known: Counter[Frozen] = Counter()
+        facts: Counter[Frozen] = Counter()
         for mark, *captures in events:
-            known[freeze(captures)] += 1 if mark == "+" else -1
-            assert known[freeze(captures)] in (0, 1)
-        found = [match(pattern, value) for value in left]
-        assert {form for form, count in known.items() if count} == {
-            freeze(captures) for captures in found if captures is not None
+            facts[freeze(captures)] += 1 if mark == "+" else -1
+            assert facts[freeze(captures)] in (0, 1)
+        matched = [match(pattern, value) for value in left]
+        assert {form for form, count in facts.items() if count} == {
+            freeze(captures) for captures in matched if captures is not None
         }
 
 
@@ -748,8 +748,8 @@ def test_handlers_of_others_are_out_of_reach() -> None:
     everything = (Symbol("Observe"), (Symbol("bind"), (Symbol("_"),)), WireRef(MINE, 1))
     wire.right.inject(TurnPacket([(0, (A, everything, 1))]))
     wire.system.drain()
-    (known,) = [oid for oid in wire.right.session.membrane.exports if oid]
-    theirs = WireRef(YOURS, known)
+    (facts,) = [oid for oid in wire.right.session.membrane.exports if oid]
+    theirs = WireRef(YOURS, facts)
     wire.right.inject(TurnPacket([(0, (SYNCED, theirs))]))
     wire.right.inject(TurnPacket([(0, (A, (Symbol("Observe"), (Symbol("_"),), theirs), 2))]))
     wire.right.inject(TurnPacket([(0, (A, (Symbol("Observe"), (Symbol("bind"), (Symbol("_"),)), theirs), 3))]))
@@ -879,21 +879,21 @@ def test_what_a_lost_peer_was_asked_fails(how: str, blocked: bool) -> None:
 
 def test_a_peer_learns_that_what_it_asked_has_ended() -> None:
     """Its sync to an entity of ours whose facet has stopped is answered, and not with success."""
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def publish() -> Ref:
         @react
         def short() -> None:
             prevent_inert_check()
-            made.append(dataspace())
-            made.append(ref(Entity()))
+            instances.append(dataspace())
+            instances.append(ref(Entity()))
 
-        made.append(short)
-        return cast(Ref, made[1])
+        instances.append(short)
+        return cast(Ref, instances[1])
 
     wire = Wire(publish)
     heard: list[str] = []
-    made[2].enter(lambda: stop(made[2]))
+    instances[2].enter(lambda: stop(instances[2]))
     wire.system.drain()
     wire.act(wire.left, lambda: sync(wire.remote, lambda: heard.append("done"), lambda: heard.append("ended")))
     assert heard == ["ended"]

@@ -131,7 +131,7 @@ def test_a_peer_that_was_away_gets_what_stands(wire: Wire, probe: Probe, most: i
     wire.left.blocked = True
 
     def change(by: int) -> None:
-        handles[:] = [made for i, handle in enumerate(handles) if (made := handle.replace(i + by)) is not None]
+        handles[:] = [instance for i, handle in enumerate(handles) if (instance := handle.replace(i + by)) is not None]
 
     for by in range(1, 50):
         wire.act(wire.left, partial(change, 1000 * by))
@@ -279,9 +279,9 @@ class Scene:
 
     def put(self, place: int, value: Any, old: Handle | None) -> None:
         """The new before the old."""
-        made = assert_(self.ds, value) if old is None else old.replace(value)
-        assert made is not None
-        self.handles[place] = made
+        handle = assert_(self.ds, value) if old is None else old.replace(value)
+        assert handle is not None
+        self.handles[place] = handle
 
     @property
     def known(self) -> set[Any]:

@@ -126,9 +126,9 @@ class Party:
                     handle.retract()
                     gone.append(old)
                 elif n != old:
-                    made = handle.replace(value)
-                    assert made is not None
-                    self.handles[place] = made, n
+                    replacement = handle.replace(value)
+                    assert replacement is not None
+                    self.handles[place] = replacement, n
                     added.append(("+", n))
                     gone.append(old)
         return added, gone
@@ -185,18 +185,18 @@ def party_facets(house: House) -> None:
 @given(st.lists(steps, max_size=12))
 def test_a_turn_is_one_patch_here(place: str, program: list[Step]) -> None:
     """In one dataspace, and through nested ones, in both directions."""
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         prevent_inert_check()
         ds = dataspace()
         inner = nested(ds)
         innermost = nested(inner)
-        made.extend([ds, inner, innermost])
+        instances.extend([ds, inner, innermost])
 
     system = settled(boot)
     house = House(system)
-    ds, inner, innermost = made
+    ds, inner, innermost = instances
     look, looked, act, acted = {
         "local": (ds, plain, ds, plain),
         "from inside": (ds, plain, inner, Outbound),
@@ -380,7 +380,7 @@ def slow_wire() -> tuple[Wire, Seen]:
 # ---------------------------------------------------------------------------------------------- other programs
 
 
-class Told(Entity):
+class Recorder(Entity):
     """What an observer hears, by handle."""
 
     def __init__(self) -> None:
@@ -399,15 +399,15 @@ class Told(Entity):
 
 
 @pytest.fixture
-def told() -> Told:
+def recorder() -> Recorder:
     """What the right end publishes."""
-    return Told()
+    return Recorder()
 
 
 @pytest.fixture
-def wire(told: Told) -> Wire:
+def wire(recorder: Recorder) -> Wire:
     """A wire whose left end sends what the test says."""
-    return Wire(lambda: ref(told))
+    return Wire(lambda: ref(recorder))
 
 
 @pytest.mark.parametrize(
@@ -424,33 +424,35 @@ def wire(told: Told) -> Wire:
         ([(R, 1), (R, 99), (A, "c", 2), (A, "a", 3)], [("+", "c")]),
     ],
 )
-def test_a_packet_of_another_program_is_a_patch(wire: Wire, told: Told, events: list[Any], heard: list[Any]) -> None:
+def test_a_packet_of_another_program_is_a_patch(
+    wire: Wire, recorder: Recorder, events: list[Any], heard: list[Any]
+) -> None:
     """Those that send a retraction first are put in order; what comes back in the same packet has never gone."""
     wire.right.inject(TurnPacket([(0, (A, "a", 1))]))
     wire.system.drain()
-    told.heard.clear()
+    recorder.heard.clear()
     wire.right.inject(TurnPacket([(0, event) for event in events]))
     wire.system.drain()
-    assert told.heard == heard
-    assert len(wire.right.session.assertions) == len(told.there)
+    assert recorder.heard == heard
+    assert len(wire.right.session.assertions) == len(recorder.there)
     for number in range(1, 4):
         wire.right.inject(TurnPacket([(0, (R, number))]))
     wire.system.drain()
-    assert told.there == {}
+    assert recorder.there == {}
     assert wire.right.crossings == (1, 0, 0, 0)
 
 
-def test_an_answer_comes_after_the_retractions_of_its_packet(wire: Wire, told: Told) -> None:
+def test_an_answer_comes_after_the_retractions_of_its_packet(wire: Wire, recorder: Recorder) -> None:
     """Where another program asks between them, too."""
     wire.right.inject(TurnPacket([(0, (A, "a", 1))]))
     wire.system.drain()
-    told.heard.clear()
+    recorder.heard.clear()
     mine = WireRef(MINE, 7)
     wire.right.inject(TurnPacket([(0, (R, 1)), (0, (SYNCED, mine)), (0, (A, "b", 2))]))
     wire.system.drain()
     replies = [event for event in wire.right.events if event[0] is M]
     assert replies == [(M, TRUE)]
-    assert told.heard == [("+", "b"), ("-", "a")]
+    assert recorder.heard == [("+", "b"), ("-", "a")]
 
 
 # ---------------------------------------------------------------------------------------------- who follows it
@@ -459,22 +461,22 @@ def test_an_answer_comes_after_the_retractions_of_its_packet(wire: Wire, told: T
 def test_fields_and_facets_never_see_a_gap() -> None:
     """A query that lost its last value for a moment would run what reads it with nothing there."""
     looks: list[tuple[int, ...]] = []
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         prevent_inert_check()
         ds = dataspace()
         handle = assert_(ds, P(1))
-        made.extend([ds, handle, current_facet()])
+        instances.extend([ds, handle, current_facet()])
 
         def look() -> None:
-            known = query_set(ds, P(capture()), on_add=lambda x: looks.append(tuple(sorted(known.value))))
+            present = query_set(ds, P(capture()), on_add=lambda x: looks.append(tuple(sorted(present.value))))
             on_asserted(ds, P(ANY))(lambda: looks.append(()))
 
         spawn(look)
 
     system = settled(boot)
-    ds, handle, facet = made
+    ds, handle, facet = instances
     assert looks == [(1,), ()]
 
     def change() -> None:

@@ -298,16 +298,16 @@ def lent(ds_of: BrokerProcess) -> None:
 
 def borrower(broker: BrokerProcess) -> None:
     """Goes on using what was lent, to the end and beyond."""
-    kept: list[Ref] = []
+    survivors: list[Ref] = []
 
     @connect(broker.address, mint("lent", KEY))
     def connected(ds: Ref) -> None:
-        kept[:] = [ds]
+        survivors[:] = [ds]
         assert_(ds, State("borrower", 1))
 
     @connect(broker.address)
     def plainly(ds: Ref) -> None:
-        every(0.5, lambda: [send(each, Says("borrower", 1, "still here")) for each in kept])
+        every(0.5, lambda: [send(each, Says("borrower", 1, "still here")) for each in survivors])
 
 
 @scenario(seeds=10, until=20.0)

@@ -472,20 +472,20 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     missing = 0
     for mutant in MUTANTS:
-        if given.names and mutant.name not in given.names:
+        if arguments.names and mutant.name not in arguments.names:
             continue
         law, seed = None, 0
-        for seed in range(given.seeds):
+        for seed in range(arguments.seeds):
             law = broken_by(mutant, seed)
             if law is not None:
                 break
-        known = "" if law in mutant.breaks else f"  (not {', '.join(sorted(mutant.breaks))})"
-        missing += bool(known)
-        what = f"seed {seed}, {seed + 1} runs" if law else f"not found in {given.seeds} runs"
-        print(f"| {mutant.number or ''} | {mutant.name} | {mutant.system.name} | {law} | {what} |{known}", flush=True)
+        others = "" if law in mutant.breaks else f"  (not {', '.join(sorted(mutant.breaks))})"
+        missing += bool(others)
+        what = f"seed {seed}, {seed + 1} runs" if law else f"not found in {arguments.seeds} runs"
+        print(f"| {mutant.number or ''} | {mutant.name} | {mutant.system.name} | {law} | {what} |{others}", flush=True)
     sys.exit(1 if missing else 0)
 
 

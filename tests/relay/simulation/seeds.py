@@ -41,12 +41,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    share = -(-given.seeds // len(SYSTEMS))
+    arguments = parser.parse_args()
+    share = -(-arguments.seeds // len(SYSTEMS))
     held, began, runs = True, monotonic(), 0
     for system in SYSTEMS:
         campaign = Campaign()
-        for report in examined(system, range(given.first, given.first + share), jobs=given.jobs):
+        for report in examined(system, range(arguments.first, arguments.first + share), jobs=arguments.jobs):
             campaign.add(report)
         runs += campaign.runs
         print(f"{system}: {campaign.runs} runs, {len(campaign.broken)} broken", flush=True)

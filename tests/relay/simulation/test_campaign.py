@@ -63,9 +63,9 @@ LINE = escaping.build.__code__.co_firstlineno + 3
 
 def test_the_bug_of_the_queue_is_found_and_replayed() -> None:
     """The last line is the command that shows it again; a replay says the same."""
-    found = simulate(f"{QUEUE}:hasty", "--seeds", "40", "--json")
-    assert found.exit_code == 1
-    said = json.loads(found.stdout)
+    result = simulate(f"{QUEUE}:hasty", "--seeds", "40", "--json")
+    assert result.exit_code == 1
+    said = json.loads(result.stdout)
     assert said["runs"] == 40
     assert {(each["kind"], each["name"]) for each in said["broken"]} == {("eventually", "all done")}
     assert said["not_deterministic"] == []
@@ -117,9 +117,9 @@ def test_exit_codes(arguments: list[str], code: int, words: str) -> None:
 def test_faults_of_the_command_take_the_place_of_the_scenarios(tmp_path: Path) -> None:
     """In each process, in a tape, and in the commands that are told."""
     assert simulate(f"{QUEUE}:hasty", "--seeds", "20", "--faults", "none").exit_code == 0
-    found = simulate(f"{QUEUE}:hasty", "--seeds", "8", "--faults", "kills=3,until=20", "--jobs", "2", "--json")
-    said = json.loads(found.stdout)
-    assert (found.exit_code, set(said["faults"]) - {"kill", "power", "torn", "cut"}) == (1, set())
+    result = simulate(f"{QUEUE}:hasty", "--seeds", "8", "--faults", "kills=3,until=20", "--jobs", "2", "--json")
+    said = json.loads(result.stdout)
+    assert (result.exit_code, set(said["faults"]) - {"kill", "power", "torn", "cut"}) == (1, set())
     name, seed, tape = said["scenario"], str(said["broken"][0]["seed"]), str(tmp_path / "queue.tape")
     assert name.endswith(":hasty+kills=3,until=20")
     shown = simulate(name, "--replay", seed, "--shrink", "--tape", tape, "--test", str(tmp_path / "test_queue.py"))

@@ -41,8 +41,8 @@ def agent(
     start = max(1, 2 + int((now() - BEGIN) // TIMESTEP))
 
     def begin() -> None:
-        made = Agent(program, place, every=TIMESTEP, start=start, recorded=True, specification=specification)
-        instances.setdefault(place, []).append(made(there[0]))
+        host = Agent(program, place, every=TIMESTEP, start=start, recorded=True, specification=specification)
+        instances.setdefault(place, []).append(host(there[0]))
 
     @connect(address)
     def connected(ds: Ref) -> None:

@@ -28,13 +28,13 @@ def least(name: str, seed: int) -> Taped:
 def test_without_its_fault_it_holds(name: str, seed: int, word: str) -> None:
     """The two are the same until the fault strikes, which is the first thing in the broken one alone."""
     system, taped = find_scenario(f"{FOLDER}/{name}"), least(f"{FOLDER}/{name}", seed)
-    found = difference(system, taped)
-    assert found is not None
-    assert found.other == f'without "{taped.faults[0]}"'
-    assert word in found.only_here[0]
-    assert "violation" in found.only_here[-1]
+    result = difference(system, taped)
+    assert result is not None
+    assert result.other == f'without "{taped.faults[0]}"'
+    assert word in result.only_here[0]
+    assert "violation" in result.only_here[-1]
     assert system.replay(taped.seed, (), taped.choices).held
-    assert str(difference(system, taped)) == str(found)
+    assert str(difference(system, taped)) == str(result)
 
 
 def test_a_run_without_faults_and_choices_has_a_neighbour_that_holds() -> None:
@@ -42,10 +42,10 @@ def test_a_run_without_faults_and_choices_has_a_neighbour_that_holds() -> None:
     name = f"{FOLDER}/counter.py:overwriting"
     taped = least(name, 0)
     assert (taped.faults, dict(taped.choices)) == ((), {})
-    found = difference(find_scenario(name), taped)
-    assert found is not None
-    assert found.other.startswith("in which choice")
-    assert found.only_here != found.only_there
+    result = difference(find_scenario(name), taped)
+    assert result is not None
+    assert result.other.startswith("in which choice")
+    assert result.only_here != result.only_there
 
 
 def test_what_holds_has_no_difference() -> None:

@@ -85,22 +85,22 @@ def script(seed: int) -> list[Step]:
     steps = [Step(name, "observe", False, Fact(chance.choice("xy"), 0)) for name in CLIENTS]
     for _ in range(STEPS):
         what = chance.choice(["assert", "assert", "assert", "retract", "send", "send", "keep", "forget", "observe"])
-        kept = what in ("keep", "forget") or chance.random() < 0.3
+        durable = what in ("keep", "forget") or chance.random() < 0.3
         fact = Fact(chance.choice("xy"), chance.randrange(3))
-        steps.append(Step(chance.choice(CLIENTS), what, kept and what != "observe", fact))
+        steps.append(Step(chance.choice(CLIENTS), what, durable and what != "observe", fact))
     return steps
 
 
 def client(name: str, steps: list[Step], log: Log, address: str, caps: tuple[SturdyRef, SturdyRef]) -> None:
     """Does its steps when they are due, and notes what it hears."""
     plain: Field[Ref | None] = field(None)
-    kept: Field[Ref | None] = field(None)
+    durable: Field[Ref | None] = field(None)
     over = field(-1)
     begun: set[int] = set()
     handles: dict[tuple[bool, Fact], list[Handle]] = {}
 
     connect(address, caps[0])(lambda ds: setattr(plain, "value", ds))
-    connect(address, caps[1])(lambda ds: setattr(kept, "value", ds))
+    connect(address, caps[1])(lambda ds: setattr(durable, "value", ds))
 
     @dataflow
     def joined() -> None:
@@ -114,14 +114,14 @@ def client(name: str, steps: list[Step], log: Log, address: str, caps: tuple[Stu
     @dataflow
     def due() -> None:
         step = over.value + 1
-        if plain.value and kept.value and step < len(steps) and steps[step].client == name and step not in begun:
+        if plain.value and durable.value and step < len(steps) and steps[step].client == name and step not in begun:
             begun.add(step)
-            act(steps[step], plain.value, kept.value)
+            act(steps[step], plain.value, durable.value)
             ds = plain.value
-            sync(kept.value if steps[step].kept else ds, lambda: assert_(ds, Over(step)))
+            sync(durable.value if steps[step].kept else ds, lambda: assert_(ds, Over(step)))
 
-    def act(step: Step, plain: Ref, kept: Ref) -> None:
-        ds = kept if step.kept else plain
+    def act(step: Step, plain: Ref, durable: Ref) -> None:
+        ds = durable if step.kept else plain
         mine = handles.setdefault((step.kept, step.fact), [])
         if step.what == "assert":
             mine.append(assert_(ds, step.fact))
@@ -219,8 +219,8 @@ async def real(seed: int, state: Path) -> tuple[Logs, Standing]:
 def test_a_world_and_the_machine_agree(seed: int, tmp_path: Path) -> None:
     """What each client hears, in order; and what stands at the end."""
     logs, standing = simulated(seed)
-    told, left = trio.run(real, seed, tmp_path)
-    assert logs == told
+    messages, left = trio.run(real, seed, tmp_path)
+    assert logs == messages
     assert sorted(map(str, standing)) == sorted(map(str, left))
     assert any(logs.values())
 

@@ -252,9 +252,9 @@ def test_event_logs_survive_kills_and_tell_what_was_known(tmp_path: Path, seed: 
     """The files have all that came and went, and a run of them in one place is what the agents knew, fact by fact and
     timestep by timestep, until each of them died.
     """
-    kept: dict[str, Instance] = {}
+    survivors: dict[str, Instance] = {}
     written: dict[str, Instance] = {}
-    mind = scenario(until=41.0)(lambda world: gossiping(world, {}, kept)).run(seed)
+    mind = scenario(until=41.0)(lambda world: gossiping(world, {}, survivors)).run(seed)
     with ExitStack() as files:  # closed in the end, as a system does with those of a process that was killed
         writers = {place: writer_of(tmp_path / place, place) for place in PLACES}
         for writer in writers.values():
@@ -263,7 +263,7 @@ def test_event_logs_survive_kills_and_tell_what_was_known(tmp_path: Path, seed: 
     assert (mind.violation, disk.violation) == (None, None)
     assert mind.history.digest() == disk.history.digest()
     logs = [EventLog.load(tmp_path / place) for place in PLACES]
-    truth = [kept[place].event_log() for place in PLACES]
+    truth = [survivors[place].event_log() for place in PLACES]
     for log, true in zip(logs, truth, strict=True):
         assert (log.messages, log.arrivals, log.asserted) == (true.messages, true.arrivals, true.asserted)
     model = GOSSIP.run(**together(logs))

@@ -39,8 +39,8 @@ def simulate(*arguments: str) -> Result:
 @pytest.fixture(scope="module")
 def failing() -> Taped:
     """A run that breaks a worked system, shrunk."""
-    found = find_scenario(CACHE)
-    return shrunk(CACHE, found, Taped.of(CACHE, found.run(0, traced=True)))[0]
+    result = find_scenario(CACHE)
+    return shrunk(CACHE, result, Taped.of(CACHE, result.run(0, traced=True)))[0]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -84,8 +84,8 @@ def test_a_fault_less_changes_no_choice_of_the_rest() -> None:
 
 def test_permutations_have_numbers() -> None:
     """Each its own, from 0."""
-    found = {"".join(permuted("abcd", number)) for number in range(24)}
-    assert len(found) == 24
+    results = {"".join(permuted("abcd", number)) for number in range(24)}
+    assert len(results) == 24
     for number in range(24):
         assert number_of(["abcd".index(each) for each in permuted("abcd", number)]) == number
 

@@ -231,9 +231,9 @@ def test_time_of_day_and_secrets_are_the_worlds() -> None:
     """The same in each run of a seed; the clock of a process jumps at will, and no timer with it."""
     seen: list[list[object]] = []
 
-    def boot(told: list[object]) -> None:
-        told += [outside().token(8), outside().wall().isoformat(), outside().uniform(0, 1)]
-        after(2.0, lambda: told.append((trio.current_time(), outside().wall().isoformat())))
+    def boot(entries: list[object]) -> None:
+        entries += [outside().token(8), outside().wall().isoformat(), outside().uniform(0, 1)]
+        after(2.0, lambda: entries.append((trio.current_time(), outside().wall().isoformat())))
 
     def world_of(world: World) -> None:
         seen.append([])
@@ -415,8 +415,8 @@ def test_a_property_that_raises_does_not_hold() -> None:
 
     @scenario(until=10.0)
     def hasty(world: World) -> None:
-        told = _told(world)
-        world.after_healing("the first", lambda: told.value[0] == (1,))
+        report = _told(world)
+        world.after_healing("the first", lambda: report.value[0] == (1,))
 
     violation = hasty.run(0).violation
     assert violation is not None

@@ -77,15 +77,15 @@ class Broker:
 
     def there(self, pattern: Value) -> list[Any]:
         """What a client is told of, who is not the Data Source; sorted."""
-        found: list[Any] = []
+        results: list[Any] = []
 
         def look(ds: Ref) -> None:
             @on_asserted(ds, capture(pattern))
             def one(value: Value) -> None:
-                found.append(value)
+                results.append(value)
 
         self.act(look)
-        return sorted(found, key=repr)
+        return sorted(results, key=repr)
 
 
 def options(broker: Broker, **more: object) -> dict[str, str]:

@@ -13,7 +13,7 @@ from tests.relay.spark.brokers import Broker
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
     """It listens, and ends with the test."""
-    made = Broker(tmp_path / "state")
-    made.start()
-    yield made
-    made.kill()
+    server = Broker(tmp_path / "state")
+    server.start()
+    yield server
+    server.kill()

@@ -41,18 +41,20 @@ class Box:
 def data_source(session: SparkSession, address: str, directory: Path) -> Any:
     """Both directions of the format, SQL and a stream."""
     register(session)
-    given = {"address": address, "cap": DURABLE}
+    settings = {"address": address, "cap": DURABLE}
     rows = session.createDataFrame([("a", 1), ("b", 2)], "name string, size bigint")
-    rows.write.format("syndicate").options(**given, label="Box").mode("append").save()
+    rows.write.format("syndicate").options(**settings, label="Box").mode("append").save()
     create_views(session, [Box], address, DURABLE)
-    told = session.sql("SELECT name, size FROM Box WHERE name = 'b'").collect()
-    stream = session.readStream.format("syndicate").options(**given, label="Box", log=str(directory / "log"), grace="0")
+    boxes = session.sql("SELECT name, size FROM Box WHERE name = 'b'").collect()
+    stream = session.readStream.format("syndicate").options(
+        **settings, label="Box", log=str(directory / "log"), grace="0"
+    )
     frame = stream.option("columns", "name string, size bigint").load().selectExpr("name", "size + 1 AS size", "weight")
-    written = frame.writeStream.format("syndicate").options(**given, label="More")
+    written = frame.writeStream.format("syndicate").options(**settings, label="More")
     query = written.option("checkpointLocation", str(directory / "cp")).trigger(availableNow=True).start()
     query.awaitTermination()
-    more = session.read.format("syndicate").options(**given, pattern="<More $name $size>").load().drop("weight")
-    return [[tuple(row) for row in told], sorted(tuple(row) for row in more.collect())]
+    more = session.read.format("syndicate").options(**settings, pattern="<More $name $size>").load().drop("weight")
+    return [[tuple(row) for row in boxes], sorted(tuple(row) for row in more.collect())]
 
 
 async def table(session: SparkSession, directory: Path) -> Any:
@@ -71,10 +73,10 @@ async def table(session: SparkSession, directory: Path) -> Any:
             "name string, size int, kind string, at int",
         )
 
-    made: dict[str, Ref] = {}
+    objects: dict[str, Ref] = {}
 
     def boot() -> None:
-        ds = made["ds"] = dataspace()
+        ds = objects["ds"] = dataspace()
         seen.append(watch(ds, capture(Box(ANY, ANY))))
         spawn(spark_source(ds, frame, Box, key=["name"], session=session, every=1))
         spawn(spark_source(ds, feed, Box, changes=Feed("kind", "at"), session=session, every=1))

@@ -16,10 +16,10 @@ def main(address: str, directory: str) -> None:
     """Until it is killed."""
     session = open_session("piping", cores=1, memory="512m")
     register(session)
-    given = {"address": address, "cap": DURABLE, "grace": "0"}
-    read = session.readStream.format("syndicate").options(**given, log=f"{directory}/log", pattern="<In $n>")
+    settings = {"address": address, "cap": DURABLE, "grace": "0"}
+    read = session.readStream.format("syndicate").options(**settings, log=f"{directory}/log", pattern="<In $n>")
     stream = read.option("columns", "n bigint").load()
-    written = stream.writeStream.format("syndicate").options(**given, pattern="<Out $n>")
+    written = stream.writeStream.format("syndicate").options(**settings, pattern="<Out $n>")
     query = written.option("checkpointLocation", f"{directory}/checkpoint").start()
     query.awaitTermination()
 

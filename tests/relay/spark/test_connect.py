@@ -30,7 +30,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 def server(tmp_path: Path) -> Iterator[str]:
     """The address of a Spark Connect server, in a JVM of its own."""
     port = free_port()
-    given = {
+    settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
         "spark.driver.bindAddress": "127.0.0.1",
@@ -41,7 +41,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         "spark.driver.extraJavaOptions": java_options(find_java()),
         "spark.sql.warehouse.dir": tmp_path / "warehouse",
     }
-    options = [word for name, value in given.items() for word in ("--conf", f"{name}={value}")]
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [str(HOME / "bin" / "spark-submit"), "--master", "local[1]", "--driver-memory", "700m", *options]
     environment = {
         **os.environ,

@@ -35,9 +35,9 @@ class Consumer:
 
     def open(self) -> None:
         """A new process, as far as the stream knows."""
-        given = Options.of(options(self.broker, pattern=QUESTION.text)).broker
+        target = Options.of(options(self.broker, pattern=QUESTION.text)).broker
         self.log = FeedLog(self.file, "this one")
-        self.following = Following(given, [QUESTION.pattern], self.log, grace=0)
+        self.following = Following(target, [QUESTION.pattern], self.log, grace=0)
 
     def step(self, commits: bool = True) -> None:
         """A micro-batch."""
@@ -116,9 +116,9 @@ def test_a_broker_that_was_never_there(tmp_path: Path) -> None:
 
 def test_messages(broker: Broker) -> None:
     """What is sent while the stream is connected is told once each, also twice the same."""
-    given = Options.of(options(broker, pattern=QUESTION.text)).broker
+    target = Options.of(options(broker, pattern=QUESTION.text)).broker
     log = FeedLog(None)
-    following = Following(given, [QUESTION.pattern], log, messages=True)
+    following = Following(target, [QUESTION.pattern], log, messages=True)
     following.advance()
     broker.act(lambda ds: [send(ds, parse('<Sensor "a" 1>')) for _ in range(2)])
     broker.act(lambda ds: send(ds, parse('<Sensor "b" 2>')))

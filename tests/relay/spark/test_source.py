@@ -29,9 +29,9 @@ class Sensor:
     value: float
 
 
-def source(given: dict[str, str]) -> SyndicateDataSource:
+def source(settings: dict[str, str]) -> SyndicateDataSource:
     """The Data Source by itself: what Spark's Python processes make of the options."""
-    return SyndicateDataSource(given)
+    return SyndicateDataSource(settings)
 
 
 def rows(reader: Any) -> list[tuple[Any, ...]]:
@@ -52,9 +52,9 @@ def test_there_and_back(broker: Broker, spark: SparkSession) -> None:
     assert len(broker.there(Record("Sensor", [ANY, ANY]))) == 100
 
     read = spark.read.format("syndicate").options(**options(broker, pattern=SENSORS))
-    found = read.load()  # found by its package's name, without a registration
-    assert found.schema.simpleString() == "struct<name:string,value:double,weight:bigint>"
-    assert sorted(found.drop("weight").collect()) == sorted(table.collect())
+    result = read.load()  # found by its package's name, without a registration
+    assert result.schema.simpleString() == "struct<name:string,value:double,weight:bigint>"
+    assert sorted(result.drop("weight").collect()) == sorted(table.collect())
 
     register(spark)
     narrowed = read.load().where("name IN ('s1', 's3', 's5') AND value < 2")
@@ -74,8 +74,8 @@ def test_a_stream_through(broker: Broker, spark: SparkSession, tmp_path: Path) -
     register(spark)
 
     def run_once() -> None:
-        given = options(broker, pattern=SENSORS, columns=COLUMNS, log=tmp_path / "log", grace=0)
-        stream = spark.readStream.format("syndicate").options(**given).load()
+        settings = options(broker, pattern=SENSORS, columns=COLUMNS, log=tmp_path / "log", grace=0)
+        stream = spark.readStream.format("syndicate").options(**settings).load()
         doubled = stream.selectExpr("name", "value * 2 AS twice", "weight")
         written = doubled.writeStream.format("syndicate").options(**options(broker, label="Twice"))
         query = written.option("checkpointLocation", str(tmp_path / "cp")).trigger(availableNow=True).start()
@@ -88,9 +88,9 @@ def test_a_stream_through(broker: Broker, spark: SparkSession, tmp_path: Path) -
     broker.forget('<Sensor "a" 1.0>')
     run_once()
     assert broker.there(Record("Twice", [ANY, ANY])) == [Record("Twice", ["b", 4.0]), Record("Twice", ["c", 6.0])]
-    given = options(broker, pattern=SENSORS, columns=COLUMNS)
+    settings = options(broker, pattern=SENSORS, columns=COLUMNS)
     query = (
-        spark.readStream.format("syndicate").options(**given).load().writeStream.format("noop")
+        spark.readStream.format("syndicate").options(**settings).load().writeStream.format("noop")
         .option("checkpointLocation", str(tmp_path / "cp")).start()
     )  # fmt: skip
     with pytest.raises(PySparkException, match=r"keeps no log of what it said meanwhile.*option\(\"log\""):
@@ -103,10 +103,10 @@ def test_a_stream_through(broker: Broker, spark: SparkSession, tmp_path: Path) -
 def test_labels_are_partitions(broker: Broker) -> None:
     """Whole values as text, a partition a label; a filter on the label leaves the others out."""
     broker.keep('<Sensor "a" 1.5>', '<Alarm "fire" [1 #t]>', '<Other "x">')
-    made = NarrowingDataSource(options(broker, labels="Sensor, Alarm"))
-    schema = made.schema()
+    data_source = NarrowingDataSource(options(broker, labels="Sensor, Alarm"))
+    schema = data_source.schema()
     assert schema.names == ["label", "value", "weight"]
-    reader = made.reader(schema)
+    reader = data_source.reader(schema)
     assert len(reader.partitions()) == 2
     assert rows(reader) == [("Alarm", '<Alarm "fire" [1 #t]>', 1), ("Sensor", '<Sensor "a" 1.5>', 1)]
     assert list(reader.pushFilters([EqualTo(("label",), "Alarm")])) == []
@@ -116,7 +116,7 @@ def test_labels_are_partitions(broker: Broker) -> None:
 def test_what_is_pushed_down(broker: Broker) -> None:
     """Equality of what is exact in a column is a constant of the pattern; everything else is Spark's to filter."""
     broker.keep(*[f'<Sensor "s{n}" {n}>' for n in range(200)], '<Sensor "s1" 77>')
-    made = NarrowingDataSource(options(broker, pattern=SENSORS, columns="name string, value bigint"))
+    data_source = NarrowingDataSource(options(broker, pattern=SENSORS, columns="name string, value bigint"))
     name, value = ("name",), ("value",)
     wide = In(name, tuple([f"s{n}" for n in range(150)]))
     cases: list[tuple[list[Filter], list[Filter], list[tuple[Any, ...]]]] = [
@@ -127,10 +127,10 @@ def test_what_is_pushed_down(broker: Broker) -> None:
         ([GreaterThan(value, 3), EqualTo(name, "s5")], [GreaterThan(value, 3)], [("s5", 5, 1)]),
     ]
     for filters, left, expected in cases:
-        reader = made.reader(made.schema())
+        reader = data_source.reader(data_source.schema())
         assert list(reader.pushFilters(filters)) == left
         assert rows(reader) == expected
-    reader = made.reader(made.schema())
+    reader = data_source.reader(data_source.schema())
     assert list(reader.pushFilters([wide])) == [wide]
     assert len(rows(reader)) == 201
     inexact = NarrowingDataSource(options(broker, pattern=SENSORS, columns=COLUMNS))
@@ -141,16 +141,16 @@ def test_what_is_pushed_down(broker: Broker) -> None:
 def test_what_does_not_fit(broker: Broker) -> None:
     """Spark's three modes: an error with the value, a null, or no row."""
     broker.keep('<Sensor "a" 1>', '<Sensor "b" many>', '<Sensor "c" 3>')
-    given = options(broker, pattern=SENSORS, columns="name string, value bigint")
+    settings = options(broker, pattern=SENSORS, columns="name string, value bigint")
     for mode, expected in [
         ("PERMISSIVE", [("a", 1, 1), ("b", None, 1), ("c", 3, 1)]),
         ("dropMalformed", [("a", 1, 1), ("c", 3, 1)]),
     ]:
-        made = source({**given, "mode": mode})
-        assert rows(made.reader(made.schema())) == expected
-    made = source(given)
+        data_source = source({**settings, "mode": mode})
+        assert rows(data_source.reader(data_source.schema())) == expected
+    data_source = source(settings)
     with pytest.raises(SourceError, match=r"'value' takes int64, not the Symbol.*many.*PERMISSIVE"):
-        rows(made.reader(made.schema()))
+        rows(data_source.reader(data_source.schema()))
     with pytest.raises(SourceError, match=r"the column 'value' .* no one type can be told"):
         source(options(broker, pattern=SENSORS)).schema()
 
@@ -164,7 +164,7 @@ def simple(text: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("settings", "error"),
     [
         ({"address": None}, r"needs to know the broker: .option\(\"address\""),
         ({"address": "http://127.0.0.1:1"}, "the option address is wrong: .*http"),
@@ -186,27 +186,27 @@ def simple(text: str) -> Any:
         ({"events": "messages"}, "read them as a stream"),
     ],
 )
-def test_mistakes_of_readers(broker: Broker, given: dict[str, str | None], error: str) -> None:
+def test_mistakes_of_readers(broker: Broker, settings: dict[str, str | None], error: str) -> None:
     """Each is told with the option's name and what to do, before any row is read."""
-    changed = {**options(broker, pattern=SENSORS, columns=COLUMNS), **given}
-    made = source({name: text for name, text in changed.items() if text is not None})
+    changed = {**options(broker, pattern=SENSORS, columns=COLUMNS), **settings}
+    data_source = source({name: text for name, text in changed.items() if text is not None})
     with pytest.raises(SourceError, match=error):
-        made.reader(made.schema())
+        data_source.reader(data_source.schema())
 
 
 def test_mistakes_about_columns(broker: Broker) -> None:
     """A schema that is given by hand has the captures; a stream's says what comes and what goes."""
-    made = source(options(broker, pattern=SENSORS))
+    data_source = source(options(broker, pattern=SENSORS))
     with pytest.raises(SourceError, match="the schema has the columns name, and the pattern captures name, value"):
-        made.reader(simple("name string"))
+        data_source.reader(simple("name string"))
     with pytest.raises(SourceError, match="add weight bigint to the schema"):
-        made.streamReader(simple("name string,value double"))
+        data_source.streamReader(simple("name string,value double"))
     with pytest.raises(SourceError, match=r"does not answer.*cap"):
         source({**options(broker, pattern=SENSORS), "cap": options(broker)["cap"].replace("79", "80", 1)}).schema()
 
 
 @pytest.mark.parametrize(
-    ("given", "schema", "error"),
+    ("settings", "schema", "error"),
     [
         ({"pattern": "<Sensor $name _>"}, "name string", "leaves open what is written"),
         ({"pattern": "<Sensor $name $other>"}, "name string,value double", "the DataFrame has the columns name, value"),
@@ -217,10 +217,10 @@ def test_mistakes_about_columns(broker: Broker) -> None:
         ({"label": "Sensor", "txnversion": "3"}, "name string", "name it, with txnAppId"),
     ],
 )
-def test_mistakes_of_writers(broker: Broker, given: dict[str, str], schema: str, error: str) -> None:
+def test_mistakes_of_writers(broker: Broker, settings: dict[str, str], schema: str, error: str) -> None:
     """Each is told before any row is written."""
     with pytest.raises(SyndicateError, match=error):
-        source({**options(broker), **given}).writer(simple(schema), overwrite=False)
+        source({**options(broker), **settings}).writer(simple(schema), overwrite=False)
 
 
 def test_writing_once(broker: Broker) -> None:
@@ -231,8 +231,8 @@ def test_writing_once(broker: Broker) -> None:
 
     schema = simple("name string,value double,weight long")
 
-    def write(given: dict[str, str], *written: tuple[str, float, int], overwrite: bool = False) -> None:
-        writer = source(given).writer(schema, overwrite=overwrite)
+    def write(settings: dict[str, str], *written: tuple[str, float, int], overwrite: bool = False) -> None:
+        writer = source(settings).writer(schema, overwrite=overwrite)
         columns = dict(zip(["name", "value", "weight"], map(list, zip(*written, strict=True)), strict=True))
         batch = pa.record_batch(columns)
         writer.commit([writer.write(iter([batch])), None])
@@ -261,9 +261,9 @@ def test_partitions_of_a_stream(broker: Broker, tmp_path: Path) -> None:
     that is another stream's, or another checkpoint's, is refused.
     """
     broker.keep(*[f'<Sensor "s{n}" {n}.5>' for n in range(10)])
-    given = options(broker, pattern=SENSORS, columns=COLUMNS, log=tmp_path / "log", rowsPerPartition=4)
-    made = source(given)
-    reader: Any = made.streamReader(made.schema())
+    settings = options(broker, pattern=SENSORS, columns=COLUMNS, log=tmp_path / "log", rowsPerPartition=4)
+    data_source = source(settings)
+    reader: Any = data_source.streamReader(data_source.schema())
     end = reader.latestOffset()
     parts = reader.partitions(reader.initialOffset(), end)
     assert len(parts) == 3

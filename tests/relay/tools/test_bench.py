@@ -31,9 +31,9 @@ PROGRAM = [sys.executable, "-c", "from relay.cli import syndicate_main; syndicat
 @given(st.lists(st.integers(), min_size=1), st.floats(0, 1))
 def test_percentile(values: list[int], share: float) -> None:
     """It is the least value that has so large a share of them not above it."""
-    found = percentile(sorted(values), share)
+    result = percentile(sorted(values), share)
     enough = [value for value in values if sum(other <= value for other in values) >= share * len(values)]
-    assert found == min(enough)
+    assert result == min(enough)
 
 
 @pytest.mark.parametrize(("clients", "window", "count"), [(1, 1, 3), (2, 5, 40), (7, 3, 100), (3, 4, 2)])
@@ -41,7 +41,7 @@ def test_what_is_counted_has_happened(clients: int, window: int, count: int) -> 
     """An observer in the broker hears as many messages and assertions as were counted, all different, of that size."""
     said: list[tuple[object, ...]] = []
     asserted: list[tuple[object, ...]] = []
-    made: list[LoadGenerator] = []
+    instances: list[LoadGenerator] = []
 
     def boot() -> None:
         ds = dataspace()
@@ -50,11 +50,13 @@ def test_what_is_counted_has_happened(clients: int, window: int, count: int) -> 
         Broker(["tcp://127.0.0.1:0"], ds=ds, opened=lambda addresses: start(*addresses))()
 
     def start(address: str) -> None:
-        made.append(LoadGenerator(address, parse_ref(DEFAULT), clients=clients, window=window, count=count, size=10))
-        spawn(made[0], linked=True)
+        instances.append(
+            LoadGenerator(address, parse_ref(DEFAULT), clients=clients, window=window, count=count, size=10)
+        )
+        spawn(instances[0], linked=True)
 
     run(boot)
-    (load,) = made
+    (load,) = instances
     assert [(tally.kind, tally.sent, tally.arrived) for tally in load.tallies] == [
         ("messages", count, count),
         ("assertions", count, count),
@@ -94,7 +96,7 @@ CHANGES = """<or [
 @pytest.mark.parametrize(("caveat", "counted"), [(None, "repeated"), (CHANGES, "changed")])
 def test_wrong_messages_are_noticed(caveat: str | None, counted: str) -> None:
     """One that comes twice, and one with other bytes, are counted, and then the whole is not right."""
-    made: list[LoadGenerator] = []
+    instances: list[LoadGenerator] = []
 
     def boot() -> None:
         ds = dataspace()
@@ -110,15 +112,15 @@ def test_wrong_messages_are_noticed(caveat: str | None, counted: str) -> None:
 
     def start(address: str) -> None:
         cap = parse_ref(DEFAULT) if caveat is None else parse_ref(DEFAULT).attenuate(caveat)
-        made.append(LoadGenerator(address, cap, clients=1, count=20, kinds=["messages"]))
-        spawn(made[0], linked=True)
+        instances.append(LoadGenerator(address, cap, clients=1, count=20, kinds=["messages"]))
+        spawn(instances[0], linked=True)
 
     run(boot)
-    (tally,) = made[0].tallies
+    (tally,) = instances[0].tallies
     wrong = {"lost": tally.lost, "repeated": tally.repeated, "changed": tally.changed, "disordered": tally.disordered}
     assert tally.arrived == 20
     assert {name: count for name, count in wrong.items() if count} == {counted: 1}
-    assert not made[0].right
+    assert not instances[0].right
 
 
 def bench(*args: str, **env: str) -> tuple[int, str, str]:
@@ -132,18 +134,18 @@ def bench(*args: str, **env: str) -> tuple[int, str, str]:
 def test_own_server() -> None:
     """Without an address it starts a server, measures that, and leaves no process behind."""
     code, out, err = bench("--messages", "20", "--clients", "2", "--encoding", "preserves", "--json")
-    found = json.loads(out)
+    report = json.loads(out)
     assert (code, err) == (0, "")
-    assert [(row["kind"], row["arrived"], row["lost"]) for row in found["results"]] == [
+    assert [(row["kind"], row["arrived"], row["lost"]) for row in report["results"]] == [
         ("messages", 20, 0),
         ("assertions", 20, 0),
         ("retractions", 20, 0),
     ]
-    assert (found["own_server"], found["finished"], found["left"]) == (True, True, 0)
-    for row in found["results"]:
+    assert (report["own_server"], report["finished"], report["left"]) == (True, True, 0)
+    for row in report["results"]:
         assert 0 < row["p50_ms"] <= row["p90_ms"] <= row["p99_ms"] <= row["max_ms"]
         assert row["rate"] == pytest.approx(20 / row["seconds"], rel=0.01)
-    assert not Path(found["address"].removeprefix("unix://")).parent.exists()
+    assert not Path(report["address"].removeprefix("unix://")).parent.exists()
 
 
 def test_lost_messages(server: Server) -> None:
@@ -181,9 +183,9 @@ def test_ctrl_c(server: Server) -> None:
         going.send_signal(signal.SIGINT)
         out, _ = going.communicate(timeout=PATIENCE)
     os.close(ours)
-    found = json.loads(out)
-    assert (going.returncode, found["finished"], found["left"], found["right"]) == (130, False, None, True)
-    assert found["results"][0]["arrived"] > 0
+    report = json.loads(out)
+    assert (going.returncode, report["finished"], report["left"], report["right"]) == (130, False, None, True)
+    assert report["results"][0]["arrived"] > 0
     assert b"Traceback" not in shown
 
 

@@ -63,8 +63,8 @@ class Person:
             assert time.monotonic() < deadline, f"no {text!r} in {self.seen!r}"
             if select.select([self.terminal], [], [], 0.2)[0]:
                 self.seen += os.read(self.terminal, 65536).decode()
-        found, _, self.seen = self.seen.partition(text)
-        return found + text
+        result, _, self.seen = self.seen.partition(text)
+        return result + text
 
     def restored(self) -> bool:
         """Whether the terminal is as it was."""
@@ -334,10 +334,10 @@ def test_where_a_capability_comes_from(server: Server, tmp_path: Path, way: str)
 def test_tls(start: Start, tmp_path: Path) -> None:
     """With --ca it knows the server; without, it refuses it."""
     ca = trustme.CA()
-    made = ca.issue_cert("localhost")
+    certificate = ca.issue_cert("localhost")
     ca.cert_pem.write_to_path(tmp_path / "ca.pem")
-    made.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
-    made.private_key_pem.write_to_path(tmp_path / "key.pem")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
     files = ["--cert", str(tmp_path / "cert.pem"), "--key", str(tmp_path / "key.pem")]
     server = start("server", "--listen", "tls://localhost:0", *files)
     assert server.stdout is not None

@@ -72,14 +72,14 @@ def test_values_survive(value: Any, tmp_path_factory: pytest.TempPathFactory) ->
 
 def references(value: Any) -> list[Ref]:
     """Those in a value."""
-    found: list[Ref] = []
+    results: list[Ref] = []
 
     def note(ref: Ref) -> str:
-        found.append(ref)
+        results.append(ref)
         return ""
 
     unparse(value, note)
-    return found
+    return results
 
 
 def play(path: Path, *, speed: float | None = None, **options: Any) -> tuple[list[Any], Any]:

@@ -34,13 +34,13 @@ def apart(frames: Frames, data: bytes) -> list[bytes | Foreign]:
 
 def whole(events: list[object]) -> list[tuple[str, bytes]]:
     """Messages and pings, each in one; messages that follow one another as one, as packets do."""
-    found: list[tuple[str, bytes]] = []
+    results: list[tuple[str, bytes]] = []
 
     def add(data: bytes) -> None:
-        if found and found[-1][0] == "message":
-            data = found.pop()[1] + data
+        if results and results[-1][0] == "message":
+            data = results.pop()[1] + data
         if data:
-            found.append(("message", data))
+            results.append(("message", data))
 
     begun = b""
     for event in events:
@@ -53,8 +53,8 @@ def whole(events: list[object]) -> list[tuple[str, bytes]]:
             assert not begun, "a frame of its own inside of a message"
             add(event)
         elif isinstance(event, Ping):
-            found.append(("ping", bytes(event.payload)))
-    return found
+            results.append(("ping", bytes(event.payload)))
+    return results
 
 
 @settings(max_examples=examples(60))

@@ -27,11 +27,11 @@ PLAYWRIGHT = WEB / "node_modules" / "playwright-core"
 node = pytest.mark.skipif(NODE is None, reason="node is not installed: apt install nodejs")
 
 
-def run_node(script: str, *args: str, given: str = "") -> str:
-    """What a script prints that is *given* something to read."""
+def run_node(script: str, *args: str, stdin: str = "") -> str:
+    """What a script prints that reads *stdin*."""
     assert NODE is not None
     done = subprocess.run(
-        [NODE, HERE / script, *args], input=given, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [NODE, HERE / script, *args], input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert not done.returncode, done.stderr
     return done.stdout
@@ -83,8 +83,8 @@ def test_capabilities_narrowed_as_python_does() -> None:
         caveats = [Record("reject", [Record("lit", ["\u00e9" * length])]) for length in lengths]
         asked.append([show(cap), *map(unparse, caveats)])
         wanted.append(freeze(cap.attenuate(*caveats)))
-    made = json.loads(run_node("sturdy.mjs", given=json.dumps(asked)))
-    assert [freeze(parse(text)) for text in made] == wanted
+    report = json.loads(run_node("sturdy.mjs", stdin=json.dumps(asked)))
+    assert [freeze(parse(text)) for text in report] == wanted
 
 
 def test_the_built_client_is_that_of_the_sources() -> None:

@@ -267,8 +267,8 @@ def _call(act: Callable[[Ref, Any], object]) -> Callable[[Ref], object]:
 
 
 def _when_known(ds: Ref, use: Callable[[Callable[[], Any]], object]) -> None:
-    known = query_value(ds, capture(T), None)
-    use(lambda: known.value is not None)
+    present = query_value(ds, capture(T), None)
+    use(lambda: present.value is not None)
 
 
 T = P("trigger")
@@ -288,9 +288,9 @@ SITES: dict[str, Site] = {
     "on_stop_or_crash": (lambda ds, fatal: (on_stop_or_crash(fatal), on_asserted(ds, T)(stop)), _trigger),
     "stop, then": (lambda ds, fatal: on_asserted(ds, T)(lambda: stop(then=fatal)), _trigger),
     "on_stop of the actor": (lambda ds, fatal: (on_stop(fatal), on_asserted(ds, T)(stop_actor)), _trigger),
-    "dataflow": (lambda ds, fatal: _when_known(ds, lambda known: dataflow(lambda: known() and fatal())), _trigger),
+    "dataflow": (lambda ds, fatal: _when_known(ds, lambda present: dataflow(lambda: present() and fatal())), _trigger),
     "computed assertion": (
-        lambda ds, fatal: _when_known(ds, lambda known: assert_(ds, lambda: fatal() if known() else None)),
+        lambda ds, fatal: _when_known(ds, lambda present: assert_(ds, lambda: fatal() if present() else None)),
         _trigger,
     ),
     "query, on_add": (lambda ds, fatal: query_set(ds, T, on_add=fatal), _trigger),
@@ -326,16 +326,16 @@ async def test_a_crash_in_each_kind_of_handler(
     seen: list[Seen] = []
     notes: list[str] = []
     facets: list[Facet] = []
-    made: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
 
     def fatal() -> object:
-        ds = made["ds"]
+        ds = objects["ds"]
         send(ds, ["ghost"])
         assert_(ds, ["ghost"])
         react(lambda: assert_(ds, ["ghost"]))
         spawn(lambda: assert_(ds, ["ghost"]), name="ghost")
-        if "handle" in made:
-            made["handle"].replace(["ghost"])
+        if "handle" in objects:
+            objects["handle"].replace(["ghost"])
         return 1 / 0
 
     async def forever() -> None:
@@ -346,7 +346,7 @@ async def test_a_crash_in_each_kind_of_handler(
 
     def victim(ds: Ref) -> None:
         facets.append(current_facet())
-        made["handle"] = assert_(ds, ["alive"])
+        objects["handle"] = assert_(ds, ["alive"])
         on_stop_or_crash(lambda: (notes.append("cleaned up"), send(ds, ["last words"])))
         on_stop(lambda: notes.append("stopped in order"))
 
@@ -366,21 +366,21 @@ async def test_a_crash_in_each_kind_of_handler(
         assert_(ds, ["bystander"])
 
     def boot() -> None:
-        made["ds"] = ds = dataspace()
-        made["facet"] = current_facet()
+        objects["ds"] = ds = dataspace()
+        objects["facet"] = current_facet()
         seen.append(watch(ds, [capture(str)]))
-        made["bystander"] = spawn(bystander, ds)
-        made["victim"] = spawn(victim, ds, name="victim")
+        objects["bystander"] = spawn(bystander, ds)
+        objects["victim"] = spawn(victim, ds, name="victim")
 
     system.spawn(boot)
     await settle()
     if callable(trigger):
-        made["facet"].enter(lambda: trigger(made["ds"]))
+        objects["facet"].enter(lambda: trigger(objects["ds"]))
     elif trigger is not None:
         await trio.sleep(trigger)
     await settle()
 
-    actor: Actor = made["victim"]
+    actor: Actor = objects["victim"]
     assert not actor.running
     assert actor not in system.actors
     error = actor.error.exceptions[0] if isinstance(actor.error, ExceptionGroup) else actor.error
@@ -406,7 +406,7 @@ async def test_a_crash_in_each_kind_of_handler(
         assert not facet.blocks
     assert system._tasks == 0
     assert not any(timer.live for _, _, timer in system._timers)
-    assert made["bystander"].running
+    assert objects["bystander"].running
     assert not any(a.name == "ghost" for a in system.actors)
 
 
@@ -920,15 +920,15 @@ async def test_a_task_acts_through_its_facet(system: System, settle: Settle) -> 
 async def test_a_thread_acts_through_its_facet(system: System, settle: Settle) -> None:
     """``enter_from_thread`` works from any thread, in the order of calls, and raises once the facet is dead."""
     seen: list[Seen] = []
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
-        made.extend([_watched(seen), react(prevent_inert_check)])
+        instances.extend([_watched(seen), react(prevent_inert_check)])
         prevent_inert_check()
 
     system.spawn(boot)
     await settle()
-    ds, facet = made
+    ds, facet = instances
 
     def work() -> None:
         with pytest.raises(NotInTurn, match="no turn is running here"):

@@ -192,9 +192,9 @@ def test_queries_are_read_in_one_moment_with_what_follows_from_them() -> None:
 
     def boot() -> None:
         ds, (size,) = cells(0)
-        known = query_set(ds, P(capture()))
-        dataflow(lambda: seen.append((len(known.value), size.value)))
-        dataflow(lambda: size.set(len(known.value)))
+        present = query_set(ds, P(capture()))
+        dataflow(lambda: seen.append((len(present.value), size.value)))
+        dataflow(lambda: size.set(len(present.value)))
         here = current_facet()
         handles = [assert_(ds, P(n)) for n in range(3)]
         here.enter(lambda: here.enter(lambda: here.enter(handles[0].retract)))
@@ -234,9 +234,9 @@ def test_a_cycle_settles_before_what_depends_on_it() -> None:
     here: list[Any] = []
 
     def boot() -> None:
-        _, made = cells(0, 0)
-        fields.extend(made)
-        one, two = made
+        _, handles = cells(0, 0)
+        fields.extend(handles)
+        one, two = handles
         dataflow(lambda: one.set(max(one.value, two.value)))
         dataflow(lambda: two.set(max(one.value, two.value)))
         dataflow(lambda: seen.append((one.value, two.value)))
@@ -331,11 +331,11 @@ def test_a_block_that_stops_its_facet_lets_the_last_be_seen(first: str) -> None:
     """What the fields say when a dataflow block stops the facet is asserted, and goes with it."""
     facets: list[Facet] = []
     seen: list[Any] = []
-    made: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
 
     def counter(ds: Ref) -> None:
         value, double = field(0), field(0)
-        made["value"] = value
+        objects["value"] = value
 
         def shown() -> None:
             assert_(ds, lambda: ["at", value.value, double.value])
@@ -356,7 +356,7 @@ def test_a_block_that_stops_its_facet_lets_the_last_be_seen(first: str) -> None:
 
     system = settled(boot)
     for n in (1, 2, 3):
-        facets[0].enter(lambda n=n: made["value"].set(n))
+        facets[0].enter(lambda n=n: objects["value"].set(n))
         system.drain()
     values = [(mark, value, double) for mark, value, double in seen[0]]
     assert [value for mark, value, _ in values if mark == "+"] == [0, 1, 2, 3]

@@ -117,10 +117,10 @@ def test_an_identical_value_is_no_change(value: Any, same: Any, different: Any) 
 
 def test_what_may_have_changed_inside_is_a_change() -> None:
     """The very same object as well, at whatever depth; a live collection of a query is one."""
-    known: list[Field[Any]] = []
+    facts: list[Field[Any]] = []
 
     def boot(s: Stage) -> None:
-        known.append(query_set(s.ds, P(capture())))
+        facts.append(query_set(s.ds, P(capture())))
         dataflow(lambda: runs.append(1))
         dataflow(lambda: (runs.append(2), s.a.value))
 
@@ -129,7 +129,7 @@ def test_what_may_have_changed_inside_is_a_change() -> None:
         deep = (deep,)
     runs: list[int] = []
     stage = Stage(boot)
-    for value in ([1], ([1],), P([1]), {"a": 1}, bytearray(b"a"), object(), known[0].value, (known[0].value,), deep):
+    for value in ([1], ([1],), P([1]), {"a": 1}, bytearray(b"a"), object(), facts[0].value, (facts[0].value,), deep):
         stage.act(lambda value=value: stage.a.set(value))
         before = len(runs)
         stage.act(lambda value=value: stage.a.set(value))

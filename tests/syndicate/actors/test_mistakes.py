@@ -214,15 +214,15 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
 def test_a_mistake_is_told_at_once(mistake: str) -> None:
     """It is raised where it was made, says what is wrong and what to do, and is of the class that is documented."""
     make, error, says = MISTAKES[mistake]
-    told: list[SyndicateError] = []
+    messages: list[SyndicateError] = []
 
     def boot() -> None:
         with pytest.raises(error, match=re.escape(says)) as raised:
             make(dataspace())
-        told.append(raised.value)
+        messages.append(raised.value)
 
     settled(boot)
-    assert type(told[0]) is error
+    assert type(messages[0]) is error
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -111,12 +111,12 @@ def visit(paths: Paths) -> list[Any]:
 
 def apart(moves: list[Any]) -> Paths:
     """`relToAbs`, by the operator that applies a move: go up, then down."""
-    found: Paths = []
+    results: Paths = []
     here: tuple[int, ...] = ()
     for up, down in moves:
         here = (*here[: len(here) - up], *down)
-        found.append(here)
-    return found
+        results.append(here)
+    return results
 
 
 def terms(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -144,10 +144,10 @@ def interior(pattern: Any, path: tuple[int, ...] = ()) -> dict[tuple[int, ...], 
     """The constructors of a pattern with their places; a constant is a leaf, as in the paper's `shape h v`."""
     if not isinstance(pattern, Record) or not holes(pattern):
         return {}
-    found = {path: freeze(pattern.label)}
+    results = {path: freeze(pattern.label)}
     for at, entry in enumerate(pattern.fields):
-        found |= interior(entry, (*path, at))
-    return found
+        results |= interior(entry, (*path, at))
+    return results
 
 
 @given(PATTERNS)
@@ -215,18 +215,18 @@ class Papers:
         if skeleton.captures not in handlers:
             seen: Counter[Any] = Counter()
             for form in cache:
-                if (found := self.many(form, skeleton.captures)) is not None:
-                    seen[found] += 1
+                if (one := self.many(form, skeleton.captures)) is not None:
+                    seen[one] += 1
             handlers[skeleton.captures] = (seen, set())
         bag, callbacks = handlers[skeleton.captures]
         callbacks.add(name)
-        self.heard += [("+", name, found) for found in bag]
+        self.heard += [("+", name, one) for one in bag]
 
     @staticmethod
     def many(form: Any, paths: Any) -> Any:
         """`projectMany`."""
-        found = tuple(project(form, path) for path in paths)
-        return None if any(one is MISSING for one in found) else found
+        captures = tuple(project(form, path) for path in paths)
+        return None if any(one is MISSING for one in captures) else captures
 
     def key(self, form: Any, under: Any) -> Any:
         """The constants of a value, if it passes the checks."""
@@ -254,15 +254,15 @@ class Papers:
         if mark != "!":
             (leaf[0].add if mark == "+" else leaf[0].discard)(form)
         for paths, (bag, callbacks) in leaf[1].items():
-            if (found := self.many(form, paths)) is None:
+            if (result := self.many(form, paths)) is None:
                 continue
-            before = bag[found]
-            bag[found] += {"+": 1, "-": -1, "!": 0}[mark]
-            if mark == "!" or bool(before) != bool(bag[found]):
-                self.heard += [(mark, name, found) for name in callbacks]
+            before = bag[result]
+            bag[result] += {"+": 1, "-": -1, "!": 0}[mark]
+            if mark == "!" or bool(before) != bool(bag[result]):
+                self.heard += [(mark, name, result) for name in callbacks]
             bag += Counter()
-            if not bag[found]:
-                del bag[found]
+            if not bag[result]:
+                del bag[result]
 
     def adjust(self, form: Any, by: int) -> None:
         """Copies of a value."""
@@ -295,7 +295,9 @@ def test_the_index_is_the_papers(patterns: list[Any], values: list[Any], data: s
             number = len(names)
             names[id(OBSERVERS[number])] = number
             skeleton, constants = analyse(pattern)
-            heard += [("+", number, told.captures) for told in ours.observe(skeleton, constants, OBSERVERS[number])]
+            heard += [
+                ("+", number, message.captures) for message in ours.observe(skeleton, constants, OBSERVERS[number])
+            ]
             papers.add_handler(pattern, number)
         else:
             at = data.draw(st.integers(0, len(values) - 1))

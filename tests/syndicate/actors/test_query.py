@@ -148,13 +148,13 @@ def test_hooks_are_called_with_the_captures_after_the_change() -> None:
         calls: list[Any] = []
 
         def query(ds: Ref, make: Any = make, calls: list[Any] = calls) -> Field[Any]:
-            made: Field[Any] = make(
+            instance: Field[Any] = make(
                 ds,
                 PP(capture(), capture()),
-                on_add=lambda x, y: calls.append(("+", x, y, bool(made.value))),
-                on_remove=lambda x, y: calls.append(("-", x, y, bool(made.value))),
+                on_add=lambda x, y: calls.append(("+", x, y, bool(instance.value))),
+                on_remove=lambda x, y: calls.append(("-", x, y, bool(instance.value))),
             )
-            return made
+            return instance
 
         stage = Stage(query)
         handle = stage.act(lambda ds: assert_(ds, PP("a", 1)))
@@ -197,14 +197,14 @@ def test_queries_are_current_in_handlers_of_the_same_turn() -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(ATOMS[:12]), st.sampled_from(ATOMS[10:]))))
 def test_queries_agree_with_a_recount(steps: list[tuple[int, Any, Any]]) -> None:
     """After any assertions and retractions each query holds what a look at everything present would give."""
-    made: dict[str, Field[Any]] = {}
+    objects: dict[str, Field[Any]] = {}
 
     def queries(ds: Ref) -> Field[Any]:
-        made["set"] = query_set(ds, PP(capture(), ANY))
-        made["count"] = query_count(ds, PP(capture(), capture()))
-        made["hash"] = query_hash(ds, PP(capture(), capture()))
-        made["value"] = query_value(ds, PP(capture(), capture()), default="nothing")
-        return made["set"]
+        objects["set"] = query_set(ds, PP(capture(), ANY))
+        objects["count"] = query_count(ds, PP(capture(), capture()))
+        objects["hash"] = query_hash(ds, PP(capture(), capture()))
+        objects["value"] = query_value(ds, PP(capture(), capture()), default="nothing")
+        return objects["set"]
 
     stage = Stage(queries)
     present: list[tuple[Any, Any, Any]] = []
@@ -215,17 +215,17 @@ def test_queries_agree_with_a_recount(steps: list[tuple[int, Any, Any]]) -> None
         else:
             present.append((stage.act(lambda ds, x=x, y=y: assert_(ds, PP(x, y))), x, y))
         distinct = ValueSet([(x, y) for _, x, y in present])
-        assert identical(made["set"].value, ValueSet([x for x, _ in distinct]))
+        assert identical(objects["set"].value, ValueSet([x for x, _ in distinct]))
         keys = [freeze(x) for x, _ in distinct]
-        assert identical(made["count"].value, Dictionary([(x, keys.count(freeze(x))) for x, _ in distinct]))
-        assert len(made["hash"].value) == len(set(keys))
-        assert all((x, value) in distinct for x, value in made["hash"].value.items())
-        assert made["value"].value in distinct if distinct else made["value"].value == "nothing"
+        assert identical(objects["count"].value, Dictionary([(x, keys.count(freeze(x))) for x, _ in distinct]))
+        assert len(objects["hash"].value) == len(set(keys))
+        assert all((x, value) in distinct for x, value in objects["hash"].value.items())
+        assert objects["value"].value in distinct if distinct else objects["value"].value == "nothing"
 
 
 @pytest.mark.parametrize("ends", [stop, lambda: 1 / 0], ids=["stop", "crash"])
 @pytest.mark.parametrize(
-    ("query", "known", "unknown"),
+    ("query", "facts", "unknown"),
     [
         (lambda ds: query_set(ds, P(capture())), ValueSet([1, 2]), ValueSet()),
         (lambda ds: query_value(ds, P(capture()), default=0), 2, 0),
@@ -235,36 +235,36 @@ def test_queries_agree_with_a_recount(steps: list[tuple[int, Any, Any]]) -> None
     ids=["set", "value", "hash", "count"],
 )
 def test_what_a_facet_knew_ends_with_it(
-    query: Any, known: Any, unknown: Any, ends: Any, logs: list[MutableMapping[str, Any]]
+    query: Any, facts: Any, unknown: Any, ends: Any, logs: list[MutableMapping[str, Any]]
 ) -> None:
     """The field is empty then, for those who still hold it, in the actor and out; its stop handlers see what it was."""
-    made: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     last: list[Any] = []
     seen: list[Any] = []
 
     def inner(ds: Ref) -> None:
-        made["field"] = query(ds)
-        made["facet"] = current_facet()
-        on_stop_or_crash(lambda: last.append(copy.deepcopy(made["field"].value)))
+        objects["field"] = query(ds)
+        objects["facet"] = current_facet()
+        on_stop_or_crash(lambda: last.append(copy.deepcopy(objects["field"].value)))
 
     def boot() -> None:
-        made["ds"] = ds = dataspace()
+        objects["ds"] = ds = dataspace()
         for value in (P(1), P(2), Q("a", 1)):
             assert_(ds, value)
 
         def follower() -> None:
             prevent_inert_check()
             react(lambda: inner(ds))
-            dataflow(lambda: seen.append(copy.deepcopy(made["field"].value)))
+            dataflow(lambda: seen.append(copy.deepcopy(objects["field"].value)))
 
         spawn(follower)
         prevent_inert_check()
 
     system = settled(boot)
-    assert made["field"].value == known
-    made["facet"].enter(ends)
+    assert objects["field"].value == facts
+    objects["facet"].enter(ends)
     system.drain()
-    assert made["field"].value == unknown
-    assert last == [known]
+    assert objects["field"].value == unknown
+    assert last == [facts]
     if ends is stop:
         assert seen[-1] == unknown

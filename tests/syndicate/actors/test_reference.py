@@ -58,14 +58,14 @@ FOREIGN: dict[str, Callable[[Ref], object]] = {
 async def test_references_into_another_system_are_refused(what: str) -> None:
     """Its turns are its own: whoever uses one is told so, where it is used, and nothing of it has happened."""
     async with open_system() as one, open_system() as other:
-        made: list[Ref] = []
-        one.spawn(lambda: made.append(dataspace()))
+        instances: list[Ref] = []
+        one.spawn(lambda: instances.append(dataspace()))
         await one.settle()
         handles: list[dict[Owned, None]] = []
 
         def use() -> None:
             with pytest.raises(WrongSystem, match="of another open system"):
-                FOREIGN[what](made[0])
+                FOREIGN[what](instances[0])
             handles.append(current_facet().handles)
 
         user = other.spawn(use)
@@ -78,11 +78,11 @@ async def test_references_into_another_system_are_refused(what: str) -> None:
 async def test_an_observer_of_another_system_is_told_nothing() -> None:
     """Its Observe is logged and remains a plain assertion; the dataspace goes on."""
     async with open_system() as one, open_system() as other:
-        made: list[Ref] = []
+        instances: list[Ref] = []
 
         def own() -> None:
             prevent_inert_check()
-            made.append(ref(Entity()))
+            instances.append(ref(Entity()))
 
         one.spawn(own)
         await one.settle()
@@ -90,7 +90,7 @@ async def test_an_observer_of_another_system_is_told_nothing() -> None:
 
         def use() -> None:
             ds = dataspace()
-            handle = assert_(ds, Observe(capture(), made[0]))
+            handle = assert_(ds, Observe(capture(), instances[0]))
             on_asserted(ds, capture(str))(heard.append)
             assert_(ds, "hello")
             handle.retract()
@@ -185,19 +185,19 @@ def house(request: pytest.FixtureRequest) -> House:
 def test_handles_say_that_their_dataspace_has_ended(house: House) -> None:
     """They are not live, cannot be replaced, and can be retracted; a computed assertion gathers nothing."""
     shown: list[Any] = []
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def assert_all() -> None:
         shown.append(field(0))
-        made.extend([assert_(house.ds, n) for n in range(3)])
-        made.append(assert_(house.ds, lambda: ["n", shown[0].value]))
-        made.append(list(house.facet.handles))
+        instances.extend([assert_(house.ds, n) for n in range(3)])
+        instances.append(assert_(house.ds, lambda: ["n", shown[0].value]))
+        instances.append(list(house.facet.handles))
 
     house.act(assert_all)
-    one, two, _, computed, handles = made
-    assert [handle.live for handle in made[:4]] == [True] * 4
+    one, two, _, computed, handles = instances
+    assert [handle.live for handle in instances[:4]] == [True] * 4
     house.end()
-    assert [handle.live for handle in made[:4]] == [False] * 4
+    assert [handle.live for handle in instances[:4]] == [False] * 4
     assert house.act(lambda: one.replace(5)) is None
     house.act(two.retract)
     for n in range(5):

@@ -234,23 +234,23 @@ def _a_query(s: Stage, n: int) -> Callable[[], object]:
 
 
 def _fields_with_many_readers(s: Stage, n: int) -> Callable[[], object]:
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         shared = field(0)
-        made.append(shared)
+        instances.append(shared)
         for _ in range(n):
             dataflow(lambda: shared.value)
 
     s.act(boot)
-    return lambda: s.act(lambda: setattr(made[0], "value", 1))
+    return lambda: s.act(lambda: setattr(instances[0], "value", 1))
 
 
 def _a_nest_of_shapes(s: Stage, n: int) -> Callable[[], object]:
     def work() -> None:
         handles = s.observe(*[[i, [i, {"k": capture()}]] for i in range(n)])
-        told = s.act(lambda: [assert_(s.ds, [i, [i, {"k": i, "l": 0}]]) for i in range(n)])
-        s.act(lambda: [handle.retract() for handle in told])
+        nest = s.act(lambda: [assert_(s.ds, [i, [i, {"k": i, "l": 0}]]) for i in range(n)])
+        s.act(lambda: [handle.retract() for handle in nest])
         s.act(lambda: [handle.retract() for handle in handles], 1)
 
     return work
@@ -401,7 +401,7 @@ def test_memory() -> None:
         facets.append(s.act(lambda: react(told)))
         asserted = used()
         facets.append(s.act(lambda: react(lambda: observing(0, 1)), 1))
-        kept = used()
+        memory = used()
         facets.append(s.act(lambda: react(lambda: observing(1, OBSERVERS)), 1))
         observed = used()
         for actor in (1, 1, 0):
@@ -409,7 +409,7 @@ def test_memory() -> None:
         left = used() - empty
     finally:
         tracemalloc.stop()
-    sizes = [(asserted - empty) / ASSERTIONS, (kept - asserted) / ASSERTIONS, (observed - kept) / OBSERVERS]
+    sizes = [(asserted - empty) / ASSERTIONS, (memory - asserted) / ASSERTIONS, (observed - memory) / OBSERVERS]
     print(
         "bytes: {:.0f} an assertion, {:.0f} more once a skeleton looks at it, {:.0f} an observer of ten".format(*sizes)
     )

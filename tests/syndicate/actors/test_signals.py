@@ -279,7 +279,7 @@ def test_another_thread_leaves_signals_alone() -> None:
 @pytest.mark.parametrize("first", ["inner", "outer"])
 async def test_systems_that_overlap_give_signals_back(first: str) -> None:
     """In whatever order they end, what was there before gets what comes meanwhile, and is there afterwards."""
-    told: list[int] = []
+    messages: list[int] = []
     order = ["inner", "outer"] if first == "inner" else ["outer", "inner"]
     over = {name: trio.Event() for name in order}
     gone = {name: trio.Event() for name in order}
@@ -291,7 +291,7 @@ async def test_systems_that_overlap_give_signals_back(first: str) -> None:
         gone[name].set()
 
     def handler(number: int, frame: FrameType | None) -> None:
-        told.append(number)
+        messages.append(number)
 
     with handling(TERM, handler):
         async with trio.open_nursery() as nursery:
@@ -302,7 +302,7 @@ async def test_systems_that_overlap_give_signals_back(first: str) -> None:
                 await gone[name].wait()
                 signal.raise_signal(TERM)
                 await trio.testing.wait_all_tasks_blocked()
-                assert told == [TERM] * n
+                assert messages == [TERM] * n
         assert signal.getsignal(TERM) is handler
 
 

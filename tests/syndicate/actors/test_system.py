@@ -688,15 +688,15 @@ async def test_outside_a_turn(name: str, where: str, system: System, settle: Set
 
 def test_handles_need_a_turn_too() -> None:
     """Retracting, replacing, cancelling and disarming outside a turn."""
-    made: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
 
     def boot() -> None:
         ds = dataspace()
-        made["handle"] = assert_(ds, P(1))
-        made["computed"] = assert_(ds, lambda: P(2))
+        objects["handle"] = assert_(ds, P(1))
+        objects["computed"] = assert_(ds, lambda: P(2))
 
     settled(boot)
-    for handle in (made["handle"], made["computed"]):
+    for handle in (objects["handle"], objects["computed"]):
         with pytest.raises(NotInTurn, match=r"^retract\(\)"):
             handle.retract()
         with pytest.raises(NotInTurn, match=r"^replace\(\)"):

@@ -235,11 +235,11 @@ async def test_an_infinite_time_never_comes(system: System, settle: Settle) -> N
 # ------------------------------------------------------------------------------------ deadlines as assertions
 
 
-def _with_driver(seen: list[Seen], made: dict[str, Any], *deadlines: Any) -> Callable[[], None]:
+def _with_driver(seen: list[Seen], objects: dict[str, Any], *deadlines: Any) -> Callable[[], None]:
     def boot() -> None:
-        ds = made["ds"] = dataspace()
-        made["facet"] = current_facet()
-        made["driver"] = spawn(timer_driver, ds)
+        ds = objects["ds"] = dataspace()
+        objects["facet"] = current_facet()
+        objects["driver"] = spawn(timer_driver, ds)
         prevent_inert_check()
         seen.extend([watch(ds, LaterThan(deadline)) for deadline in deadlines])
 
@@ -263,26 +263,26 @@ async def test_later_than(system: System, settle: Settle) -> None:
 
 async def test_a_deadline_goes_when_nobody_waits(system: System, settle: Settle) -> None:
     """The assertion lives as long as the interest in it, and nothing is left in the driver."""
-    made: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     seen: list[Seen] = []
-    system.spawn(_with_driver([], made))
+    system.spawn(_with_driver([], objects))
     await settle()
     start = trio.current_time()
 
     def wait() -> None:
-        seen.append(watch(made["ds"], capture(LaterThan)))
+        seen.append(watch(objects["ds"], capture(LaterThan)))
 
         @react
         def waiting() -> None:
             prevent_inert_check()
-            stop_when(made["ds"], LaterThan(start + 1))(lambda: None)
-            stop_when(made["ds"], LaterThan(start + 1000))(lambda: None)
+            stop_when(objects["ds"], LaterThan(start + 1))(lambda: None)
+            stop_when(objects["ds"], LaterThan(start + 1000))(lambda: None)
 
-    made["facet"].enter(wait)
+    objects["facet"].enter(wait)
     await trio.sleep(2)
     await settle()
     assert seen == [[("+", LaterThan(start + 1)), ("-", LaterThan(start + 1))]]
-    driver: Actor = made["driver"]
+    driver: Actor = objects["driver"]
     assert driver.running
     facets: list[Facet] = driver.root.below()
     assert len(facets) == 2
@@ -292,12 +292,12 @@ async def test_a_deadline_goes_when_nobody_waits(system: System, settle: Settle)
 @pytest.mark.parametrize("deadline", ["soon", math.nan, math.inf, True, [1], b"5", 10**400, LaterThan(0)])
 async def test_a_deadline_that_is_none_harms_nobody(deadline: Any, system: System, settle: Settle) -> None:
     """It never comes, and the driver goes on serving others."""
-    made: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     seen: list[Seen] = []
-    system.spawn(_with_driver(seen, made, deadline, 0))
+    system.spawn(_with_driver(seen, objects, deadline, 0))
     await settle()
     assert seen == [[], [("+",)]]
-    assert made["driver"].running
+    assert objects["driver"].running
 
 
 async def test_a_timeout_as_people_write_it(system: System, settle: Settle) -> None:

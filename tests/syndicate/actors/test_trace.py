@@ -107,9 +107,9 @@ async def test_a_crash_is_traced_with_what_it_takes_back(system: System, settle:
     assert stopped == Stopped("victim", "ZeroDivisionError('division by zero')")
     assert (failed.actions[0].kind, failed.actions[0].value) == ("retract", P("alive"))
     assert {action.kind for action in failed.actions} == {"retract"}
-    told = next(entry for entry in trace if type(entry.item) is Turned and entry.item.number == failed.cause)
-    assert told.actor == "dataspace"
-    assert told.item.actions == (Action("message", "victim", ()),)
+    turn = next(entry for entry in trace if type(entry.item) is Turned and entry.item.number == failed.cause)
+    assert turn.actor == "dataspace"
+    assert turn.item.actions == (Action("message", "victim", ()),)
     after_it = [entry for entry in trace if type(entry.item) is Turned and entry.item.cause == failed.number]
     assert [entry.actor for entry in after_it] == ["dataspace"]
 

@@ -386,25 +386,25 @@ def cell(env: Env, name: str) -> Any:
     return env[name]
 
 
-def value(cls: type[Lattice], given: Any) -> Lattice:
+def value(cls: type[Lattice], inputs: Any) -> Lattice:
     """A plain value as one of a lattice."""
-    return cls.of(given)
+    return cls.of(inputs)
 
 
 def joined(cls: type[Lattice], values: list[Any]) -> Lattice:
     """All of some values."""
-    found = cls.bottom()
+    result = cls.bottom()
     for one in values:
-        found = found.merge(one)
-    return found
+        result = result.merge(one)
+    return result
 
 
 def merged_rows(rows: Rows) -> Rows:
     """One row for each key."""
-    found: dict[Any, Any] = {}
+    results: dict[Any, Any] = {}
     for key, one in rows:
-        found[key] = found[key].merge(one) if key in found else one
-    return frozenset(found.items())
+        results[key] = results[key].merge(one) if key in results else one
+    return frozenset(results.items())
 
 
 def random_rules(rng: random.Random) -> list[NaiveRule]:

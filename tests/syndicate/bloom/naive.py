@@ -56,17 +56,17 @@ class Naive:
     later: dict[tuple[str, str], Rows] = field(factory=dict)
     sent: Rows = frozenset()
 
-    def tick(self, given: Mapping[tuple[str, str], Rows]) -> dict[str, Rows]:
+    def tick(self, inputs: Mapping[tuple[str, str], Rows]) -> dict[str, Rows]:
         """The rows of all collections after a tick, in which rows are given from outside by collection and operator."""
         now: dict[str, Rows] = {}
         for name, kind in self.kinds.items():
 
             def both(op: str, name: str = name) -> Rows:
-                return self.later.get((name, op), frozenset()) | given.get((name, op), frozenset())
+                return self.later.get((name, op), frozenset()) | inputs.get((name, op), frozenset())
 
             if kind == "cell":
                 now[name] = self.stored[name]
-                for some in (self.later, given):
+                for some in (self.later, inputs):
                     if (name, "<+") in some:
                         now[name] = self.joins[name](now[name], some[name, "<+"])
                 continue
@@ -75,8 +75,8 @@ class Naive:
                 continue
             replaced = {row[0] for row in both("<+-")}
             gone = {row for row in self.stored.get(name, frozenset()) if kind == "keyed" and row[0] in replaced}
-            kept = self.stored.get(name, frozenset()) - both("<-") - gone
-            now[name] = self.joined(name, kept, both("<+") | both("<+-"))
+            stored = self.stored.get(name, frozenset()) - both("<-") - gone
+            now[name] = self.joined(name, stored, both("<+") | both("<+-"))
         for level in range(max(self.levels().values(), default=0) + 1):
             instant = [rule for rule in self.rules if rule.op == "<=" and self.levels()[rule.head] == level]
             while True:
@@ -91,11 +91,11 @@ class Naive:
         later: dict[tuple[str, str], Rows] = {}
         for rule in self.rules:
             if rule.op != "<=":
-                made, at = rule.body.rows(now), (rule.head, rule.op)
+                instance, at = rule.body.rows(now), (rule.head, rule.op)
                 if at in later:
                     together = self.joins[rule.head] if self.kinds.get(rule.head) == "cell" else frozenset.union
-                    made = together(later[at], made)
-                later[at] = made
+                    instance = together(later[at], instance)
+                later[at] = instance
         self.sent = later.pop(("wire", "<~"), frozenset())
         self.later, self.stored = later, {name: rows for name, rows in now.items() if self.kinds[name] != "scratch"}
         return now

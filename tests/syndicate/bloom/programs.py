@@ -57,8 +57,8 @@ class Maker:
             ),
             *("index", "include", "seed_join"),
         )
-        made: Body = getattr(self, self.rng.choice(kinds))(depth - 1)
-        return made
+        instance: Body = getattr(self, self.rng.choice(kinds))(depth - 1)
+        return instance
 
     def swap(self, depth: int) -> Body:
         """A lambda that is read as a projection."""
@@ -275,8 +275,8 @@ class Maker:
         e = self.body(depth)
 
         def rows(env: Env) -> Rows:
-            found = e.rows(env)
-            return frozenset((k, sum(r[0] == k for r in found)) for k in {r[0] for r in found})
+            result = e.rows(env)
+            return frozenset((k, sum(r[0] == k for r in result)) for k in {r[0] for r in result})
 
         return Body(lambda p: _ab(e, p).group(["a"], agg.count()), rows, e.reads, e.reads)
 
@@ -285,8 +285,8 @@ class Maker:
         e = self.body(depth)
 
         def rows(env: Env) -> Rows:
-            found = e.rows(env)
-            return frozenset([(sum(r[1] for r in found) % 100, max(r[0] for r in found))]) if found else frozenset()
+            result = e.rows(env)
+            return frozenset([(sum(r[1] for r in result) % 100, max(r[0] for r in result))]) if result else frozenset()
 
         return Body(
             lambda p: (
@@ -304,8 +304,8 @@ class Maker:
         e = self.body(depth)
 
         def rows(env: Env) -> Rows:
-            found = e.rows(env)
-            return frozenset(r for r in found if r[1] == min(q[1] for q in found if q[0] == r[0]))
+            result = e.rows(env)
+            return frozenset(r for r in result if r[1] == min(q[1] for q in result if q[0] == r[0]))
 
         return Body(lambda p: _ab(e, p).argmin(["a"], "b"), rows, e.reads, e.reads)
 
@@ -347,7 +347,7 @@ class Maker:
 
 
 def _map(e: Body, env: Env, function: Any) -> Rows:
-    return frozenset(made for row in e.rows(env) if (made := function(row)) is not None)
+    return frozenset(instance for row in e.rows(env) if (instance := function(row)) is not None)
 
 
 def _ab(e: Body, p: Any) -> Any:

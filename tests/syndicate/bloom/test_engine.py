@@ -30,11 +30,11 @@ class Paths(Bloom):
 
 def test_spark_runs_the_circuit(spark: SparkSession) -> None:
     """Ticks on Spark give what they give on the local engine, and a tick that fails has not happened."""
-    made: list[SparkEngine] = []
+    instances: list[SparkEngine] = []
 
     def engine(circuit: object) -> SparkEngine:
-        made.append(SparkEngine(circuit, spark))  # type: ignore[arg-type]
-        return made[-1]
+        instances.append(SparkEngine(circuit, spark))  # type: ignore[arg-type]
+        return instances[-1]
 
     local, there = Paths(), Paths(engine=engine)
     for rows in ([("a", "b"), ("b", "c")], [("c", "a")]):
@@ -46,7 +46,7 @@ def test_spark_runs_the_circuit(spark: SparkSession) -> None:
     with pytest.raises(KeyConflict):
         there.tick()
     assert set(there.path) == set(local.path)
-    (runner,) = made
+    (runner,) = instances
     assert runner.epoch >= 2
     there.close()
     with pytest.raises(EngineError, match="closed"):

@@ -119,23 +119,23 @@ def program(rule: Rule) -> type[Growing]:
     return Reading
 
 
-def ended(made: Any) -> list[Any]:
+def ended(p: Any) -> list[Any]:
     """All that the rule may have written."""
-    flag = made.flag.reveal()
-    return [*made.out, *made.now_and_then, *(flag or ())]
+    flag = p.flag.reveal()
+    return [*p.out, *p.now_and_then, *(flag or ())]
 
 
 @pytest.mark.parametrize("semi_naive", [True, False])
 @pytest.mark.parametrize("name", READING)
 def test_what_is_not_monotone_sees_the_fixed_point(name: str, semi_naive: bool) -> None:
     """At 9, nothing is at most 5: however it ends a function asks."""
-    made = program(READING[name])(semi_naive=semi_naive)
-    made.step <= [(1, 2), (2, 3), (3, 9)]
-    made.got <= [("a", 1)]
-    made.tick()
-    assert made.mx.reveal() == 9
-    assert [row.v.reveal() for row in (*made.best, *made.loose)] == [9, 9]
-    assert ended(made) == []
+    p = program(READING[name])(semi_naive=semi_naive)
+    p.step <= [(1, 2), (2, 3), (3, 9)]
+    p.got <= [("a", 1)]
+    p.tick()
+    assert p.mx.reveal() == 9
+    assert [row.v.reveal() for row in (*p.best, *p.loose)] == [9, 9]
+    assert ended(p) == []
 
 
 @pytest.mark.parametrize("name", READING)
@@ -177,8 +177,8 @@ def test_what_nobody_sees_says_how_to_go_on() -> None:
     with pytest.raises(Unstratifiable, match="mark it @monotone"):
         program(lambda p: p.best <= p.best.map(lambda b: (b.k, greatest(b.v, b.v))))()
     marked = monotone(greatest)
-    made = program(lambda p: p.best <= p.best.map(lambda b: (b.k, marked(b.v, b.v))))()
-    assert made.calm()["best"].confluent
+    subject = program(lambda p: p.best <= p.best.map(lambda b: (b.k, marked(b.v, b.v))))()
+    assert subject.calm()["best"].confluent
 
 
 def test_unknown() -> None:
@@ -207,9 +207,9 @@ MONOTONE: dict[str, Rule] = {
 @pytest.mark.parametrize("name", MONOTONE)
 def test_what_is_monotone_stays_confluent(name: str) -> None:
     """Thresholds, membership and what is made of each element wait for nothing."""
-    made = program(MONOTONE[name])()
-    assert made.calm().points == ()
-    assert made.plan.strata()[-1].level == 0
+    p = program(MONOTONE[name])()
+    assert p.calm().points == ()
+    assert p.plan.strata()[-1].level == 0
 
 
 def test_a_table_keeps_what_was_so_and_a_scratch_does_not() -> None:
@@ -246,10 +246,10 @@ def test_collections_are_not_for_functions() -> None:
         lambda p: [row.k for row in p.got],
     ]
     for look in looks:
-        made = program(looking(look))()
-        made.got <= [("a", 1)]
+        subject = program(looking(look))()
+        subject.got <= [("a", 1)]
         with pytest.raises(IllegalRule, match="cannot look into got"):
-            made.tick()
+            subject.tick()
 
 
 # ------------------------------------------------------------------------------------------------------------- gossip

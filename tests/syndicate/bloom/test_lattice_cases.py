@@ -102,11 +102,11 @@ def test_case_18_shortest_paths_with_a_lattice_column(cls: type[Bloom], *, one_b
         p.link <= some
         p.tick()
     assert costs(p) == {"aa": 25, "ab": 20, "ac": 30, "ba": 5, "bb": 25, "bc": 10, "da": 10, "db": 5, "dc": 15}
-    found = {(row[0] + row[1], row[2]): row[3].reveal() for row in p.path}
-    assert len(found) == len(p.path) == 18
+    results = {(row[0] + row[1], row[2]): row[3].reveal() for row in p.path}
+    assert len(results) == len(p.path) == 18
     for hop, others in HOPS.items():
         wanted = {**others, **FROM_D.get(hop, {})}
-        assert {pair: cost for (pair, by), cost in found.items() if by == hop} == wanted
+        assert {pair: cost for (pair, by), cost in results.items() if by == hop} == wanted
     assert {p.stratum(name) for name in ("link", "path", "min_cost")} == {0}
 
 
@@ -152,8 +152,8 @@ def test_case_19_composed_set_methods(*, semi_naive: bool) -> None:
         ({"s3": [5, 6], "s4": [10]}, set(), {4}, 12, False),
         ({"s3": [4]}, {4}, {4}, 13, True),
     ]
-    for given, s1, s7, m1, done in changes:
-        for name, elements in given.items():
+    for inputs, s1, s7, m1, done in changes:
+        for name, elements in inputs.items():
             getattr(p, name).insert(elements)
         p.tick()
         assert p.s1.value == p.s5.value == p.s6.value == Set(s1)
@@ -211,10 +211,10 @@ def test_case_20_bags(*, semi_naive: bool) -> None:
         ),
     ]
     for first, second, union, inter, total, size, has, done in steps:
-        for given in first:
-            p.b1 <= given
-        for given in second:
-            p.b2 <= given
+        for inputs in first:
+            p.b1 <= inputs
+        for inputs in second:
+            p.b2 <= inputs
         p.tick()
         assert (p.union.value, p.inter.value, p.sum.value) == (Bag(union), Bag(inter), Bag(total))
         assert (p.size.reveal(), p.has.reveal(), p.done.reveal()) == (size, has, done)

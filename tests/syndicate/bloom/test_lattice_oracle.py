@@ -18,12 +18,12 @@ from tests.syndicate.bloom.programs import give
 
 def random_input(rng: random.Random) -> dict[tuple[str, str], Any]:
     """What is given from outside for one tick."""
-    given: dict[tuple[str, str], Any] = {}
+    inputs: dict[tuple[str, str], Any] = {}
     for name, kind in KINDS.items():
         if rng.random() > 0.3:
             continue
         if kind == "cell":
-            given[name, "<+"] = value(CELLS[name], rng.randrange(4) if name != "cb" else rng.random() < 0.3)
+            inputs[name, "<+"] = value(CELLS[name], rng.randrange(4) if name != "cb" else rng.random() < 0.3)
             continue
         op = rng.choice({"table": ("<+", "<-"), "keyed": ("<+-", "<-"), "scratch": ("<+",)}[kind])
         if name in MERGED:
@@ -31,8 +31,8 @@ def random_input(rng: random.Random) -> dict[tuple[str, str], Any]:
         some: list[tuple[int, Any]] = [(rng.randrange(4), rng.randrange(4)) for _ in range(rng.randrange(1, 3))]
         if name in MERGED:
             some = [(key, value(MERGED[name], one)) for key, one in some]
-        given[name, op] = frozenset(dict(some).items() if kind == "keyed" else some)
-    return given
+        inputs[name, op] = frozenset(dict(some).items() if kind == "keyed" else some)
+    return inputs
 
 
 def state(p: Any) -> dict[str, Any]:

@@ -85,9 +85,9 @@ def made(block: Block = lambda self: None, **declared: Any) -> Any:
     return type("P", (Bloom,), {**declared, "rules_": bloom(rules)})()
 
 
-def ticked(p: Any, **given: Any) -> Any:
+def ticked(p: Any, **inputs: Any) -> Any:
     """The same after a tick with something from outside."""
-    for name, some in given.items():
+    for name, some in inputs.items():
         getattr(p, name).insert(some)
     p.tick()
     return p
@@ -730,11 +730,11 @@ def test_what_changed_in_a_tick() -> None:
     p = made(block, t=scratch(["k", "v"], []), best=table(["k"], ["v"]), s=lset())
 
     def changes() -> dict[str, dict[Any, int]]:
-        found = runtime_of(p).engine.changes
+        result = runtime_of(p).engine.changes
         return {
-            name: {natural(row): weight for row, weight in found[name].items()}
+            name: {natural(row): weight for row, weight in result[name].items()}
             for name in ("best", "s")
-            if name in found
+            if name in result
         }
 
     ticked(p, t=[(1, 3)])

@@ -72,10 +72,10 @@ def test_rows_overtake_each_other() -> None:
         return [row.n for row in sorted(b.got, key=lambda row: (row.tick, row.n))]
 
     orders = {delay: [order(delay, seed) for seed in range(10)] for delay in (0, 10)}
-    assert all(found != sorted(found) for found in orders[10])
+    assert all(results != sorted(results) for results in orders[10])
 
-    def inversions(found: list[int]) -> int:
-        return sum(a > b for at, a in enumerate(found) for b in found[at:])
+    def inversions(results: list[int]) -> int:
+        return sum(a > b for at, a in enumerate(results) for b in results[at:])
 
     assert sum(map(inversions, orders[10])) > 2 * sum(map(inversions, orders[0]))
 

@@ -16,13 +16,13 @@ from tests.syndicate.bloom.programs import KINDS, give, program, random_rules
 
 def random_input(rng: random.Random) -> dict[tuple[str, str], Rows]:
     """Rows given from outside for one tick."""
-    given: dict[tuple[str, str], Rows] = {}
+    inputs: dict[tuple[str, str], Rows] = {}
     for name, kind in KINDS.items():
         for op in {"table": ("<+", "<-"), "keyed": ("<+-", "<-"), "scratch": ("<+",)}[kind]:
             if rng.random() < 0.35:
                 some = {(rng.randrange(4), rng.randrange(4)) for _ in range(rng.randrange(1, 3))}
-                given[name, op] = frozenset({row[0]: row for row in some}.values() if kind == "keyed" else some)
-    return given
+                inputs[name, op] = frozenset({row[0]: row for row in some}.values() if kind == "keyed" else some)
+    return inputs
 
 
 @settings(max_examples=examples(250))

@@ -80,23 +80,23 @@ def by_hand() -> None:
 def in_a_dataspace() -> None:
     """As actors, told by one of their own turns."""
     shown: list[str] = []
-    made: dict[str, Talker] = {}
+    objects: dict[str, Talker] = {}
 
     def boot() -> None:
         ds = dataspace()
 
         def talker(name: str) -> None:
-            made[name] = Talker(ds, address=name, write=shown.append)
+            objects[name] = Talker(ds, address=name, write=shown.append)
 
         def a() -> None:
             talker("a")
-            made["a"].say("second")
+            objects["a"].say("second")
 
         spawn(talker, "b")
         spawn(a)
 
     settled(boot)
-    expect(made["a"], made["b"], shown)
+    expect(objects["a"], objects["b"], shown)
 
 
 def in_the_background() -> None:
@@ -248,7 +248,7 @@ def test_payloads_of_each_form() -> None:
     }
     hows = ("itself", "filtered", "renamed", "alias", "notin", "lefts")
     assert {row.by: (row.columns, row.row) for row in p.got} == {
-        (name, how): found for name, found in expected.items() for how in hows
+        (name, how): one for name, one in expected.items() for how in hows
     }
 
 

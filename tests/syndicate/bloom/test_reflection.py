@@ -113,15 +113,15 @@ def test_cycles_of_random_programs(seed: int) -> None:
         p = program(random_rules(random.Random(seed)))()
     except Unstratifiable:
         pytest.skip("refused")
-    found = reflection(p)
+    result = reflection(p)
     edges = {(rule.head, one.name) for rule in p.statements for one in rule.reads()}
     closure = set(edges)
     while more := {(a, d) for a, b in closure for c, d in closure if b == c} - closure:
         closure |= more
-    assert {row[:2] for row in found["t_cycle"]} == {
+    assert {row[:2] for row in result["t_cycle"]} == {
         edge for edge in edges if edge[::-1] in closure or edge[0] == edge[1]
     }
-    for head, body, negative, temporal in found["t_cycle"]:
+    for head, body, negative, temporal in result["t_cycle"]:
         between = [rule for rule in p.statements if rule.head == head and body in {one.name for one in rule.reads()}]
         assert temporal == any(rule.op != "<=" for rule in between)
         assert negative == any(one.why for rule in between for one in rule.reads() if one.name == body)

@@ -98,7 +98,7 @@ def test_sign_before_product_means_the_product() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "message"),
     [
         (lambda p: p.chan <= p.s, "chan is a channel, which cannot stand on the left of <=: a channel takes <~"),
         (lambda p: p.chan < +p.s, "a channel takes <~"),
@@ -141,16 +141,16 @@ def test_sign_before_product_means_the_product() -> None:
         (lambda p: p.t <= p.s.map(lambda r: {1: 2}[r.a]).group(["c0"], agg.count()), r"say map|Say map"),
     ],
 )
-def test_refused_rules(rule: Any, told: str) -> None:
+def test_refused_rules(rule: Any, message: str) -> None:
     """A rule that cannot be is refused when the program is made, with its file and line and the remedy."""
-    with pytest.raises((IllegalRule, RowMisfit, AttributeError), match=told) as caught:
+    with pytest.raises((IllegalRule, RowMisfit, AttributeError), match=message) as caught:
         program(rule)
     if not isinstance(caught.value, AttributeError) or isinstance(caught.value, UnknownColumn):
         assert __file__ in str(caught.value) or "has no truth here" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("declare", "told"),
+    ("declare", "message"),
     [
         (lambda: table("a"), "columns are lists"),
         (lambda: table(["a", "a"]), "'a' is there twice"),
@@ -162,9 +162,9 @@ def test_refused_rules(rule: Any, told: str) -> None:
         (lambda: interface("both", ["a"]), "'input' or 'output'"),
     ],
 )
-def test_refused_declarations(declare: Any, told: str) -> None:
+def test_refused_declarations(declare: Any, message: str) -> None:
     """A declaration that cannot be is refused at once."""
-    with pytest.raises(BloomDeclaration, match=told):
+    with pytest.raises(BloomDeclaration, match=message):
         declare()
 
 
@@ -217,10 +217,10 @@ def _mapping(function: Any, p: Any) -> None:
 
 def test_misfit_rows() -> None:
     """A function whose rows are too wide, or none at all, is told with its place."""
-    for function, told in ((lambda r: (r.a, r.b, r.a + r.b), "has 3 columns"), (lambda r: r.a + 1, "is no row")):
+    for function, message in ((lambda r: (r.a, r.b, r.a + r.b), "has 3 columns"), (lambda r: r.a + 1, "is no row")):
         p = program(partial(_mapping, function))
         p.s <= [(1, 2)]
-        with pytest.raises(RowMisfit, match=told):
+        with pytest.raises(RowMisfit, match=message):
             p.tick()
     with pytest.raises(RowMisfit, match="is no row"):
         p.t.insert([7])

@@ -28,41 +28,41 @@ State = dict[str, set[Row]]
 Binding = dict[str, Any]
 
 
-def value(term: object, known: Binding) -> Any:
+def value(term: object, binding: Binding) -> Any:
     """The value of a term."""
     match term:
         case Variable():
-            return known[term.name]
+            return binding[term.name]
         case Constant():
             return term.value
         case Arithmetic():
-            left, right = value(term.left, known), value(term.right, known)
+            left, right = value(term.left, binding), value(term.right, binding)
             functions = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv}
             return {**functions, "%": operator.mod}[term.op](left, right)
     raise AssertionError(term)
 
 
-def matches(atom: Atom, row: Row, known: Binding) -> Binding | None:
+def matches(atom: Atom, row: Row, binding: Binding) -> Binding | None:
     """The binding extended so that the atom is the row."""
-    made = dict(known)
+    instances = dict(binding)
     for term, item in zip(atom.terms, row, strict=True):
         match term:
             case Wildcard():
                 pass
-            case Variable() if term.name not in made:
-                made[term.name] = item
+            case Variable() if term.name not in instances:
+                instances[term.name] = item
             case Arithmetic():
                 pass
             case _:
-                if value(term, made) != item:
+                if value(term, instances) != item:
                     return None
-    return made
+    return instances
 
 
-def agrees(atom: Atom, row: Row, known: Binding) -> bool:
+def agrees(atom: Atom, row: Row, binding: Binding) -> bool:
     """Whether the atom is the row once all variables are known."""
     return all(
-        isinstance(term, Wildcard) or value(term, known) == item for term, item in zip(atom.terms, row, strict=True)
+        isinstance(term, Wildcard) or value(term, binding) == item for term, item in zip(atom.terms, row, strict=True)
     )
 
 
@@ -77,23 +77,25 @@ def bindings(rule: Rule, state: State, time: int, past: dict[int, State]) -> Ite
     positive = [atom for atom in rule.atoms if not atom.negated]
     if not all(map(rows, positive)):
         return
-    found: list[Binding] = [{name.name: time for name in rule.times}]
+    results: list[Binding] = [{name.name: time for name in rule.times}]
     for atom in positive:
-        found = [made for known in found for row in rows(atom) if (made := matches(atom, row, known)) is not None]
+        results = [
+            groups for binding in results for row in rows(atom) if (groups := matches(atom, row, binding)) is not None
+        ]
     computed = [atom for atom in positive if any(isinstance(term, Arithmetic) for term in atom.terms)]
-    for known in {tuple(known.values()): known for known in found}.values():
-        there = all(any(agrees(a, row, known) for row in rows(a)) for a in computed)
-        if there and all(holds(goal, known, rows) for goal in rule.body):
-            yield known
+    for binding in {tuple(binding.values()): binding for binding in results}.values():
+        there = all(any(agrees(a, row, binding) for row in rows(a)) for a in computed)
+        if there and all(holds(goal, binding, rows) for goal in rule.body):
+            yield binding
 
 
-def holds(goal: object, known: Binding, rows: Callable[[Atom], set[Row]]) -> bool:
+def holds(goal: object, binding: Binding, rows: Callable[[Atom], set[Row]]) -> bool:
     """Whether a comparison or a negated atom is true."""
     match goal:
         case Atom() if goal.negated:
-            return not any(agrees(goal, row, known) for row in rows(goal))
+            return not any(agrees(goal, row, binding) for row in rows(goal))
         case Comparison():
-            left, right = value(goal.left, known), value(goal.right, known)
+            left, right = value(goal.left, binding), value(goal.right, binding)
             if goal.op in ("==", "!="):
                 return bool((left == right) == (goal.op == "=="))
             a, b = [(isinstance(v, str), v) for v in (left, right)]
@@ -111,30 +113,32 @@ def sender(rule: Rule) -> Variable | Constant | None:
 
 def heads(rule: Rule, held: list[Binding]) -> dict[Row, set[Value]]:
     """The rows that a rule derives of its bindings, each with those who send it, if that is what it does."""
-    place, made = sender(rule), defaultdict[Row, set[Value]](set)
+    place, values_of = sender(rule), defaultdict[Row, set[Value]](set)
     if not rule.aggregates:
-        for known in held:
-            made[tuple(value(t, known) for t in rule.head.terms)].add("" if place is None else value(place, known))
-        return made
+        for binding in held:
+            values_of[tuple(value(t, binding) for t in rule.head.terms)].add(
+                "" if place is None else value(place, binding)
+            )
+        return values_of
     groups: dict[Row, list[Binding]] = defaultdict(list)
-    for known in held:
-        key = tuple(value(t, known) for t in rule.head.terms if not isinstance(t, Aggregate))
-        groups[key].append(known)
+    for binding in held:
+        key = tuple(value(t, binding) for t in rule.head.terms if not isinstance(t, Aggregate))
+        groups[key].append(binding)
     for key, members in groups.items():
         rest = list(key)
         row = tuple(total(t, members) if isinstance(t, Aggregate) else rest.pop(0) for t in rule.head.terms)
         if isinstance(place, Constant):
-            made[row].add(place.value)
+            values_of[row].add(place.value)
         else:  # of a group only its own columns are known
-            made[row].add(row[rule.head.terms.index(place)] if place in rule.head.terms else "")
-    return made
+            values_of[row].add(row[rule.head.terms.index(place)] if place in rule.head.terms else "")
+    return values_of
 
 
 def total(aggregate: Aggregate, members: list[Binding]) -> Any:
     """An aggregate of a group."""
     if aggregate.form == "count":
         return len(members)
-    values = [known[aggregate.of[0].name] for known in members]
+    values = [binding[aggregate.of[0].name] for binding in members]
     match aggregate.form:
         case "min" | "max":
             pick = min if aggregate.form == "min" else max
@@ -195,10 +199,10 @@ def naive(
                 state[rule.head.relation].add(tuple(t.value for t in rule.head.terms if isinstance(t, Constant)))
         for stratum in levels:
             while True:
-                made = [(rule.head.relation, rows(rule, time)) for rule in stratum]
-                if all(one.keys() <= state[name] for name, one in made):
+                instances = [(rule.head.relation, rows(rule, time)) for rule in stratum]
+                if all(one.keys() <= state[name] for name, one in instances):
                     break
-                for name, one in made:
+                for name, one in instances:
                     state[name] |= one.keys()
         for number, rule in enumerate(rules):
             if rule.kind == "next":

@@ -33,9 +33,9 @@ def facts(draw: st.DrawFn) -> Rule:
     return Rule(Atom(name, terms, draw(st.sampled_from([1, 1, 2, 4, None]))))
 
 
-def terms_of(draw: st.DrawFn, known: list[Variable], arity: int, *, loose: bool) -> tuple[Term, ...]:
+def terms_of(draw: st.DrawFn, variables: list[Variable], arity: int, *, loose: bool) -> tuple[Term, ...]:
     """Terms for an atom: variables that are known, or if *loose* any, ``_`` and constants."""
-    some: list[Term] = [*VARIABLES, WILD] if loose else [*known]
+    some: list[Term] = [*VARIABLES, WILD] if loose else [*variables]
     which: st.SearchStrategy[Term] = st.one_of(st.sampled_from(some), constants) if some else constants
     return tuple(draw(which) for _ in range(arity))
 
@@ -49,26 +49,26 @@ def rules(draw: st.DrawFn, *, choices: bool = False) -> Rule:
         name = draw(names)
         at = draw(st.sampled_from([None, None, None, 2])) if number else time
         body.append(Atom(name, terms_of(draw, [], ARITY[name], loose=True), at))
-    known = [t for atom in body if isinstance(atom, Atom) for t in atom.terms if isinstance(t, Variable)]
-    known = list(dict.fromkeys([*known, *([time] if time is not None else [])]))
+    variables = [t for atom in body if isinstance(atom, Atom) for t in atom.terms if isinstance(t, Variable)]
+    variables = list(dict.fromkeys([*variables, *([time] if time is not None else [])]))
     if draw(st.booleans()):
         name = draw(names)
-        some: list[Term] = [*known, WILD]
+        some: list[Term] = [*variables, WILD]
         columns = tuple(draw(st.sampled_from(some)) for _ in range(ARITY[name]))
         body.insert(draw(st.integers(0, len(body))), Atom(name, columns, negated=True))
-    if draw(st.booleans()) and known:
-        either: st.SearchStrategy[Term] = st.one_of(st.sampled_from(known), constants)
-        left, right = draw(st.sampled_from(known)), draw(either)
+    if draw(st.booleans()) and variables:
+        either: st.SearchStrategy[Term] = st.one_of(st.sampled_from(variables), constants)
+        left, right = draw(st.sampled_from(variables)), draw(either)
         body.append(Comparison(left, draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">="])), right))
-    if choices and draw(st.booleans()) and known:
-        chosen = draw(st.sampled_from(known))
-        body.append(Choice(tuple(v for v in known if v != chosen and draw(st.booleans())), (chosen,)))
+    if choices and draw(st.booleans()) and variables:
+        chosen = draw(st.sampled_from(variables))
+        body.append(Choice(tuple(v for v in variables if v != chosen and draw(st.booleans())), (chosen,)))
     name = draw(st.sampled_from(["p", "q", "r", "s"]))
     kind: Kind = draw(st.sampled_from(["deductive", "deductive", "next", "async", "later"]))
-    head: list[Term | Aggregate] = [*terms_of(draw, known, ARITY[name], loose=False)]
+    head: list[Term | Aggregate] = [*terms_of(draw, variables, ARITY[name], loose=False)]
     column = draw(st.integers(0, len(head) - 1))
-    if known and draw(st.integers(0, 3)) == 0:
-        variable = draw(st.sampled_from(known))
+    if variables and draw(st.integers(0, 3)) == 0:
+        variable = draw(st.sampled_from(variables))
         form = draw(st.sampled_from(["sum", "avg"] if variable == time else ["count", "min", "max"]))
         head[column] = Aggregate(form, (variable,))
     elif time is not None and draw(st.booleans()):
@@ -89,8 +89,10 @@ def programs(draw: st.DrawFn, *, choices: bool = False) -> list[Rule]:
 def lively(draw: st.DrawFn, *, choices: bool = True, most: int = 4) -> list[Rule]:
     """A small program in which messages are sent, and looked at by others."""
     one, names_ = Variable("X"), st.sampled_from(["a", "p", "q", "r"])
-    found = [Rule(Atom("a", (Constant(draw(st.integers(1, 2))),), draw(st.sampled_from([2, 2, 1, None]))))]
-    found += [Rule(Atom(draw(names_), (Constant(1),), draw(st.integers(1, 3)))) for _ in range(draw(st.integers(0, 2)))]
+    results = [Rule(Atom("a", (Constant(draw(st.integers(1, 2))),), draw(st.sampled_from([2, 2, 1, None]))))]
+    results += [
+        Rule(Atom(draw(names_), (Constant(1),), draw(st.integers(1, 3)))) for _ in range(draw(st.integers(0, 2)))
+    ]
     for number in range(draw(st.integers(1, most))):
         first = draw(st.sampled_from(["a", "a", "p", "q"])) if number else "a"
         body: list[Goal] = [Atom(first, (one,))]
@@ -104,8 +106,8 @@ def lively(draw: st.DrawFn, *, choices: bool = True, most: int = 4) -> list[Rule
         head: Term | Aggregate = one
         if draw(st.integers(0, 7)) == 0:
             head = Aggregate(draw(st.sampled_from(["min", "max"])), (one,))
-        found.append(Rule(Atom(draw(st.sampled_from(["p", "q", "r"])), (head,)), kind, tuple(body)))
+        results.append(Rule(Atom(draw(st.sampled_from(["p", "q", "r"])), (head,)), kind, tuple(body)))
     for name in ("p", "q"):
         if draw(st.integers(0, 2)) == 0:
-            found.append(Rule(Atom(name, (one,)), "next", (Atom(name, (one,)),)))
-    return found
+            results.append(Rule(Atom(name, (one,)), "next", (Atom(name, (one,)),)))
+    return results

@@ -41,14 +41,14 @@ def test_desugared_has_the_same_model(case: dict[str, Any]) -> None:
 def test_some_model(case: dict[str, Any]) -> None:
     """Seeds find all the models, and nothing else."""
     program = Program.load(CASES / case["program"])
-    found = []
+    results = []
     for seed in range(60):
         model = program.run(case["start"], case["horizon"], seed=seed, schedule={"default": case["default"]})
         projected = model.to_json(of(case))
         assert projected in case["models"]
-        if projected not in found:
-            found.append(projected)
-    assert len(found) == len(case["models"])
+        if projected not in results:
+            results.append(projected)
+    assert len(results) == len(case["models"])
 
 
 @pytest.mark.parametrize("case", [c for c in MODELS if c["mode"] == "confluence"], ids=lambda c: c["name"])
@@ -70,8 +70,8 @@ def test_check(case: dict[str, Any]) -> None:
     """Each program is accepted or rejected, for the reason that is given."""
     program = Program.load(CASES / case["program"])
     special = case.get("reason_class") in ("entangle-strict", "location")
-    found = {one.reason_class for one in program.check(strict=special)}
-    assert found == ({case["reason_class"]} if case["verdict"] == "reject" else set())
+    results = {one.reason_class for one in program.check(strict=special)}
+    assert results == ({case["reason_class"]} if case["verdict"] == "reject" else set())
     if special:
         assert program.check() == []
 

@@ -52,9 +52,9 @@ from syndicate.dedalus import Program
 )
 def test_rejected(text: str, reason: str, says: str) -> None:
     """Each finding has its class, a place in the text, and the rule."""
-    found = Program.parse(text).check()
-    assert reason in {one.reason_class for one in found}
-    one = next(one for one in found if one.reason_class == reason)
+    result = Program.parse(text).check()
+    assert reason in {one.reason_class for one in result}
+    one = next(one for one in result if one.reason_class == reason)
     assert one.line == 1
     assert one.column >= 1
     assert one.rule

@@ -33,8 +33,8 @@ def test_run_as_text_and_json() -> None:
     case = CASES / "19_retry_one_loss.expected.json"
     wanted = json.loads(case.read_text())
     done = dedalus("run", CASES / wanted["program"], "--until", wanted["horizon"], "--schedule", case, "--json")
-    found = json.loads(done.stdout)
-    assert {name: found.get(name) for name in wanted["relations"]} == wanted["expected"]
+    report = json.loads(done.stdout)
+    assert {name: report.get(name) for name in wanted["relations"]} == wanted["expected"]
 
 
 def test_check_says_verdict() -> None:
@@ -43,8 +43,8 @@ def test_check_says_verdict() -> None:
     assert (good.returncode, json.loads(good.stdout)) == (0, {"verdict": "accept", "diagnostics": []})
     bad = dedalus("check", CASES / "checks" / "reject_entangle_deductive.ded", "--strict", "--json")
     assert bad.returncode == 1
-    (found,) = json.loads(bad.stdout)["diagnostics"]
-    assert (found["reason_class"], found["line"], found["column"]) == ("entangle-strict", 2, 1)
+    (result,) = json.loads(bad.stdout)["diagnostics"]
+    assert (result["reason_class"], result["line"], result["column"]) == ("entangle-strict", 2, 1)
 
 
 def test_help_has_examples() -> None:

@@ -26,16 +26,16 @@ RULES = """
 
 def test_spark_runs_the_circuit(spark: SparkSession) -> None:
     """The model on Spark is that of the local engine; the engine is closed when the run is over."""
-    made: list[SparkEngine] = []
+    instances: list[SparkEngine] = []
 
     def engine(circuit: object) -> SparkEngine:
-        made.append(SparkEngine(circuit, spark))  # type: ignore[arg-type]
-        return made[-1]
+        instances.append(SparkEngine(circuit, spark))  # type: ignore[arg-type]
+        return instances[-1]
 
     program = Program.parse(RULES)
     assert program.run(until=4, engine=engine).to_json() == program.run(until=4).to_json()
-    assert made[0].epoch >= 3
-    for runner in made:
+    assert instances[0].epoch >= 3
+    for runner in instances:
         with pytest.raises(EngineError, match="closed"):
             runner.step()
 

@@ -29,17 +29,17 @@ def test_hazards(text: str, says: list[str]) -> None:
     """A cycle into the past and a constant time are told, each once; what cannot go wrong is not."""
     program = Program.parse(text)
     assert not program.check()
-    found = [one.message for one in program.hazards()]
-    assert len(found) == len(says)
-    assert all(part in message for part, message in zip(says, found, strict=True))
+    results = [one.message for one in program.hazards()]
+    assert len(results) == len(says)
+    assert all(part in message for part, message in zip(says, results, strict=True))
 
 
 def test_what_nothing_gives() -> None:
     """A relation that no rule and no fact gives is told once, with the name that may have been meant."""
     text = """node("a", "b")@1; persist[node, 2]; persist[q, 1];
         log(X) :- nod(X, _), notin crash(X, X, _); late(X) :- nod(X, X);"""
-    told = [one.message for one in Program.parse(text).hazards()]
-    assert told == [
+    messages = [one.message for one in Program.parse(text).hazards()]
+    assert messages == [
         "no rule or fact gives q: it is empty, unless events bring it",
         "no rule or fact gives nod (did you mean 'node'?): it is empty, unless events bring it",
     ]
@@ -53,8 +53,8 @@ def test_thousands_of_rules() -> None:
     )
     assert Program.parse(f"p0(1); {chain}").hazards() == []
     ring = f"p0(X)@async :- p{many - 1}(X); {chain}"
-    (told,) = Program.parse(ring).hazards()
-    assert told.message.startswith("p1 may depend on its own absence through a message into the past: p1 -> p0 -> ")
+    (messages,) = Program.parse(ring).hazards()
+    assert messages.message.startswith("p1 may depend on its own absence through a message into the past: p1 -> p0 -> ")
     unread = "".join(f"result{n}(X) :- input{n * 7}(X);" for n in range(many))
     assert len(Program.parse(unread).hazards()) == many
 
@@ -67,14 +67,14 @@ def test_what_only_a_specification_reads() -> None:
         some = [(rng.choice(["", "", "", "@next"]), *rng.choices(names, k=3)) for _ in range(rng.randrange(1, 12))]
         text = "".join(f"{head}(X){when} :- {one}(X), {other}(X);" for when, head, one, other in some)
         rules = core(Program.parse(text).statements)
-        kept = {rule.head.relation for rule in rules if rule.kind != "deductive"}
+        survivors = {rule.head.relation for rule in rules if rule.kind != "deductive"}
         read: dict[str, set[str]] = {}
         for rule in rules:
             for atom in rule.atoms:
                 read.setdefault(atom.relation, set()).add(rule.head.relation)
         there = {name for rule in rules for name in (rule.head.relation, *(atom.relation for atom in rule.atoms))}
         observers = {"pre", "post"} & there
-        derived = {rule.head.relation for rule in rules} - kept
+        derived = {rule.head.relation for rule in rules} - survivors
         while more := {name for name in derived - observers if name in read and read[name] <= observers}:
             observers |= more
         assert observing(rules, ["pre", "post"]) == observers, text
@@ -84,5 +84,5 @@ def test_a_long_specification() -> None:
     """What is read for a specification over thousands of rules is still one, and not counted again for each."""
     many = 3000
     text = "post(X) :- p0(X);" + "".join(f"p{n}(X) :- p{n + 1}(X)@3, notin p{n + 2}(X);" for n in range(many))
-    told = Program.parse(text).hazards()  # that a specification reads a constant time is none
-    assert [one.message.split()[5] for one in told] == ["p3000", "p3001"]
+    messages = Program.parse(text).hazards()  # that a specification reads a constant time is none
+    assert [one.message.split()[5] for one in messages] == ["p3000", "p3001"]

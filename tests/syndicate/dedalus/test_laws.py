@@ -55,9 +55,9 @@ def test_engine_is_the_oracle(rules: list[Rule], seed: int) -> None:
     wanted = naive(short, start, until, arrivals)
     model = run(short, Clock(start, until, seed, delivery="later"))
     for time in range(start, until + 1):
-        found = model.at(time)
-        for name in found:
-            assert found[name] == sorted(wanted[time].get(name, ()), key=order), (name, time)
+        result = model.at(time)
+        for name in result:
+            assert result[name] == sorted(wanted[time].get(name, ()), key=order), (name, time)
 
 
 @RANDOM

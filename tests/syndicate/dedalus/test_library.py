@@ -126,10 +126,10 @@ def test_lamport_clocks(sent: dict[int, Any], seed: int, delivery: Any) -> None:
         for place, _, _, before, number in now["lamport_received"]:
             assert int(before) < int(number)
             here[str(place)].add(int(number))
-        for place, found in here.items():
-            assert len(found) == 1
-            stamps[place] += found
-    assert all(one < other for found in stamps.values() for one, other in pairwise(found))
+        for place, each in here.items():
+            assert len(each) == 1
+            stamps[place] += each
+    assert all(one < other for each in stamps.values() for one, other in pairwise(each))
     first = {time: {(place, str(time)) for place, *_ in rows} for time, rows in sent.items() if rows}
     assert {(p, e) for t in range(1, 9) for p, e, _ in model.at(t)["lamport_stamp"]} == set().union(*first.values())
 
@@ -195,7 +195,7 @@ def test_two_phase_commit(votes: str) -> None:
     waiting = COMMIT + votes + 'tpc_timeout("c", "x")@5;'
     blocking = verified(waiting, eff=0, eot=9)
     assert blocking.min_faults == 1
-    crashes = {one for found in blocking.min_counterexamples for one in found}
+    crashes = {one for each in blocking.min_counterexamples for one in each}
     assert crashes
     assert crashes <= {f'crash_at("c",{time})' for time in range(9)}
     patient = COMMIT + votes + 'tpc_timeout("c", "x")@1;'
@@ -499,10 +499,10 @@ def test_all_run_live(name: str) -> None:
     assert program.check() == []
     Program.parse(" ".join(f'include "std/{one}";' for one in names())).accept()
     head = (Path(__file__).parents[3] / "syndicate" / "dedalus" / "library" / f"{name}.ded").read_text()
-    told = head.partition("\n\n")[0]
+    opening = head.partition("\n\n")[0]
     derived = {rule.head.relation for rule in program.core() if not rule.fact}
     read = {atom.relation for rule in program.core() for atom in rule.atoms} - derived - {"crash"}
-    assert all(f"{relation}(" in told for relation in read)
+    assert all(f"{relation}(" in opening for relation in read)
     Agent(program, "x")
 
 

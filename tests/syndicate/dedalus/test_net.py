@@ -21,32 +21,32 @@ TALK = Program.parse('m(Y, X, N)@async :- say(X, Y)@N; persist[say, 2]; say("a",
 
 def arrivals(net: Net, seed: int = 0, until: int = 400) -> dict[str, dict[int, tuple[int, ...]]]:
     """When the messages of each sender to b arrive, by the time of sending."""
-    found: dict[str, dict[int, tuple[int, ...]]] = {"a": {}, "b": {}}
+    results: dict[str, dict[int, tuple[int, ...]]] = {"a": {}, "b": {}}
     for message in TALK.run(1, until, seed=seed, net=net).messages:
-        found[str(message.row[1])][message.sent] = message.arrive
-    return found
+        results[str(message.row[1])][message.sent] = message.arrive
+    return results
 
 
 def test_delay_and_reordering() -> None:
     """All delays of a range occur, and messages overtake each other; to oneself there is no delay."""
-    found = arrivals(Net(delay=(1, 3)))
-    late = {at - sent for sent, times in found["a"].items() for at in times}
+    result = arrivals(Net(delay=(1, 3)))
+    late = {at - sent for sent, times in result["a"].items() for at in times}
     assert late == {1, 2, 3}
-    order = [times[0] for _, times in sorted(found["a"].items())]
+    order = [times[0] for _, times in sorted(result["a"].items())]
     assert order != sorted(order)
-    assert all(times == (sent + 1,) for sent, times in found["b"].items())
+    assert all(times == (sent + 1,) for sent, times in result["b"].items())
 
 
 def test_loss_and_duplication() -> None:
     """Chances come out as they were given, before `eff` alone, and never for messages to oneself."""
-    found = arrivals(Net(loss=0.3, duplicate=0.5, eff=301, delay=2))
-    lost = [sent for sent, times in found["a"].items() if not times]
+    result = arrivals(Net(loss=0.3, duplicate=0.5, eff=301, delay=2))
+    lost = [sent for sent, times in result["a"].items() if not times]
     assert 0.2 < len(lost) / 300 < 0.4
     assert max(lost) <= 300
-    twice = [times for times in found["a"].values() if len(times) == 2]
+    twice = [times for times in result["a"].values() if len(times) == 2]
     assert 0.4 < len(twice) / (400 - len(lost)) < 0.6
     assert all(first < second for first, second in twice)
-    assert all(len(times) == 1 for times in found["b"].values())
+    assert all(len(times) == 1 for times in result["b"].values())
     assert set(arrivals(Net(loss=1))["a"].values()) == {()}
 
 

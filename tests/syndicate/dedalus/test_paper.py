@@ -25,8 +25,8 @@ def told(text: str, until: int = 6, start: int = 1, **options: Any) -> dict[str,
 
 def outcomes(text: str, relation: str, **options: Any) -> set[tuple[Row, ...]]:
     """What a relation can come to in the end."""
-    found = Program.parse(text).explore(1, 4, relations=[relation], mode="confluence", **options)
-    return {tuple(map(tuple, outcome.rows().get(relation, ()))) for outcome in found.outcomes}
+    exploration = Program.parse(text).explore(1, 4, relations=[relation], mode="confluence", **options)
+    return {tuple(map(tuple, outcome.rows().get(relation, ()))) for outcome in exploration.outcomes}
 
 
 # ----------------------------------------------------------------------------------------------------------- aggregates
@@ -35,11 +35,11 @@ def outcomes(text: str, relation: str, **options: Any) -> set[tuple[Row, ...]]:
 def test_aggregates_are_grouped_by_the_other_columns() -> None:
     """One row for each group, several aggregates in a head, and `min` is what negation makes of it."""
     facts = 'p("a", 3)@1; p("a", 1)@1; p("b", 2)@1;'
-    found = told(f"{facts} all(A, min<B>, max<B>, count<B>, sum<B>) :- p(A, B);", 1)
-    assert found["all"] == {1: [("a", 1, 3, 2, 4), ("b", 2, 2, 1, 2)]}
+    result = told(f"{facts} all(A, min<B>, max<B>, count<B>, sum<B>) :- p(A, B);", 1)
+    assert result["all"] == {1: [("a", 1, 3, 2, 4), ("b", 2, 2, 1, 2)]}
     text = f"{facts} min_p(A, min<B>) ← p(A, B); notmin_p(A, B) ← p(A, B), p(A, C), B > C; "
-    found = told(text + "same(A, B) ← p(A, B), ¬notmin_p(A, B);", 1)
-    assert found["same"] == found["min_p"] == {1: [("a", 1), ("b", 2)]}
+    result = told(text + "same(A, B) ← p(A, B), ¬notmin_p(A, B);", 1)
+    assert result["same"] == result["min_p"] == {1: [("a", 1), ("b", 2)]}
 
 
 # --------------------------------------------------------------------------------------------------------------- choice
@@ -48,9 +48,9 @@ def test_aggregates_are_grouped_by_the_other_columns() -> None:
 def test_choice_takes_one_for_each_and_each_is_a_model() -> None:
     """`choose((X), (Y))` is a dependency X -> Y; each choice has a model, and once chosen there is one."""
     text = 's("jim")@1; s("ann")@1; p("ohm")@1; p("bell")@1; adv(S, P) :- s(S), p(P), choose((S), (P));'
-    found = Program.parse(text).explore(1, 1, relations=["adv"])
+    exploration = Program.parse(text).explore(1, 1, relations=["adv"])
     wanted = {(("ann", a), ("jim", j)) for a, j in product(("bell", "ohm"), repeat=2)}
-    assert {tuple(map(tuple, one.times()["adv"]["1"])) for one in found.outcomes} == wanted
+    assert {tuple(map(tuple, one.times()["adv"]["1"])) for one in exploration.outcomes} == wanted
     assert {tuple(told(text, 1, seed=seed)["adv"][1]) for seed in range(40)} == wanted
     assert told(text, 1, seed=3) == told(text, 1, seed=3)
 
@@ -80,8 +80,8 @@ def test_a_dependency_of_vectors_and_two_at_once() -> None:
 )
 def test_a_body_is_of_one_subprogram(rule: str, accepted: bool) -> None:
     """Bodies are of one agent; heads of another only if they are asynchronous."""
-    found = Program.parse(f"agent client: request, mine; agent server: answer; {rule}").check()
-    assert {one.reason_class for one in found} == (set() if accepted else {"location"})
+    result = Program.parse(f"agent client: request, mine; agent server: answer; {rule}").check()
+    assert {one.reason_class for one in result} == (set() if accepted else {"location"})
 
 
 # --------------------------------------------------------------------------------------------------- asynchronous rules
@@ -102,22 +102,22 @@ def test_async_is_sugar_for_a_choice_of_a_time() -> None:
 def test_a_message_arrives_at_any_time_or_never_and_at_one() -> None:
     """S is any time, also one that is over, or never: no body sees what arrives there; a tuple has one S for each T."""
     text = "e(1)@2; r(X)@async :- e(X); r(X)@async :- e(X), X > 0;"
-    found = Program.parse(text).explore(1, 3, relations=["r"])
+    exploration = Program.parse(text).explore(1, 3, relations=["r"])
     by_rule = [frozenset({at} if at else ()) for at in (0, 1, 2, 3)]
-    assert {tuple(one.times().get("r", {})) for one in found.outcomes} == {
+    assert {tuple(one.times().get("r", {})) for one in exploration.outcomes} == {
         tuple(str(at) for at in sorted(a | b)) for a, b in product(by_rule, repeat=2)
     }
     alike = "e(1, 1)@2; e(1, 2)@2; r(X)@async :- e(X, _);"  # two bindings, one head: one choice
-    found = Program.parse(alike).explore(1, 3, relations=["r"])
-    assert sorted(tuple(one.times().get("r", {})) for one in found.outcomes) == [(), ("1",), ("2",), ("3",)]
+    exploration = Program.parse(alike).explore(1, 3, relations=["r"])
+    assert sorted(tuple(one.times().get("r", {})) for one in exploration.outcomes) == [(), ("1",), ("2",), ("3",)]
 
 
 @pytest.mark.parametrize(("kind", "sure"), [("later", True), ("async", False)])
 def test_later_is_sure_where_async_is_not(kind: str, sure: bool) -> None:
     """The example of the paper: r is over before q arrives, unless that may arrive in the past."""
     text = f"r(1)@1; s(1); p(X) ← q(X), r(X); q(X)@{kind} ← s(X);"
-    found = Program.parse(text).explore(1, 3, relations=["p"])
-    assert {tuple(one.times()) for one in found.outcomes} == ({()} if sure else {(), ("p",)})
+    exploration = Program.parse(text).explore(1, 3, relations=["p"])
+    assert {tuple(one.times()) for one in exploration.outcomes} == ({()} if sure else {(), ("p",)})
 
 
 def test_a_discussion_board() -> None:
@@ -139,8 +139,8 @@ def test_a_discussion_board() -> None:
 def test_the_time_of_a_body_is_data() -> None:
     """`p(A, B, N)@async <- q(A, B)@N`: N is when it was sent, whenever it arrives."""
     entry = {"rel": "p", "tuple": ["x", 1, 3], "sent": 3, "arrive": 6}
-    found = told('q("x", 1)@3; p(A, B, N)@async <- q(A, B)@N;', schedule={"schedule": [entry]})
-    assert found["p"] == {6: [("x", 1, 3)]}
+    result = told('q("x", 1)@3; p(A, B, N)@async <- q(A, B)@N;', schedule={"schedule": [entry]})
+    assert result["p"] == {6: [("x", 1, 3)]}
     strict = Program.parse("p(A, N)@next <- q(A)@N;").check(strict=True)
     assert [one.reason_class for one in strict] == ["entangle-strict"]  # the paper's own restriction, in strict mode
 
@@ -148,23 +148,23 @@ def test_the_time_of_a_body_is_data() -> None:
 def test_a_sequence_grows_with_time() -> None:
     """The pair of inductive rules: without arithmetic, entangled; and with what `successor` gives, as a head's time."""
     events = 'seq("x", 0)@1; event("x")@2; event("x")@5;'
-    kept = "seq(A, X)@next ← seq(A, X), ¬ event(A);"
-    found = told(f"{events} {kept} seq(A, N)@next ← seq(A, _)@N, event(A)@N;", 7)["seq"]
-    assert [found[time][0][1] for time in range(1, 8)] == [0, 0, 2, 2, 2, 5, 5]
+    inertia = "seq(A, X)@next ← seq(A, X), ¬ event(A);"
+    result = told(f"{events} {inertia} seq(A, N)@next ← seq(A, _)@N, event(A)@N;", 7)["seq"]
+    assert [result[time][0][1] for time in range(1, 8)] == [0, 0, 2, 2, 2, 5, 5]
     for rule in (
         "seq(A, M)@next ← seq(A, _)@N, event(A)@N, successor(N, M);",
         "seq(A, S)@S ← seq(A, _)@N, event(A)@N, successor(N, S);",
         "seq(A, M)@S ← seq(A, _)@N, event(A)@N, successor(N, S), successor(N, M);",
     ):
-        found = told(f"{events} {kept} {rule}", 7)["seq"]
-        assert [found[time][0][1] for time in range(1, 8)] == [0, 0, 3, 3, 3, 6, 6]
+        result = told(f"{events} {inertia} {rule}", 7)["seq"]
+        assert [result[time][0][1] for time in range(1, 8)] == [0, 0, 3, 3, 3, 6, 6]
 
 
 def test_a_counter_without_gaps_by_successor() -> None:
     """What the paper says needs arithmetic: `successor` as data counts."""
     text = 'seq("x", 0)@1; event("x")@2; event("x")@5; seq(A, X)@next ← seq(A, X), ¬ event(A);'
-    found = told(f"{text} seq(A, M)@next ← seq(A, N), event(A), successor(N, M);", 7)["seq"]
-    assert [found[time][0][1] for time in range(1, 8)] == [0, 0, 1, 1, 1, 2, 2]
+    result = told(f"{text} seq(A, M)@next ← seq(A, N), event(A), successor(N, M);", 7)["seq"]
+    assert [result[time][0][1] for time in range(1, 8)] == [0, 0, 1, 1, 1, 2, 2]
 
 
 # --------------------------------------------------------------------------------------------------------------- queues
@@ -185,11 +185,11 @@ def test_a_queue_orders_what_came_at_once(of_each: bool) -> None:
     least = "omin(A, C)" if of_each else "omin(C)"
     omin = "omin(A, min<C>)" if of_each else "omin(min<C>)"
     rules = QUEUE.format(omin=omin, least=least, any="A" if of_each else "_")
-    found = told(facts + rules, 130, 123)["p"]
+    result = told(facts + rules, 130, 123)["p"]
     if of_each:
-        assert found == {124: [JOBS[2], JOBS[0], JOBS[1]], 125: [JOBS[3]]}
+        assert result == {124: [JOBS[2], JOBS[0], JOBS[1]], 125: [JOBS[3]]}
     else:
-        assert found == {124 + at: [job] for at, job in enumerate(sorted(JOBS, key=lambda job: job[2]))}
+        assert result == {124 + at: [job] for at, job in enumerate(sorted(JOBS, key=lambda job: job[2]))}
 
 
 # ------------------------------------------------------------------------------------------------------- Lamport clocks
@@ -206,11 +206,11 @@ WAITING = """
 def test_lamport_clocks(arrive: int) -> None:
     """What is sent into the past waits for its time; what is sent into the future is there in the timestep after."""
     entry = {"rel": "p_wait", "tuple": ["x", "y", 5], "sent": 5, "arrive": arrive}
-    found = told(f'q("x", "y")@5; {WAITING}', 12, schedule={"schedule": [entry]})
-    assert sorted(found["p"]) == list(range(max(arrive, 6) + 1, 13))
+    result = told(f'q("x", "y")@5; {WAITING}', 12, schedule={"schedule": [entry]})
+    assert sorted(result["p"]) == list(range(max(arrive, 6) + 1, 13))
     automatic = Program.parse('persist[p, 2]; p(A, B)@async :- q(A, B); q("x", "y")@5;').with_lamport_clocks()
     again = told(automatic.text, 12, schedule={"schedule": [entry]})
-    assert again["p"] == found["p"]
+    assert again["p"] == result["p"]
 
 
 def test_quiescent_timesteps_are_skipped() -> None:

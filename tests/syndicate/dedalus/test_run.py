@@ -27,22 +27,22 @@ def json_of(text: str, until: int = 5, **options: Any) -> Any:
 
 def test_aggregates_take_effect_later() -> None:
     """A head with an aggregate may be inductive or asynchronous."""
-    found = json_of("p(1)@1; p(3)@1; p(4)@2; n(sum<X>, avg<X>)@next :- p(X); m(count<X>)@async :- p(X);")
-    assert found["n"] == {"2": [[4, 2]], "3": [[4, 4]]}
-    assert found["m"] == {"2": [[2]], "3": [[1]]}
+    result = json_of("p(1)@1; p(3)@1; p(4)@2; n(sum<X>, avg<X>)@next :- p(X); m(count<X>)@async :- p(X);")
+    assert result["n"] == {"2": [[4, 2]], "3": [[4, 4]]}
+    assert result["m"] == {"2": [[2]], "3": [[1]]}
 
 
 def test_aggregates_count_bindings() -> None:
     """Each binding of named variables counts once; `_` is projected away before."""
-    found = json_of("p(1, 5)@1; p(1, 7)@1; n(count<X>) :- p(X, _); m(count<X>) :- p(X, Y); k(sum<X>) :- p(X, Y);", 1)
-    assert (found["n"], found["m"], found["k"]) == ({"1": [[1]]}, {"1": [[2]]}, {"1": [[2]]})
+    result = json_of("p(1, 5)@1; p(1, 7)@1; n(count<X>) :- p(X, _); m(count<X>) :- p(X, Y); k(sum<X>) :- p(X, Y);", 1)
+    assert (result["n"], result["m"], result["k"]) == ({"1": [[1]]}, {"1": [[2]]}, {"1": [[2]]})
 
 
 def test_constant_time_ahead() -> None:
     """An atom at a constant time reads that time, also before it has come."""
-    found = json_of("p(1)@3; q(X) :- p(X)@3; r(X)@next :- q(X), notin p(X)@2;", 4)
-    assert found["q"] == {str(time): [[1]] for time in range(1, 5)}
-    assert found["r"] == {str(time): [[1]] for time in range(2, 5)}
+    result = json_of("p(1)@3; q(X) :- p(X)@3; r(X)@next :- q(X), notin p(X)@2;", 4)
+    assert result["q"] == {str(time): [[1]] for time in range(1, 5)}
+    assert result["r"] == {str(time): [[1]] for time in range(2, 5)}
 
 
 def test_paradox() -> None:
@@ -85,8 +85,8 @@ def test_arithmetic_says_what_is_wrong() -> None:
 
 def test_computed_columns_of_a_body() -> None:
     """A column of a body atom may be computed of what others bind."""
-    found = json_of("p(1)@1; p(2)@1; p(4)@1; q(X) :- p(X), p(X + 1); r(X) :- p(X), notin p(X * 2);", 1)
-    assert (found["q"], found["r"]) == ({"1": [[1]]}, {"1": [[4]]})
+    result = json_of("p(1)@1; p(2)@1; p(4)@1; q(X) :- p(X), p(X + 1); r(X) :- p(X), notin p(X * 2);", 1)
+    assert (result["q"], result["r"]) == ({"1": [[1]]}, {"1": [[4]]})
 
 
 def test_no_columns() -> None:
@@ -110,9 +110,9 @@ def test_two_dependencies_are_a_matching() -> None:
 def test_a_choice_at_each_time() -> None:
     """The same key is chosen for again at each timestep."""
     text = "a(1); a(2); a(3); one(X) :- a(X), choose((), (X));"
-    found = json_of(text, 30, seed=1)["one"]
-    assert all(len(rows) == 1 for rows in found.values())
-    assert len({rows[0][0] for rows in found.values()}) == 3
+    result = json_of(text, 30, seed=1)["one"]
+    assert all(len(rows) == 1 for rows in result.values())
+    assert len({rows[0][0] for rows in result.values()}) == 3
 
 
 def test_causal_delivery() -> None:
@@ -166,8 +166,8 @@ def test_events_that_are_read_once() -> None:
     program = Program.parse("q(X)@async :- p(X); r(X) :- p(X), q(X)@2;")
     rows = [(number,) for number in range(3)]
     schedule = {"default": {"delay": 1}}
-    told = [program.run(until=3, events={1: {"p": made}}, schedule=schedule) for made in (rows, iter(rows))]
-    assert told[0].at(1)["r"] == told[1].at(1)["r"] == rows
+    runs = [program.run(until=3, events={1: {"p": one}}, schedule=schedule) for one in (rows, iter(rows))]
+    assert runs[0].at(1)["r"] == runs[1].at(1)["r"] == rows
     assert program.explore(until=1, relations=["p"], events={1: {"p": iter(rows)}}).outcomes[0].rows() == {
         "p": [[0], [1], [2]]
     }
@@ -236,14 +236,14 @@ def test_events_have_the_numbers_of_the_program() -> None:
 
 def test_python_objects() -> None:
     """Objects make the same program as text."""
-    made = Program()
+    compiled = Program()
     X, N = names("X N")  # noqa: N806  # as in the language
-    p, q, r = made.rel("p", 2, persist=True, deleted_by="del_p"), made.rel("q", 1), made.rel("r", 1)
-    made.rule(r(aggregate("min", N)), p(X, N), q(...), compare(N, "<", 5), ~q(X), choose((X,), (N,)))
-    made.rule(p(X, compute(N, "+", 1)).later, q(X).at(N))
+    p, q, r = compiled.rel("p", 2, persist=True, deleted_by="del_p"), compiled.rel("q", 1), compiled.rel("r", 1)
+    compiled.rule(r(aggregate("min", N)), p(X, N), q(...), compare(N, "<", 5), ~q(X), choose((X,), (N,)))
+    compiled.rule(p(X, compute(N, "+", 1)).later, q(X).at(N))
     written = Program.parse("""
         persist[p, del_p, 2];
         r(min<N>) :- p(X, N), q(_), N < 5, notin q(X), choose((X), (N));
         p(X, N + 1)@later :- q(X)@N;
     """)
-    assert made.core() == written.core()
+    assert compiled.core() == written.core()

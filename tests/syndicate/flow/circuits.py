@@ -26,19 +26,19 @@ def deltas(
     for _ in range(steps):
         out = {}
         for name in names:
-            known, delta = present[name], []
+            facts, delta = present[name], []
             for _ in range(0 if rng.random() < 0.3 else rng.randrange(5)):
-                if known and rng.random() < 0.45:
-                    element, weight = known.pop(rng.choice(list(known)))
+                if facts and rng.random() < 0.45:
+                    element, weight = facts.pop(rng.choice(list(facts)))
                     delta.append((element, -1))
                     if weight > 1:
-                        known[form(element)] = (element, weight - 1)
+                        facts[form(element)] = (element, weight - 1)
                     continue
                 element = (rng.choice(values), rng.choice(values))
                 if negative and rng.random() < 0.3:
                     delta.append((element, -1))
                     continue
-                known[form(element)] = (element, known.get(form(element), (element, 0))[1] + 1)
+                facts[form(element)] = (element, facts.get(form(element), (element, 0))[1] + 1)
                 delta.append((element, 1))
             if delta:
                 out[name] = ZSet(delta)

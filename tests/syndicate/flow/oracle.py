@@ -79,8 +79,8 @@ class Oracle:
 
     def step(self, deltas: Mapping[str, Any]) -> dict[str, Bag]:
         """The sum of each sink's deltas, this step included."""
-        known = self.inputs[-1] if self.inputs else {name: Bag() for name in self.circuit.sources}
-        self.inputs.append({name: known[name].plus(bag_of(deltas.get(name, {}))) for name in known})
+        before = self.inputs[-1] if self.inputs else {name: Bag() for name in self.circuit.sources}
+        self.inputs.append({name: before[name].plus(bag_of(deltas.get(name, {}))) for name in before})
         now = (len(self.inputs) - 1,)
         return {name: self.value(self.circuit, node.inputs[0], now) for name, node in self.circuit.sinks.items()}
 

@@ -23,7 +23,7 @@ LOOK_ALIKES = [(1, True, 1.0), (0.0, -0.0, 0), ((0.0,), (-0.0,)), (float("nan"),
 @pytest.mark.parametrize("aggregate", [agg.min, agg.max, agg.top_k(1), agg.min(lambda v: v), agg.max(repr)], ids=str)
 def test_the_order_of_changes_does_not_matter(aggregate: agg.Aggregate, values: tuple[Any, ...]) -> None:
     """Every order of insertion gives the same result, and that of the group as a whole."""
-    found = set()
+    results = set()
     for order in permutations(values):
         c = Circuit()
         c.sink("out", c.source("s").index_with(lambda v: 0).aggregate(aggregate))
@@ -31,8 +31,8 @@ def test_the_order_of_changes_does_not_matter(aggregate: agg.Aggregate, values: 
         for value in order:
             total += c.step({"s": [value]})["out"]
         ((_, result),) = total
-        found.add(form(result))
-    assert len(found) == 1
+        results.add(form(result))
+    assert len(results) == 1
 
 
 @pytest.mark.parametrize("aggregate", [agg.min, agg.max, agg.top_k(2)], ids=str)
@@ -107,10 +107,10 @@ def test_a_linear_aggregate_costs_the_change() -> None:
     assert counted_work(total, 10_000) == counted_work(total, 10)
 
     def whole_group(group: Any) -> Any:
-        found = 0
+        result = 0
         for value, weight in group.items():
-            found += value * weight
-        return found
+            result += value * weight
+        return result
 
     whole = agg.user(whole_group)
     assert counted_work(whole, 10_000) > 10 * counted_work(whole, 10)

@@ -110,17 +110,17 @@ def changes(rng: random.Random, steps: int, *, kinds: int = 1, signed: bool = Tr
     present: dict[str, list[Any]] = {"a": [], "b": []}
     for _ in range(steps):
         out: dict[str, Any] = {}
-        for name, known in present.items():
+        for name, arranged in present.items():
             left, right = rng.choice(some)
             pairs = []
             for _ in range(rng.randrange(7)):
-                if known and rng.random() < 0.5:
-                    pairs.append((known.pop(rng.randrange(len(known))), -1))
+                if arranged and rng.random() < 0.5:
+                    pairs.append((arranged.pop(rng.randrange(len(arranged))), -1))
                     continue
                 element = (rng.choice(left), rng.choice(right))
                 weight = rng.choice((-1, 1, 2)) if signed else 1
                 pairs.append((element, weight))
-                known.extend([element] * weight)
+                arranged.extend([element] * weight)
             if not pairs:
                 continue
             if rng.random() < 0.6:
@@ -330,7 +330,7 @@ def test_memory_returns_unasked() -> None:
 
 def test_looking_on() -> None:
     """Who reads a circuit sees what is in columns, and leaves it there."""
-    made = []
+    instances = []
     for change in (numbers(0, 3000), ZSet(numbers(0, 3000).items())):
         c, a, b = two_sources()
         c.watch()
@@ -340,8 +340,8 @@ def test_looking_on() -> None:
         c.sink("set", b.distinct())
         c.step({"a": change, "b": change})
         c.step({"a": change})
-        made.append(c)
-    one, other = made
+        instances.append(c)
+    one, other = instances
     assert one.engine.readied is not None
     before = kept(one)
     for name in ("set", "sum", "max"):
@@ -349,7 +349,7 @@ def test_looking_on() -> None:
     assert len(one.snapshot()) > 10_000
     assert kept(one) == before
     assert all(len(each) for _, each in one.engine.readied.sorted_runs)
-    mine, theirs = ({line.node: line for line in c.profile().lines} for c in made)
+    mine, theirs = ({line.node: line for line in c.profile().lines} for c in instances)
     assert mine.keys() == theirs.keys()
     for node, line in mine.items():
         assert line.runs == theirs[node].runs
@@ -424,9 +424,9 @@ def test_sources_of_columns() -> None:
         c = Circuit()
         c.sink("out", c.source("s"))
         repeated = values * 40
-        made = np.empty(80, dtype=object)
-        made[:] = repeated
-        assert bag_of(c.step({"s": Columns(made)})["out"]) == Bag((value, 1) for value in repeated)
+        column = np.empty(80, dtype=object)
+        column[:] = repeated
+        assert bag_of(c.step({"s": Columns(column)})["out"]) == Bag((value, 1) for value in repeated)
 
 
 def test_arrays_are_copied() -> None:
@@ -504,8 +504,8 @@ def test_lazily_imported() -> None:
 def test_nothing_in_columns() -> None:
     """A column with None goes by rows, so that a marked function may ask for it."""
     c, a, b = two_sources()
-    known = rearranges(lambda key, left, right: left[1] if right[1] is None else right[1])
-    c.sink("out", a.index_with(first).join(b.index_with(first), known))
+    arranged = rearranges(lambda key, left, right: left[1] if right[1] is None else right[1])
+    c.sink("out", a.index_with(first).join(b.index_with(first), arranged))
     steps = [{"a": Columns([[1, 2], ["x", "y"]]), "b": Columns([[1, 2], ["z", None]])}]
     check(c, [*steps, {"b": ZSet.of((1, None))}, *steps, {"a": Columns([[1, 2], ["v", "w"]])}])
 
@@ -539,10 +539,10 @@ def test_a_join_of_sets_makes_no_row_twice(seed: int, large: int, monkeypatch: p
     def steps() -> Iterator[dict[str, Any]]:
         for _ in range(8):
             step = {}
-            for name, known in present.items():
+            for name, arranged in present.items():
                 flipped = rng.sample(every, rng.randrange(1, 60))
-                delta = {element: -1 if element in known else 1 for element in flipped}
-                known.symmetric_difference_update(flipped)
+                delta = {element: -1 if element in arranged else 1 for element in flipped}
+                arranged.symmetric_difference_update(flipped)
                 columns = Columns([[e[at] for e in delta] for at in (0, 1)], list(delta.values()))
                 step[name] = ZSet(delta) if large == 1 else columns
             yield step

@@ -35,17 +35,17 @@ def added(name: str, value: Value) -> Value:
 
 def traces(rng: random.Random, streams: dict[str, Stream]) -> list[tuple[Stream, Value]]:
     """Traces of two streams, made of each other at random, and what they are."""
-    found = [(streams[name].trace_append(), summed(name)) for name in "ab"]
+    results = [(streams[name].trace_append(), summed(name)) for name in "ab"]
     for _ in range(rng.randrange(3, 9)):
-        stream, value = rng.choice(found)
+        stream, value = rng.choice(results)
         name = rng.choice("ab")
         if rng.random() < 0.65:
-            found.append((stream.z1_trace(), later(value)))
+            results.append((stream.z1_trace(), later(value)))
         elif rng.random() < 0.7:
-            found.append((streams[name].trace_append(stream), added(name, value)))
+            results.append((streams[name].trace_append(stream), added(name, value)))
         else:
-            found.append((streams[name].untimed_trace_append(stream), added(name, value)))
-    return found
+            results.append((streams[name].untimed_trace_append(stream), added(name, value)))
+    return results
 
 
 def change(rng: random.Random) -> ZSet:
@@ -68,11 +68,11 @@ def test_at_the_root(seed: int) -> None:
 
     def build() -> tuple[Circuit, list[Value]]:
         c, a, b = two_sources()
-        found = traces(random.Random(seed), {"a": a, "b": b})
-        for number, (stream, _) in enumerate(found):
+        result = traces(random.Random(seed), {"a": a, "b": b})
+        for number, (stream, _) in enumerate(result):
             c.sink(str(number), stream.consolidate())
         c.sink("checked", a.map(check))
-        return c, [value for _, value in found]
+        return c, [value for _, value in result]
 
     c, values = build()
     ticks: list[dict[str, ZSet]] = []
@@ -101,21 +101,21 @@ def test_in_a_loop(seed: int) -> None:
     streams["a"] = streams["a"] + streams["b"].z1().z1()  # so that there is more than one iteration
     ticks: list[dict[str, ZSet]] = []
     seen: dict[int, list[Any]] = {}
-    found = traces(rng, streams)
-    for number, (stream, _) in enumerate(found):
+    result = traces(rng, streams)
+    for number, (stream, _) in enumerate(result):
         stream.consolidate().inspect(seen.setdefault(number, []).append)
     now: dict[str, ZSet] = {}
     c.sink("out", child.export(streams["a"]))
     for _ in range(6):
-        given = {name: change(rng) for name in "ab"}
+        deltas = {name: change(rng) for name in "ab"}
         before = len(seen[0])
-        c.step(given)
+        c.step(deltas)
         for iteration in range(len(seen[0]) - before):
-            now = {name: given[name] if not iteration else ZSet() for name in "ab"}
+            now = {name: deltas[name] if not iteration else ZSet() for name in "ab"}
             if iteration == 2:
-                now["a"] = given["b"]
+                now["a"] = deltas["b"]
             ticks.append(now)
-    for number, (_, value) in enumerate(found):
+    for number, (_, value) in enumerate(result):
         assert seen[number] == [value(tick, ticks) for tick in range(len(ticks))]
     assert len(ticks) >= 6
 
@@ -128,8 +128,8 @@ def test_nothing_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     c.sink("same", same.consolidate())
     c.sink("twice", twice.consolidate())
     c.step({"a": dict.fromkeys(range(1000), 1)})
-    kept = {id(state) for state in held(c.engine).values() if isinstance(state, Trace)}
-    assert len(kept) == 3  # the trace, the same a tick later, and what that lacks
+    survivors = {id(state) for state in held(c.engine).values() if isinstance(state, Trace)}
+    assert len(survivors) == 3  # the trace, the same a tick later, and what that lacks
     taken: list[Any] = []
     add = Trace.add
 

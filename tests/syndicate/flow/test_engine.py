@@ -32,23 +32,23 @@ from tests.syndicate.flow.oracle import bag_of
 
 def contents(circuit: Circuit) -> Any:
     """All that the nodes of a circuit keep, to be compared."""
-    found: list[tuple[Any, Any]] = []
+    results: list[tuple[Any, Any]] = []
     for node, states in sorted(circuit.engine.states.items()):
         for state in states:
             if isinstance(state, (Arrangement, TimedArrangement)):
-                found.append((node, state.index))
+                results.append((node, state.index))
             elif isinstance(state, SeenTimes):
                 assert not state.now
-                found.append((node, state.past))
+                results.append((node, state.past))
             elif isinstance(state, Trace):
-                found.append((node, state.groups))
+                results.append((node, state.groups))
             elif isinstance(state, Cell) and type(state.value) is not bool:
-                found.append((node, state.value))
+                results.append((node, state.value))
             elif isinstance(state, Integral):
-                found.append((node, state.total))
+                results.append((node, state.total))
             elif isinstance(state, dict):
-                found.append((node, state))
-    return [(node, _plain(state)) for node, state in found]
+                results.append((node, state))
+    return [(node, _plain(state)) for node, state in results]
 
 
 def _plain(state: Any) -> Any:
@@ -171,9 +171,9 @@ def test_joins_share_a_trace() -> None:
     c.sink("y", edges.join(b.index_with(second)))
     c.sink("z", c.recursive(lambda r: a + r.index_with(second).join(edges, ends)))
     c.step({"a": {(1, 2): 1, (2, 3): 1}})
-    kept = [state for states in c.engine.states.values() for state in states]
-    assert sum(isinstance(state, Arrangement) for state in kept) == 3
-    assert sum(isinstance(state, TimedArrangement) for state in kept) == 1
+    survivors = [state for states in c.engine.states.values() for state in states]
+    assert sum(isinstance(state, Arrangement) for state in survivors) == 3
+    assert sum(isinstance(state, TimedArrangement) for state in survivors) == 1
 
 
 def test_a_step_touches_what_changed() -> None:
@@ -340,9 +340,9 @@ def test_distinct_by_a_trace_of_an_index(op: str) -> None:
     out = getattr(index, op)(index.trace_append().z1_trace())
     c.sink("out", out)
     c.sink("kinds", out.map(lambda pair: type(pair[0]).__name__))
-    given = c.step({"a": [(True, 1), (1, 1)]})
-    assert given["out"] == ZSet([((True, (True, 1)), 1), ((1, (1, 1)), 1)])
-    assert given["kinds"] == ZSet({"bool": 1, "int": 1})
+    outputs = c.step({"a": [(True, 1), (1, 1)]})
+    assert outputs["out"] == ZSet([((True, (True, 1)), 1), ((1, (1, 1)), 1)])
+    assert outputs["kinds"] == ZSet({"bool": 1, "int": 1})
 
 
 def test_a_body_that_raises() -> None:

@@ -140,7 +140,7 @@ def loop_of(build: Callable[[Stream], Stream]) -> tuple[Circuit, dict[int, ZSet]
     The source's elements are ``(element, iteration)``: a counter goes round the loop and lets out what is due.
     """
     c = Circuit()
-    given: dict[int, ZSet] = {}
+    outputs: dict[int, ZSet] = {}
     source = c.source("s")
     child = c.child("timed")
     waiting = child.feedback()
@@ -154,11 +154,11 @@ def loop_of(build: Callable[[Stream], Stream]) -> tuple[Circuit, dict[int, ZSet]
         assert isinstance(batch, ZSet)
         at = c.engine.root.children[0].now
         if len(batch):
-            given[at] = batch
+            outputs[at] = batch
         turn["at"] = at
 
     c.sink("out", child.export(result.inspect(note)))
-    return c, given
+    return c, outputs
 
 
 @pytest.mark.parametrize("steps", [E10_13, E22, E23, E24], ids=["E10-E13", "E22", "E23", "E24"])
@@ -171,13 +171,13 @@ def test_e10_to_e13_and_e22_to_e24_nested_distinct(kind: str, steps: Steps) -> N
             return due.distinct_trace(due.trace_append().z1_trace())
         return due.minus(due.map(lambda x: x).filter(lambda x: False)).distinct()  # keeps the loop from being monotone
 
-    c, given = loop_of(build)
+    c, outputs = loop_of(build)
     for epoch in range(2):
-        given.clear()
+        outputs.clear()
         batches = [(time[1], batch) for time, batch, _ in steps if time[0] == epoch]
         c.step({"s": ZSet([((x, i), w) for i, batch in batches for x, w in batch.items()])})
         wanted = {time[1]: ZSet(out) for time, _, out in steps if time[0] == epoch and out}
-        assert given == wanted
+        assert outputs == wanted
 
 
 JOIN_A = IndexedZSet({("a", 1): 1, ("b", 2): 2, ("c", 2): 1}).pairs()
@@ -206,8 +206,8 @@ def test_e15_join_trace() -> None:
     zset = [(("a", 0), 1), (("a", 0), -1), (("a", 1), 1), (("b", 2), 2), (("c", 2), 1)]
     trace = [("a", 1, 1), ("b", -3, -1), ("b", 3, 1), ("b", 4, -1), ("c", 4, 1)]
     c = Circuit()
-    known = by_key(c.source("trace")).trace_append().z1_trace()
-    c.sink("out", by_key(c.source("zset")).join_trace(known, both))
+    history = by_key(c.source("trace")).trace_append().z1_trace()
+    c.sink("out", by_key(c.source("zset")).join_trace(history, both))
     c.step({"trace": ZSet([((key, value), weight) for key, value, weight in trace])})
     wanted = {("a", (1, 1)): 1, ("b", (2, -3)): -2, ("b", (2, 3)): 2, ("b", (2, 4)): -2, ("c", (2, 4)): 1}
     assert c.step({"zset": ZSet(zset)})["out"] == ZSet(wanted)
@@ -282,15 +282,15 @@ def test_e18_to_e21_distinct_incremental(trace: Any, batch: Any, wanted: Any, ap
 
 def test_e25_nested_join() -> None:
     """Section 6: the only pair meets at the least upper bound of its times."""
-    c, given = loop_of(
+    c, outputs = loop_of(
         lambda due: by_key(due.filter(lambda e: e[0] == "a").map(lambda e: e[1])).join(
             by_key(due.filter(lambda e: e[0] == "b").map(lambda e: e[1])), both
         )
     )
     c.step({"s": {(("a", ("k", "x")), 1): 1}})
-    assert given == {}
+    assert outputs == {}
     c.step({"s": {(("b", ("k", "y")), 0): 1}})
-    assert given == {1: ZSet({("k", ("x", "y")): 1})}
+    assert outputs == {1: ZSet({("k", ("x", "y")): 1})}
 
 
 def test_2_9_9_and_2_9_10_delays() -> None:

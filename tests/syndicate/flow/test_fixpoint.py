@@ -99,10 +99,10 @@ def circuit(seed: int, *, by_rows: bool = False, unique: bool = True) -> Circuit
         pool = grown(rng, [rng.choice(outside), rng.choice(outside), r["p"], r["q"]], 5)
         return {"p": pool[-1] + joined(r["q"], a, rng), "q": pool[-2] + r["p"].filter(UNLIKE) + rng.choice(outside)}
 
-    found = c.recursive_many(["p", "q"], bodies)
-    for name, stream in found.items():
+    result = c.recursive_many(["p", "q"], bodies)
+    for name, stream in result.items():
         c.sink(name, stream)
-    c.sink("behind", joined(found["p"], b, rng))
+    c.sink("behind", joined(result["p"], b, rng))
     with pytest.MonkeyPatch.context() as patch:
         if by_rows:
             patch.setattr(syndicate.flow.local, "tabular", lambda _: None)
@@ -120,9 +120,9 @@ def kinds(rng: random.Random) -> dict[str, bool]:
     return {"alike": rng.random() < 0.2}
 
 
-def cleaned(kept: Any) -> Any:
+def cleaned(state: Any) -> Any:
     """What is kept, without what is empty, so that a group that has gone is none."""
-    return {place: each for place, each in kept.items() if each}
+    return {place: each for place, each in state.items() if each}
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -175,11 +175,11 @@ def test_the_same_as_from_scratch(seed: int) -> None:
 
 def test_most_loops_are_in_words() -> None:
     """What is compared here is the kernel, not rows with rows."""
-    found = [circuit(seed) for seed in range(40)]
-    for seed, c in enumerate(found):
+    results = [circuit(seed) for seed in range(40)]
+    for seed, c in enumerate(results):
         for step in deltas(random.Random(seed), ["a", "b"], 6):
             c.step(step)
-    assert sum(loop.store is not None for c in found for loop in loops(c)) > 20
+    assert sum(loop.store is not None for c in results for loop in loops(c)) > 20
 
 
 def closure(limit: int = 10_000) -> Circuit:
@@ -195,11 +195,11 @@ def closure(limit: int = 10_000) -> Circuit:
 
 def reached(edges: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """The oracle."""
-    found, fresh = set(edges), set(edges)
+    result, fresh = set(edges), set(edges)
     while fresh:
-        fresh = {(a, d) for a, b in fresh for c, d in edges if b == c} - found
-        found |= fresh
-    return found
+        fresh = {(a, d) for a, b in fresh for c, d in edges if b == c} - result
+        result |= fresh
+    return result
 
 
 @pytest.mark.parametrize("seed", range(6))

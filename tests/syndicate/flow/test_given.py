@@ -15,32 +15,32 @@ from syndicate.plan import Program, evaluate
 EDGES = [(1, 2), (3, 4)]
 
 
-def by_circuit(given: Any) -> Any:
+def by_circuit(inputs: Any) -> Any:
     """A plain source."""
     c = Circuit()
     c.sink("out", c.source("e"))
-    return c.step({"e": given})["out"]
+    return c.step({"e": inputs})["out"]
 
 
-def by_key(given: Any) -> Any:
+def by_key(inputs: Any) -> Any:
     """A source with a key."""
     c = Circuit()
     c.sink("out", c.source("e", key=itemgetter(0)))
-    return c.step({"e": given})["out"]
+    return c.step({"e": inputs})["out"]
 
 
-def by_plan(given: Any) -> Any:
+def by_plan(inputs: Any) -> Any:
     """A relation."""
     program = Program()
     program.rule("out", program.edb("e", "a", "b", bag=True))
-    return program.plan(bag=True).step({"e": given})["out"]
+    return program.plan(bag=True).step({"e": inputs})["out"]
 
 
-def by_evaluation(given: Any) -> Any:
+def by_evaluation(inputs: Any) -> Any:
     """A relation, once."""
     program = Program()
     program.rule("out", program.edb("e", "a", "b"))
-    return ZSet.of(*evaluate(program, {"e": given})["out"])
+    return ZSet.of(*evaluate(program, {"e": inputs})["out"])
 
 
 READERS: tuple[Callable[[Any], Any], ...] = (by_circuit, by_key, by_plan, by_evaluation)
@@ -70,12 +70,12 @@ def test_what_is_listed_twice_counts_twice(reader: Callable[[Any], Any]) -> None
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
 @pytest.mark.parametrize(
-    "given", [None, 3, "ab", b"ab", (1, 2), IndexedZSet({(1, 2): 1}), TimedZSet({}), Trace()], ids=repr
+    "inputs", [None, 3, "ab", b"ab", (1, 2), IndexedZSet({(1, 2): 1}), TimedZSet({}), Trace()], ids=repr
 )
-def test_what_is_no_change_is_refused(reader: Callable[[Any], Any], given: Any) -> None:
+def test_what_is_no_change_is_refused(reader: Callable[[Any], Any], inputs: Any) -> None:
     """Nothing else is taken for elements: a tuple is one, and so is a text."""
     with pytest.raises((CircuitError, FactError), match="takes"):
-        reader(given)
+        reader(inputs)
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)

@@ -114,14 +114,14 @@ def test_dot() -> None:
 
 def test_json() -> None:
     """Nodes with their parents and edges with their kinds, as data."""
-    found = json.loads(small().graph("json"))
-    assert found["nodes"][0] == {
+    report = json.loads(small().graph("json"))
+    assert report["nodes"][0] == {
         "id": "0", "parent": None, "kind": "source", "operator": "source", "name": "s", "carries": ["ZSet"],
         "parameters": {},
     }  # fmt: skip
-    assert found["nodes"][1]["exports"] == [{"node": "1.3", "output": 0}]
-    assert [(node["id"], node["parent"]) for node in found["nodes"]][2:4] == [("1.0", "1"), ("1.1", "1")]
-    assert [(edge["kind"], edge["from"], edge["to"]) for edge in found["edges"]] == [
+    assert report["nodes"][1]["exports"] == [{"node": "1.3", "output": 0}]
+    assert [(node["id"], node["parent"]) for node in report["nodes"]][2:4] == [("1.0", "1"), ("1.1", "1")]
+    assert [(edge["kind"], edge["from"], edge["to"]) for edge in report["edges"]] == [
         ("feedback", "1.3", "1.0"), ("import", "0", "1.1"), ("data", "1.1", "1.2"), ("data", "1.0", "1.2"),
         ("data", "1.2", "1.3"), ("export", "1", "2"),
     ]  # fmt: skip

@@ -72,12 +72,12 @@ def contents(c: Circuit) -> dict[Any, Any]:
     """All that a circuit keeps, whatever the order and wherever it is."""
     engine = c.engine
     with engine.settled():
-        found = {
+        results = {
             key: copied(STATE_FORMATS[type(state)].entries(state))
             for key, state in held(engine).items()
             if type(state).__name__ != "Restart"
         }
-    return {"epoch": engine.epoch, **{key: entries for key, entries in found.items() if entries}}
+    return {"epoch": engine.epoch, **{key: entries for key, entries in results.items() if entries}}
 
 
 ERRORS: tuple[Callable[[], BaseException], ...] = (
@@ -209,17 +209,17 @@ def test_columns(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: getattr(error, "__name__", "Cancelled"))
 def test_a_function_that_ends_the_step(error: Callable[[], BaseException]) -> None:
     """What a user's function raises goes through as it is, unless it is an ``Exception``."""
-    made = error() if error is not ERRORS[4] else None
+    raised = error() if error is not ERRORS[4] else None
 
     def f(element: Any) -> Any:
         if element == "stop":
-            raise made if made is not None else trio.Cancelled._create()
+            raise raised if raised is not None else trio.Cancelled._create()
         return element
 
     c = Circuit()
     c.sink("out", c.source("a").map(f).distinct())
     c.step({"a": ["x"]})
-    with pytest.raises(StepFailed if isinstance(made, Exception) else BaseException):
+    with pytest.raises(StepFailed if isinstance(raised, Exception) else BaseException):
         c.step({"a": ["stop", "z"]})
     assert dict(c.step({"a": ["y", "x"]})["out"].items()) == {"y": 1}
 

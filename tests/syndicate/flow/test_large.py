@@ -42,16 +42,16 @@ def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def changes(rng: random.Random, steps: int) -> list[dict[str, dict[Any, int]]]:
     """Changes of pairs of integers, some of them of what is not there, of very different sizes."""
-    found = []
+    results = []
     for _ in range(steps):
         sizes = {name: rng.choice((0, 1, 3, 30)) for name in "ab"}
-        found.append(
+        results.append(
             {
                 name: {(rng.randrange(5), rng.randrange(6)): rng.choice((1, 1, 2, -1, -2, 0)) for _ in range(size)}
                 for name, size in sizes.items()
             }
         )
-    return found
+    return results
 
 
 @pytest.mark.usefixtures("all_large")
@@ -111,12 +111,12 @@ def load(rng: random.Random, size: int) -> dict[str, dict[Any, int]]:
 
 def states(c: Circuit) -> dict[Any, Any]:
     """A copy of all dictionaries that a circuit keeps."""
-    found = {}
+    results = {}
     for place, state in held(c.engine).items():
-        kept = getattr(state, "index", state)
-        if isinstance(kept, dict):
-            found[place] = {key: dict(each) if isinstance(each, dict) else each for key, each in kept.items()}
-    return found
+        index = getattr(state, "index", state)
+        if isinstance(index, dict):
+            results[place] = {key: dict(each) if isinstance(each, dict) else each for key, each in index.items()}
+    return results
 
 
 def test_the_state_stays_in_dictionaries() -> None:
@@ -164,9 +164,9 @@ def test_a_given_dictionary_is_not_kept() -> None:
     rows = c.source("rows")
     c.sink("rows", rows)
     c.sink("counts", rows.index_with(first).aggregate(agg.count))
-    given = {(number, number): 1 for number in range(2 * LARGE_CHANGE)}
-    out = c.step({"rows": given})
-    given.clear()
+    inputs = {(number, number): 1 for number in range(2 * LARGE_CHANGE)}
+    out = c.step({"rows": inputs})
+    inputs.clear()
     assert len(out["rows"]) == len(list(out["counts"])) == 2 * LARGE_CHANGE
 
 
@@ -191,8 +191,8 @@ def test_odd_elements(odd: Any) -> None:
     c.sink("counts", c.source("a").index_with(itemgetter(0)).aggregate(agg.count))
     elements = {(number % 10, number): 1 for number in range(2 * LARGE_CHANGE)}
     counts = c.step({"a": {**elements, odd: 1}})["counts"]
-    known = odd[0] in range(10) and type(odd[0]) is int
-    assert counts[odd[0], 1 + known * LARGE_CHANGE // 5] == 1
+    plain = odd[0] in range(10) and type(odd[0]) is int
+    assert counts[odd[0], 1 + plain * LARGE_CHANGE // 5] == 1
 
 
 def test_large_groups() -> None:

@@ -37,23 +37,23 @@ def test_a_fold_is_the_merge_of_what_is_there(lattice: type[Lattice], keys: int)
     rng = random.Random(f"{lattice} {keys}")
     c = Circuit()
     c.sink("all", c.source("rows").index_with(first, second).aggregate(lattice))
-    total, given = ZSet(), list[Any]()
+    total, elements = ZSet(), list[Any]()
     largest = 0
     for step in range(60):
         growing = step % 30 < 12
         delta: list[tuple[Any, int]] = []
         for _ in range(rng.randrange(30)):
-            if given and rng.random() < (0.2 if growing else 0.8):
-                delta.append((given.pop(rng.randrange(len(given))), -1))
+            if elements and rng.random() < (0.2 if growing else 0.8):
+                delta.append((elements.pop(rng.randrange(len(elements))), -1))
             else:
-                given.append((rng.randrange(keys), LATTICES[lattice](rng)))
-                delta.append((given[-1], 1))
+                elements.append((rng.randrange(keys), LATTICES[lattice](rng)))
+                delta.append((elements[-1], 1))
         if step == 59:
-            delta += [(row, -1) for row in given]
-            given = []
+            delta += [(row, -1) for row in elements]
+            elements = []
         total = total + c.step({"rows": ZSet(delta)})["all"]
         groups: dict[int, list[Any]] = {}
-        for key, value in given:
+        for key, value in elements:
             groups.setdefault(key, []).append(value)
         largest = max(largest, *map(len, groups.values()), 0)
         expected = {key: merged(lattice, values) for key, values in groups.items()}

@@ -160,15 +160,15 @@ def test_floats_are_summed_exactly(form: str) -> None:
     c = Circuit()
     c.sink("out", c.source("s").index_with(lambda e: e[0] % 3, lambda e: e[1]).aggregate(getattr(agg, form)))
     rng = random.Random(4)
-    known: list[Any] = []
+    facts: list[Any] = []
     steps: list[dict[str, Any]] = []
     for _ in range(60):
-        if known and rng.random() < 0.5:
-            steps.append({"s": ZSet({known.pop(rng.randrange(len(known))): -1})})
+        if facts and rng.random() < 0.5:
+            steps.append({"s": ZSet({facts.pop(rng.randrange(len(facts))): -1})})
         else:
             value = rng.choice([rng.uniform(-1, 1) * 10.0 ** rng.randrange(-300, 300), rng.randrange(9), 0.1, 1e16])
-            known.append((rng.randrange(10**9), value))
-            steps.append({"s": ZSet({known[-1]: 1})})
+            facts.append((rng.randrange(10**9), value))
+            steps.append({"s": ZSet({facts[-1]: 1})})
     check(c, steps)
 
 

@@ -159,11 +159,11 @@ def test_states_are_the_sums(build: Callable[[random.Random], Circuit]) -> None:
             for output in range(len(node.carries)):
                 stream = Stream(c, type(node.inputs[0] if node.inputs else c.nodes[-1].inputs[0])(node.id, output))
                 try:
-                    found: Any = c.state(stream)
+                    result: Any = c.state(stream)
                 except CircuitError:
                     continue
                 asked += 1
-                assert bag_of(found) == oracle.value(c, stream.port, (5,)), str(node)
+                assert bag_of(result) == oracle.value(c, stream.port, (5,)), str(node)
     assert asked > 20
 
 
@@ -215,11 +215,11 @@ def test_a_state_is_the_sum_of_the_changes(seed: int) -> None:
     for deltas in [{}, {}, *circuits.deltas(random.Random(seed), ["a", "b"], 8), {}]:
         for name, stream in streams.items():
             try:
-                found: Any = c.state(stream)
+                result: Any = c.state(stream)
             except CircuitError:
                 continue
             answered.add(name)
-            assert bag_of(found) == bag_of(sums.get(name, ZSet())), name
+            assert bag_of(result) == bag_of(sums.get(name, ZSet())), name
         out = c.step(deltas)
         for name in streams:
             sums[name] = sums[name] + out[name] if name in sums else out[name]

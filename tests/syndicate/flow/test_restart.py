@@ -37,8 +37,8 @@ def starts(monkeypatch: pytest.MonkeyPatch, small: int, many: float, budget: flo
         return start(self)
 
     def fixed(self: Restart, batches: Any, size: int) -> float:
-        found = original(self, batches, size)
-        return found if found in (0.0, float("inf")) else budget
+        result = original(self, batches, size)
+        return result if result in (0.0, float("inf")) else budget
 
     original = Restart.budget
     monkeypatch.setattr(syndicate.flow.loop, "SMALL_LOOP", small)

@@ -80,22 +80,22 @@ def outcome(c: Circuit, step: dict[str, Any]) -> Any:
     return {name: bag_of(changed) for name, changed in outputs.items()}
 
 
-def copied(kept: Any) -> Any:
+def copied(state: Any) -> Any:
     """Nested dictionaries, copied; of totals what they hold, and floats by their identity."""
-    if isinstance(kept, dict):
-        return {key: copied(each) for key, each in kept.items()}
-    if isinstance(kept, tuple):
-        return tuple(map(copied, kept))
-    if isinstance(kept, Total):
-        return [getattr(kept, name) for name in Total.__slots__]
-    return key_of(kept) if isinstance(kept, float) else kept
+    if isinstance(state, dict):
+        return {key: copied(each) for key, each in state.items()}
+    if isinstance(state, tuple):
+        return tuple(map(copied, state))
+    if isinstance(state, Total):
+        return [getattr(state, name) for name in Total.__slots__]
+    return key_of(state) if isinstance(state, float) else state
 
 
 def contents(c: Circuit) -> Any:
     """All that a circuit keeps, in dictionaries."""
     with c.engine.settled():
-        kept = {place: getattr(state, "index", state) for place, state in held(c.engine).items()}
-        return copied({place: each for place, each in kept.items() if isinstance(each, dict)})
+        survivors = {place: getattr(state, "index", state) for place, state in held(c.engine).items()}
+        return copied({place: each for place, each in survivors.items() if isinstance(each, dict)})
 
 
 class Stop(Exception):
@@ -291,14 +291,14 @@ def test_sums_beyond_64_bits() -> None:
 def test_what_nobody_has_is_forgotten() -> None:
     """Texts that have come and gone take no room, and those that are there, or in what somebody kept, do."""
     c = join()
-    kept = c.step({"a": {(1, "kept"): 1}, "b": {(1, "there"): 1}})["out"]
+    out = c.step({"a": {(1, "kept"): 1}, "b": {(1, "there"): 1}})["out"]
     c.step({"a": {(1, "kept"): -1}})
     for at in range(40):
         rows = {(at, f"{at} {number}"): 1 for number in range(500)}
         c.step({"a": rows})
         c.step({"a": dict.fromkeys(rows, -1)})
     assert len(tables_of(c).texts.words) < 16_000
-    assert dict(kept.items()) == {(1, "kept", "there"): 1}
+    assert dict(out.items()) == {(1, "kept", "there"): 1}
     assert dict(c.step({"a": {(1, "new"): 1}})["out"].items()) == {(1, "new", "there"): 1}
 
 
@@ -406,17 +406,17 @@ def test_a_change_of_two_sides_makes_no_row_twice() -> None:
     """Each row of the product comes once, whatever of a key changes on both sides."""
     rng = random.Random(3)
     c = join()
-    known: dict[str, dict[Any, int]] = {"a": {}, "b": {}}
+    facts: dict[str, dict[Any, int]] = {"a": {}, "b": {}}
     for _ in range(60):
         step = {}
-        for name, there in known.items():
+        for name, there in facts.items():
             delta = {(rng.randrange(3), rng.randrange(6)): rng.choice((1, 2, -1)) for _ in range(rng.randrange(6))}
             step[name] = delta
             for pair, weight in delta.items():
                 there[pair] = there.get(pair, 0) + weight
-        found = list(c.step(step)["out"].items())
-        assert len({row for row, _ in found}) == len(found)
-        assert all(weight for _, weight in found)
+        results = list(c.step(step)["out"].items())
+        assert len({row for row, _ in results}) == len(results)
+        assert all(weight for _, weight in results)
 
 
 @pytest.mark.parametrize("keys", [2, 40, 4000])

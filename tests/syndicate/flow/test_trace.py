@@ -18,10 +18,10 @@ entries = st.tuples(
 @given(
     st.lists(entries, max_size=12), st.lists(st.tuples(st.integers(0, 2), st.lists(entries, max_size=5)), max_size=3)
 )
-def test_a_view_is_the_trace_with_what_is_added(kept: list[Any], batches: list[tuple[int, list[Any]]]) -> None:
+def test_a_view_is_the_trace_with_what_is_added(survivors: list[Any], batches: list[tuple[int, list[Any]]]) -> None:
     """Whatever is added, at times that the trace holds already as at others: as if it had been added to the trace."""
     base, whole = Trace(), Trace()
-    for key, value, time, weight in kept:
+    for key, value, time, weight in survivors:
         base.add(key, value, time, weight)
         whole.add(key, value, time, weight)
     before = base.tuples()

@@ -271,8 +271,8 @@ def test_subclasses_of_atoms() -> None:
     with pytest.raises(UnhashableElement, match=r"a list cannot .*\[1\]"):
         ZSet.of(Point([1], 2))
     zero, nan = np.float64(0.0), np.float64("nan")
-    given = ZSet.of(Name("a"), zero, nan, Name("a"), -zero, np.float64("nan"))
-    assert given == ZSet([(Name("a"), 2), (zero, 1), (-zero, 1), (nan, 2)])
+    sum_of = ZSet.of(Name("a"), zero, nan, Name("a"), -zero, np.float64("nan"))
+    assert sum_of == ZSet([(Name("a"), 2), (zero, 1), (-zero, 1), (nan, 2)])
 
 
 @pytest.mark.parametrize(

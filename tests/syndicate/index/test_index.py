@@ -104,8 +104,8 @@ def test_each_pair_of_value_and_pattern(hot: int, monkeypatch: pytest.MonkeyPatc
                 assert listener.heard == expected("!", pattern, value) + expected("+", pattern, value)
                 assert not index.add(form)
                 listener.heard.clear()
-                told = index.observe(skeleton, constants, REFS[1])
-                assert [("+", t.captures) for t in told] == expected("+", pattern, value)
+                notices = index.observe(skeleton, constants, REFS[1])
+                assert [("+", t.captures) for t in notices] == expected("+", pattern, value)
                 index.unobserve(skeleton, constants, REFS[1])
                 assert not index.remove(form)
                 assert listener.heard == []
@@ -241,15 +241,15 @@ class Machine(RuleBasedStateMachine):
         value = thaw(form)
         _, count = self.present.get(form, (value, 0))
         self.present[form] = (value, count + 1)
-        told = []
+        notices = []
         if count == 0:
             for interest in self.active.values():
                 seen = interest.see(value)
                 if seen is not None:
                     interest.known[seen] += 1
                     if interest.known[seen] == 1:
-                        told.append((interest.observer, "+", seen))
-        return told
+                        notices.append((interest.observer, "+", seen))
+        return notices
 
     def remove(self, value: Any) -> list[tuple[int, str, Frozen]]:
         """A copy of it goes."""
@@ -258,19 +258,19 @@ class Machine(RuleBasedStateMachine):
         if count > 1:
             self.present[form] = (value, count - 1)
             return []
-        told = []
+        notices = []
         for interest in self.active.values():
             seen = interest.see(value)
             if seen is not None:
                 interest.known[seen] -= 1
                 if interest.known[seen] == 0:
                     del interest.known[seen]
-                    told.append((interest.observer, "-", seen))
-        return told
+                    notices.append((interest.observer, "-", seen))
+        return notices
 
     def join(self, observe: Observe, interest: Interest) -> list[tuple[int, str, Frozen]]:
         """An observer comes: first its Observe is seen, then it is told what there is."""
-        told = self.add(observe)
+        notices = self.add(observe)
         form = freeze(observe)
         if form not in self.active:
             self.active[form] = interest
@@ -278,17 +278,17 @@ class Machine(RuleBasedStateMachine):
                 seen = interest.see(value)
                 if seen is not None:
                     interest.known[seen] += 1
-            told += [(interest.observer, "+", seen) for seen in interest.known]
-        return told
+            notices += [(interest.observer, "+", seen) for seen in interest.known]
+        return notices
 
     def leave(self, observe: Observe) -> list[tuple[int, str, Frozen]]:
         """It goes."""
         form = freeze(observe)
-        told = self.remove(observe)
+        notices = self.remove(observe)
         if form not in self.present:
             interest = self.active.pop(form)
-            told += [(interest.observer, "-", seen) for seen in interest.known]
-        return told
+            notices += [(interest.observer, "-", seen) for seen in interest.known]
+        return notices
 
     # ------------------------------------------------------------------------------------------------ the steps
 
@@ -388,18 +388,18 @@ def ever_new(ds: Ref, n: int) -> None:
         {f"key-{n}": [capture(int), Record(label)]},
         Observe(quote(Record(label, [unquote(capture())])), ANY),
     ]
-    told = [
+    notices = [
         Record(label, [n, Record(f"part-{n}", [f"text-{n}"])]),
         {f"key-{n}": [n, Record(label)]},
         [label, {f"key-{n}": n}],
     ]
 
     def body() -> None:
-        handles = [assert_(ds, value) for value in told[n % 2 :]]
+        handles = [assert_(ds, value) for value in notices[n % 2 :]]
         for pattern in wanted:
             watch(ds, pattern)
-        handles += [assert_(ds, value) for value in told]
-        for value in told:
+        handles += [assert_(ds, value) for value in notices]
+        for value in notices:
             send(ds, value)
         if n % 3 == 0:
             for handle in handles:
@@ -423,9 +423,9 @@ def test_ever_new_labels_and_shapes_leave_nothing(watched: bool) -> None:
             on_asserted(ds, [ANY, {}])(lambda: None)
         return ds, current_facet()
 
-    made: list[tuple[Ref, Facet]] = []
-    system = settled(lambda: made.append(boot()))
-    ((ds, facet),) = made
+    instances: list[tuple[Ref, Facet]] = []
+    system = settled(lambda: instances.append(boot()))
+    ((ds, facet),) = instances
 
     def rounds(numbers: range) -> None:
         for n in numbers:
@@ -512,8 +512,8 @@ def test_a_malformed_observe_is_a_plain_assertion(malformed: Callable[[Ref], Any
     late: list[Seen] = []
     settled(boot)
     assert seen[0][-1] == late[0][-1]
-    for told in late:
-        assert ("+", *seen[0][-1][1:]) in told
+    for message in late:
+        assert ("+", *seen[0][-1][1:]) in message
     assert [mark for mark, *_ in seen[0]][-2:] == ["+", "-"]
     assert not nothing[0].heard
 
@@ -686,5 +686,5 @@ def test_an_observer_is_told_what_another_one_of_its_skeleton_has_let_be_kept(va
     for second in (7, 8):
         same, constants = analyse(pattern_of([capture(), second]))
         assert same is skeleton
-        told = index.observe(skeleton, constants, REFS[1])
-        assert [each.captures for each in told] == [(n,) for n, other in enumerate(values) if other == second]
+        notices = index.observe(skeleton, constants, REFS[1])
+        assert [each.captures for each in notices] == [(n,) for n, other in enumerate(values) if other == second]

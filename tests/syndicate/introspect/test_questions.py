@@ -286,11 +286,11 @@ def test_the_estimate_of_a_long_run_is_near() -> None:
 
 async def test_what_a_facet_holds(program: Program) -> None:
     """Its bytes are at least those of what its handlers keep, and what it asserts is shown."""
-    kept = bytearray(1_000_000)
+    memory = bytearray(1_000_000)
 
     def large() -> None:
         assert_(program.ds, Record("Large", ["here"]))
-        on_message(program.ds, Record("Ask", []))(lambda: send(program.ds, bytes(kept)))
+        on_message(program.ds, Record("Ask", []))(lambda: send(program.ds, bytes(memory)))
 
     program.system.spawn(large, name="large")
     await program.system.settle()
@@ -402,9 +402,9 @@ async def test_why_rows_of_rules_are_there(autojump_clock: trio.testing.MockCloc
 
         program.system.spawn(start)
         await trio.sleep(1)
-        _, _, found = await program.page("hosts", "", 0, 9)
+        _, _, result = await program.page("hosts", "", 0, 9)
         seen: dict[str, dict[str, list[list[Value]]]] = {}
-        for number, _, name, _, views in found:
+        for number, _, name, _, views in result:
             assert isinstance(name, str)
             assert isinstance(views, (list, tuple))
             for which in views:
@@ -430,7 +430,7 @@ async def test_why_rows_of_rules_are_there(autojump_clock: trio.testing.MockCloc
         assert ["no soft" in str(each) for row in loud for each in row[4]] == [True]
         assert [str(row[0])[:11] for row in loud[1:]] == ["kept('here'", "word('here'"][: len(loud) - 1]
         assert "asserted, sent" in str(seen["ded"]["word('here', 3)"][0][1])
-        (number,) = [row[0] for row in found if row[2] == "ded"]
+        (number,) = [row[0] for row in result if row[2] == "ded"]
         # What rules assert is explained in the same words.
         for asserted, language, row in (
             ('["loud" "here"]', "ded", "loud('here')"),

@@ -326,7 +326,7 @@ def test_each_line_says_what_its_step_says(seed: int, tmp_path: Path) -> None:
             send(ds, value)
         handle.retract()
         sync(ds, lambda: None)
-        during(ds, ["x", capture()])(lambda found: send(ds, N(found)))
+        during(ds, ["x", capture()])(lambda result: send(ds, N(result)))
         assert_(ds, Record("ref", [Symbol("sturdy"), {Symbol("sig"): b"secret"}]))
         spawn(system(*random_system(random.Random(seed))))
 
@@ -458,16 +458,19 @@ def test_a_handler_ran_as_often_as_something_came() -> None:
 def test_a_packet_is_told_before_the_start_of_who_got_it(kind: str, causes: tuple[int, ...]) -> None:
     """What is passed on by an actor of the library came from a peer, and not from when that actor began."""
     started = Done("spawn", "durable", 0, False, "", 0)
-    kept, asserted = Done("message", "durable", 2, False, ["keep", 7], 0), Done("assert", "dataspace", 3, True, [7], 1)
+    keeping, asserted = (
+        Done("message", "durable", 2, False, ["keep", 7], 0),
+        Done("assert", "dataspace", 3, True, [7], 1),
+    )
 
     def step(number: int, actor: str, kind: str, act: Done, *causes: int, rests: tuple[int, ...] = ()) -> Happening:
-        value = kept.value if kind == "message" else ""
+        value = keeping.value if kind == "message" else ""
         return Happening("here", number, number, number, actor, kind, value, 2, False, 0, "", causes, rests, (), (act,))
 
     story = Story(
         [
             step(1, "server", "enter", started),
-            step(2, "session a:1", kind, kept, *causes, rests=(1,)),
+            step(2, "session a:1", kind, keeping, *causes, rests=(1,)),
             step(3, "durable", "message", asserted, 2, rests=(1,)),
         ]
     )

@@ -37,8 +37,8 @@ def test_both_sides_grow(a: Any, da: Any, b: Any, db: Any) -> None:
     x, y = Set(a | da), Set(b | db)
     for name, extra in (("eqjoin", ({1: 0},)), ("intersect", ()), ("merge", ()), ("product", ())):
         before = getattr(Set(a), name)(Set(b), *extra)
-        found = increment(name, Grown(x, Set(da)), Grown(y, Set(db)), *extra)
-        assert before.merge(found) == getattr(x, name)(y, *extra)
+        result = increment(name, Grown(x, Set(da)), Grown(y, Set(db)), *extra)
+        assert before.merge(result) == getattr(x, name)(y, *extra)
 
 
 @given(flat[Max], flat[Max], flat[Max])
@@ -113,8 +113,8 @@ def test_what_is_new_is_no_more_than_that(a: Map, b: Map) -> None:
     """The delta of a map holds the changed keys only, with the new part of their values."""
     fresh = a.beyond(b)
     for key, value in fresh.reveal().items():
-        known = b.reveal().get(key)
-        assert known is None or not value <= known
+        before = b.reveal().get(key)
+        assert before is None or not value <= before
     assert b.merge(fresh) == b.merge(a)
 
 

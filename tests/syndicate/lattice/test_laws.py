@@ -52,7 +52,7 @@ class FirstWins(Numbers):
     def merge(self, other: Any) -> Any:
         return self if self.content else other
 
-    def beyond(self, known: Any) -> Any:
+    def beyond(self, facts: Any) -> Any:
         return self
 
 
@@ -103,7 +103,7 @@ class Hashes(Numbers):
 class Forgets(Numbers):
     wrapper_name = "tforgets"
 
-    def beyond(self, known: Any) -> Any:
+    def beyond(self, facts: Any) -> Any:
         return self.bottom()
 
 

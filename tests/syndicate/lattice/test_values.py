@@ -221,9 +221,9 @@ def test_hash_outlives_symbols() -> None:
         merge = merge_first
 
     first = Holds(frozenset({Clock(), Max(3)}))
-    known = hash(first)
+    code = hash(first)
     others = [Symbol(f"in the way {i}") for i in range(100)]
-    assert hash(Holds(frozenset({Max(3), Clock()}))) == known
+    assert hash(Holds(frozenset({Max(3), Clock()}))) == code
     assert len(others) == 100
 
 

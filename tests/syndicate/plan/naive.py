@@ -69,35 +69,35 @@ class Rows:
         return {form(tuple(row[name] for name in names)) for row in self}
 
 
-def scalar(given: Any, row: Named) -> Any:
+def scalar(term: Any, row: Named) -> Any:
     """The value of a scalar for a row."""
-    match given:
+    match term:
         case ra.Attr():
-            return row[given.name]
+            return row[term.name]
         case ra.Const():
-            return given.value
+            return term.value
         case ra.Arith():
-            return ARITHMETIC[given.op](scalar(given.left, row), scalar(given.right, row))
+            return ARITHMETIC[term.op](scalar(term.left, row), scalar(term.right, row))
         case ra.Call():
-            return given.function(*[scalar(one, row) for one in given.arguments])
-    raise AssertionError(given)
+            return term.function(*[scalar(one, row) for one in term.arguments])
+    raise AssertionError(term)
 
 
-def holds(given: Any, row: Named) -> bool:
+def holds(term: Any, row: Named) -> bool:
     """Whether a condition holds for a row."""
-    match given:
+    match term:
         case ra.Compare():
-            return OPS[given.op](scalar(given.left, row), scalar(given.right, row))
+            return OPS[term.op](scalar(term.left, row), scalar(term.right, row))
         case ra.Holds():
-            answer = given.function(*[scalar(one, row) for one in given.arguments])
+            answer = term.function(*[scalar(one, row) for one in term.arguments])
             return answer == Bool(True) if isinstance(answer, Bool) else bool(answer)
         case ra.AllOf():
-            return all(holds(part, row) for part in given.parts)
+            return all(holds(part, row) for part in term.parts)
         case ra.AnyOf():
-            return any(holds(part, row) for part in given.parts)
+            return any(holds(part, row) for part in term.parts)
         case ra.Not():
-            return not holds(given.part, row)
-    raise AssertionError(given)
+            return not holds(term.part, row)
+    raise AssertionError(term)
 
 
 def agree(a: Named, b: Named) -> bool:
@@ -132,8 +132,8 @@ def aggregate(agg: Any, rows: list[Named]) -> Any:
 
 def merged(lattice: Any, values: Iterable[Any]) -> Any:
     """The merge of values in a lattice, None for no row; without a lattice they are its elements already."""
-    known = [one for one in values if one is not None]
-    elements = [one if lattice is None or isinstance(one, lattice) else lattice.of(one) for one in known]
+    present = [one for one in values if one is not None]
+    elements = [one if lattice is None or isinstance(one, lattice) else lattice.of(one) for one in present]
     return functools.reduce(lambda a, b: a.merge(b), elements) if elements else None
 
 
@@ -179,10 +179,10 @@ def value(this: Any, env: Mapping[str, Rows]) -> Rows:
         case ra.NonMonotone():
             return value(this.source, env)
         case ra.Fixpoint():
-            found = Rows()
-            while len(more := value(this.body, {**env, this.name: found})) != len(found):
-                found = more
-            return found
+            result = Rows()
+            while len(more := value(this.body, {**env, this.name: result})) != len(result):
+                result = more
+            return result
     raise AssertionError(this)
 
 
@@ -198,13 +198,13 @@ def _grouped(this: Any, rows: Rows) -> Rows:
     groups: dict[Any, list[Named]] = {}
     for row in rows:
         groups.setdefault(form(tuple(row[name] for name in this.by)), []).append(row)
-    made = []
+    instances = []
     for group in groups.values():
         row = {name: group[0][name] for name in this.by}
         row.update({name: aggregate(agg, group) for name, agg in this.aggregates})
         if None not in [row[name] for name, _ in this.aggregates]:
-            made.append(row)
-    return Rows(made)
+            instances.append(row)
+    return Rows(instances)
 
 
 def reads(this: Any, *, negative: bool = False) -> Iterable[tuple[str, bool]]:
@@ -224,42 +224,42 @@ def reads(this: Any, *, negative: bool = False) -> Iterable[tuple[str, bool]]:
                 yield from reads(part, negative=negative)
 
 
-def program(given: ra.Program, facts: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, set[Any]]:
+def program(of: ra.Program, present: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, set[Any]]:
     """The outputs of a program for some facts, as forms of tuples.
 
     Of a relation with lattices the rows of one key are one, which grows as rules are applied; which level such a
     program has where is not computed again here.
     """
-    names = list(given.declared)
-    base = {name: [dict(zip(given[name].heading, row, strict=True)) for row in facts.get(name, ())] for name in names}
+    names = list(of.declared)
+    base = {name: [dict(zip(of[name].heading, row, strict=True)) for row in present.get(name, ())] for name in names}
     level = dict.fromkeys(names, 0)
-    if any(one.lattices for one in given.declared.values()):
-        level = {name: stratum.level for stratum in given.strata() for name in stratum.relations}
+    if any(one.lattices for one in of.declared.values()):
+        level = {name: stratum.level for stratum in of.strata() for name in stratum.relations}
         names = []
     for _ in range(len(names) ** 2 + 1 if names else 0):
-        for rule in given.rules:
+        for rule in of.rules:
             for name, negative in reads(rule.body):
                 level[rule.head] = max(level[rule.head], level[name] + negative)
-    env = {name: _of_relation(given, name, base[name]) for name in base}
+    env = {name: _of_relation(of, name, base[name]) for name in base}
     for stratum in sorted(set(level.values())):
-        rules = [rule for rule in given.rules if level[rule.head] == stratum]
+        rules = [rule for rule in of.rules if level[rule.head] == stratum]
         while True:
-            before = {name: rows.tuples(given[name].heading) for name, rows in env.items()}
+            before = {name: rows.tuples(of[name].heading) for name, rows in env.items()}
             for rule in rules:
-                heading = given[rule.head].heading
+                heading = of[rule.head].heading
                 new = [{name: row[name] for name in heading} for row in value(rule.body, env)]
-                env[rule.head] = _of_relation(given, rule.head, [*env[rule.head], *new])
-            if before == {name: rows.tuples(given[name].heading) for name, rows in env.items()}:
+                env[rule.head] = _of_relation(of, rule.head, [*env[rule.head], *new])
+            if before == {name: rows.tuples(of[name].heading) for name, rows in env.items()}:
                 break
-    return {name: env[name].tuples(given[name].heading) for name in given.outputs}
+    return {name: env[name].tuples(of[name].heading) for name in of.outputs}
 
 
-def _of_relation(given: ra.Program, name: str, rows: Iterable[Named]) -> Rows:
-    lattices = given.declared[name].lattices
+def _of_relation(of: ra.Program, name: str, rows: Iterable[Named]) -> Rows:
+    lattices = of.declared[name].lattices
     if not lattices:
         return Rows(rows)
     groups: dict[Any, list[Named]] = {}
-    by = [column for column in given[name].heading if column not in lattices]
+    by = [column for column in of[name].heading if column not in lattices]
     for row in rows:
         groups.setdefault(form(tuple(row[column] for column in by)), []).append(row)
     whole = [

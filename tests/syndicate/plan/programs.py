@@ -94,14 +94,14 @@ class Maker:
         """Some expression; *closed* makes no values that are not there already."""
         rng = self.rng
         if depth <= 0 or rng.random() < 0.1:
-            known = self.firm if firm or not self.loose or rng.random() < 0.3 else self.loose
-            return rng.choice(known)
+            relations = self.firm if firm or not self.loose or rng.random() < 0.3 else self.loose
+            return rng.choice(relations)
         kind = rng.choice([kind for kind in self.kinds if not (closed and kind in NEW)])
         make = getattr(self, f"_{kind}", None)
         one = self.any(depth - 1, firm=firm or kind in ("group", "fold", "mark"), closed=closed)
         if make is not None:
-            made: ra.Expression = make(one, depth, firm=firm, closed=closed)
-            return made
+            instance: ra.Expression = make(one, depth, firm=firm, closed=closed)
+            return instance
         other = self.any(depth - 1, firm=firm or kind in ("anti", "minus", "outer"), closed=closed)
         match kind:
             case "union":
@@ -187,8 +187,8 @@ class Maker:
         if not one.heading:
             return one
         name = self.rng.choice(one.heading)
-        kept = [other for other in one.heading if other != "d" and self.rng.random() < 0.7]
-        return ra.Projection(one, [*kept, ("d", self.computed(name))])
+        survivors = [other for other in one.heading if other != "d" and self.rng.random() < 0.7]
+        return ra.Projection(one, [*survivors, ("d", self.computed(name))])
 
     def _rename(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         names = self.rng.sample([*dict.fromkeys([*ATTRIBUTES, *one.heading])], len(one.heading))
@@ -199,11 +199,11 @@ class Maker:
             return one
         by = self.rng.sample(one.heading, self.rng.randrange(min(3, len(one.heading) + 1)))
         of = self.rng.choice(one.heading)
-        known = [agg.count, ra.Agg(agg.min, of), ra.Agg(agg.max, of), ra.Agg(some, one.heading)]
+        aggregates = [agg.count, ra.Agg(agg.min, of), ra.Agg(agg.max, of), ra.Agg(some, one.heading)]
         if self.counting:
-            known.append(ra.Agg(agg.sum, of))
+            aggregates.append(ra.Agg(agg.sum, of))
         names = [name for name in "defgh" if name not in by]
-        chosen = self.rng.sample(known, self.rng.randrange(1, 4))
+        chosen = self.rng.sample(aggregates, self.rng.randrange(1, 4))
         return ra.GroupBy(one, by, dict(zip(names, chosen, strict=False)))
 
     def _fold(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
@@ -247,15 +247,15 @@ def given_relations(program: ra.Program) -> list[ra.Expression]:
 def random_program(rng: random.Random, *, recursive: bool = True, values: Sequence[Any] = ALIKE) -> ra.Program:
     """A program of three layers; relations of one depend on each other, and on absence only in layers below."""
     program = ra.Program()
-    known = given_relations(program)
+    relations = given_relations(program)
     for layer in range(3):
         heads = [program.idb(f"p{layer}{n}", *rng.choice(list(HEADINGS.values()))) for n in range(rng.randrange(1, 3))]
-        maker = Maker(rng, known, heads if recursive else [], values=values)
+        maker = Maker(rng, relations, heads if recursive else [], values=values)
         for head in heads:
             for _ in range(rng.randrange(1, 4)):
                 body = maker.any(rng.randrange(1, 4), closed=recursive)
                 program.rule(head, maker.shaped(body, head.heading))
-        known = [*known, *heads]
+        relations = [*relations, *heads]
     if rng.random() < 0.3:  # given and derived
         program.rule("u", maker.shaped(ra.Relation("r", ("a", "b")), ("a",)))
     return program
@@ -267,23 +267,23 @@ def changes(rng: random.Random, steps: int, values: Sequence[Any] = FEW) -> Iter
     for _ in range(steps):
         out: dict[str, Any] = {}
         for name, heading in HEADINGS.items():
-            known, delta = present[name], {}
+            facts, delta = present[name], {}
             for _ in range(rng.randrange(5)):
-                if known and rng.random() < 0.45:
-                    key = rng.choice(list(known))
+                if facts and rng.random() < 0.45:
+                    key = rng.choice(list(facts))
                     if key not in delta:
-                        delta[key] = (known.pop(key), -1)
+                        delta[key] = (facts.pop(key), -1)
                     continue
                 row = tuple(rng.choice(values) for _ in heading)
-                if name in KEYS and any(form(row[0]) == form(other[0]) for other in known.values()):
+                if name in KEYS and any(form(row[0]) == form(other[0]) for other in facts.values()):
                     continue
-                if form(row) not in known and form(row) not in delta:
-                    known[form(row)] = row
+                if form(row) not in facts and form(row) not in delta:
+                    facts[form(row)] = row
                     delta[form(row)] = (row, 1)
             for _ in range(rng.randrange(3)):  # there already, or not there at all
                 row = tuple(rng.choice(values) for _ in heading)
                 if form(row) not in delta:
-                    known_row = known.get(form(row))
+                    known_row = facts.get(form(row))
                     delta[form(row)] = (
                         (row, -rng.randrange(1, 3)) if known_row is None else (known_row, rng.randrange(1, 3))
                     )

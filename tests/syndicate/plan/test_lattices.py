@@ -420,10 +420,10 @@ def test_a_relation_without_lattices_keeps_what_may_grow() -> None:
     """It would hold the values of all rounds, and go round with them: in a cycle that is refused."""
     program = shortest()
     best = program["best"]
-    kept = program.idb("kept", "a", "b", "v")
-    program.rule(kept, best)
+    relation = program.idb("kept", "a", "b", "v")
+    program.rule(relation, best)
     assert [edge.why for edge in program.points_of_order()] == ["v may grow"]
-    program.rule(best, kept)
+    program.rule(best, relation)
     with pytest.raises(Unstratifiable, match="v may grow"):
         program.strata()
 

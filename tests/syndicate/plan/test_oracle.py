@@ -72,8 +72,8 @@ def test_random_joins_and_projections(seed: int) -> None:
     maker = Maker(rng, given_relations(program), kinds=("natural", "equi", "project", "group", "rename", "select"))
     for n in range(3):
         joined = maker.any(2)
-        kept = rng.sample(joined.heading, rng.randrange(len(joined.heading) + 1))
-        program.rule(f"out{n}", ra.Projection(joined, kept))
+        columns = rng.sample(joined.heading, rng.randrange(len(joined.heading) + 1))
+        program.rule(f"out{n}", ra.Projection(joined, columns))
     follow(program, rng)
 
 

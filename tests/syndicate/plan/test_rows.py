@@ -28,11 +28,11 @@ def test_comparisons_written_out(op: str) -> None:
 def test_constants_of_another_type_make_another_function() -> None:
     """The same request gives the same function; 1, True and 1.0 are three constants."""
     rows = RowFunctions()
-    made = [rows.row((Attr("a"), Const(value)), PLACES) for value in (1, True, 1.0, 1, True, 1.0)]
-    assert made[:3] == made[3:]
-    assert len(set(map(id, made))) == 3
-    assert [type(function((0, 0))[1]) for function in made] == [int, bool, float] * 2
-    assert [getattr(function, "rearranges", False) for function in made[:3]] == [True, False, False]
+    instances = [rows.row((Attr("a"), Const(value)), PLACES) for value in (1, True, 1.0, 1, True, 1.0)]
+    assert instances[:3] == instances[3:]
+    assert len(set(map(id, instances))) == 3
+    assert [type(function((0, 0))[1]) for function in instances] == [int, bool, float] * 2
+    assert [getattr(function, "rearranges", False) for function in instances[:3]] == [True, False, False]
 
 
 def test_functions_are_told_apart() -> None:

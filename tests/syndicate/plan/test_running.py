@@ -158,8 +158,8 @@ def test_large_rules() -> None:
 def test_evaluate_tells_facts_apart_as_a_plan_does() -> None:
     """Facts that are alike to Python count each, a fact that is given twice counts once, and none may be mutable."""
     program = Program()
-    given = program.edb("given", "a", "b")
-    program.rule("counted", GroupBy(given, ("b",), {"n": aggregates.count}))
+    relation = program.edb("given", "a", "b")
+    program.rule("counted", GroupBy(relation, ("b",), {"n": aggregates.count}))
     for facts in ([(1, "x"), (True, "x"), (1, "x")], {(1, "x"): 2, (2, "x"): 1}):
         assert evaluate(program, {"given": facts})["counted"] == {("x", 2)}
     with pytest.raises(UnhashableElement, match="write a tuple"):
@@ -170,12 +170,12 @@ def test_snapshots() -> None:
     """A plan's circuit goes on from a snapshot in a plan made again; another program's snapshot is refused."""
 
     def program(limit: int) -> Program:
-        made = Program()
-        path, edge = made.idb("path", "a", "b"), made.edb("edge", "a", "b")
-        made.rule(path, Union(edge, Literal(("a", "b"), [(0, 1)])))
+        compiled = Program()
+        path, edge = compiled.idb("path", "a", "b"), compiled.edb("edge", "a", "b")
+        compiled.rule(path, Union(edge, Literal(("a", "b"), [(0, 1)])))
         further = NaturalJoin(Rename(path, {"b": "m"}), Rename(edge, {"a": "m"}))
-        made.rule(path, Selection(further, Compare("b", "<", limit)))
-        return made
+        compiled.rule(path, Selection(further, Compare("b", "<", limit)))
+        return compiled
 
     first = program(9).plan()
     first.step({"edge": [(1, 2), (2, 3)]})

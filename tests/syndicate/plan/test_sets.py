@@ -84,14 +84,14 @@ def drawn(rng: random.Random, values: Any, size: int) -> dict[Any, int]:
     return dict(ZSet((row, rng.choice((1, 2, 3)) * (sign if rng.random() < 0.8 else -sign)) for row in rows).items())
 
 
-@pytest.mark.parametrize("made", STEPS, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("instance", STEPS, ids=lambda step: step.__name__)
 @pytest.mark.parametrize("seed", range(5))
-def test_any_weights_make_a_set(seed: int, made: Callable[[Program], Step]) -> None:
+def test_any_weights_make_a_set(seed: int, instance: Callable[[Program], Step]) -> None:
     """Steps with repetitions and deletions of what is not there add up to what the set gives."""
     rng = random.Random(seed)
     program = counted()
-    step = made(program)
-    values = range(5) if made is by_columns or seed % 2 else ALIKE
+    step = instance(program)
+    values = range(5) if instance is by_columns or seed % 2 else ALIKE
     held: dict[Any, Any] = {}
     sums = {name: ZSet() for name in program.outputs}
     for _ in range(8):

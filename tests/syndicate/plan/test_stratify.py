@@ -91,8 +91,8 @@ def test_order_and_levels() -> None:
         ("mid", one("near")),
         ("last", Union(one("far"), one("near"))),
     )
-    found = program.strata()
-    assert [(s.relations, s.level, s.recursive) for s in found] == [
+    strata = program.strata()
+    assert [(s.relations, s.level, s.recursive) for s in strata] == [
         (("e",), 0, False),
         (("near", "mid"), 0, True),
         (("far",), 1, False),
@@ -143,13 +143,13 @@ def test_many_strata() -> None:
 def test_strata_of_random_programs(seed: int) -> None:
     """Each dependency points down or stays, and stays only within a recursive stratum and if it is monotone."""
     program = random_program(random.Random(seed))
-    found = program.strata()
-    at = {name: n for n, stratum in enumerate(found) for name in stratum.relations}
+    strata = program.strata()
+    at = {name: n for n, stratum in enumerate(strata) for name in stratum.relations}
     assert sorted(at) == sorted(program.declared)
     for rule in program.rules:
         for name, negative in reads(rule.body):
             assert at[name] < at[rule.head] or (at[name] == at[rule.head] and not negative)
-            assert at[name] < at[rule.head] or found[at[name]].recursive
+            assert at[name] < at[rule.head] or strata[at[name]].recursive
     assert {(e.head, e.body) for e in program.points_of_order()} == {
         (rule.head, name) for rule in program.rules for name, negative in reads(rule.body) if negative
     }

@@ -101,12 +101,12 @@ async def crash_and_restart(
 
     def there() -> set[Any]:
         """What stands by the events so far; each must make sense after those before it."""
-        found: set[Any] = set()
+        results: set[Any] = set()
         for events in seen:
             for mark, value in events:
-                assert (mark == "-") == (value in found)
-                (found.add if mark == "+" else found.remove)(value)
-        return found
+                assert (mark == "-") == (value in results)
+                (results.add if mark == "+" else results.remove)(value)
+        return results
 
     async def is_asserted(wanted: set[Any]) -> None:
         with trio.fail_after(PATIENCE):

@@ -140,10 +140,10 @@ class Query:
         try:
             for part in ("offsets", "commits"):
                 (stream.checkpoint / part).mkdir(parents=True, exist_ok=True)
-            known = stream.checkpoint / "metadata"
-            if not known.exists():
-                write_whole(known, json.dumps({"id": str(uuid.uuid4())}))
-            stream.sparkSession.query = json.loads(known.read_text())["id"]
+            metadata = stream.checkpoint / "metadata"
+            if not metadata.exists():
+                write_whole(metadata, json.dumps({"id": str(uuid.uuid4())}))
+            stream.sparkSession.query = json.loads(metadata.read_text())["id"]
             number = sum(1 for _ in (stream.checkpoint / "commits").glob("[0-9]*"))
             while not self.stopping.is_set():
                 planned = stream.checkpoint / "offsets" / str(number)

@@ -45,15 +45,15 @@ class Parcel:
 
 def world() -> list[frozenset[tuple[str, int, str]]]:
     """States of parcels: in each of them, every parcel that there is is in two rooms."""
-    rng, found, there = random.Random(3), [], dict[str, int]()
+    rng, result, there = random.Random(3), [], dict[str, int]()
     for _ in range(STATES):
         for name in rng.sample("abcdefghijkl", 4):
             if name in there and rng.random() < 0.3:
                 del there[name]
             else:
                 there[name] = rng.randint(0, 5)
-        found.append(frozenset((name, room + half, f"at {room}") for name, room in there.items() for half in (0, 10)))
-    return found
+        result.append(frozenset((name, room + half, f"at {room}") for name, room in there.items() for half in (0, 10)))
+    return result
 
 
 def install(point: str) -> None:

@@ -59,10 +59,10 @@ def test_inverse(case: tuple[tuple[pa.DataType, Any], list[Any]]) -> None:
     """What the source makes of a column, the sink makes the same column of."""
     (kind, hint), items = case
     array = pa.array(items, kind)
-    made = forms(array, "x", hint)
-    back = array_of(made, kind, "x", hint)
+    array_forms = forms(array, "x", hint)
+    back = array_of(array_forms, kind, "x", hint)
     assert back.type == kind
-    assert forms(back, "x", hint) == made
+    assert forms(back, "x", hint) == array_forms
 
 
 @pytest.mark.parametrize(

@@ -79,16 +79,16 @@ async def test_a_source_of_null_structs(spark: SparkSession, tmp_path: Path, str
         struct = IF.format("named_struct('p', 7)")
         return reader.schema("id long").json(str(tmp_path)).selectExpr("id", f"{struct} AS st")
 
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
-        made.append(watch(ds, capture(Holder(ANY, ANY))))
-        made.append(spawn(spark_source(ds, frame, Holder)))
+        instances.append(watch(ds, capture(Holder(ANY, ANY))))
+        instances.append(spawn(spark_source(ds, frame, Holder)))
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
-            await until(lambda: len(made[0]) == 2 or not made[1].running)
-    assert {mark for mark, _ in made[0]} == {"+"}
-    assert {holder.id: holder.st for _, holder in made[0]} == {1: Dictionary([("p", 7)]), 2: ABSENT}
+            await until(lambda: len(instances[0]) == 2 or not instances[1].running)
+    assert {mark for mark, _ in instances[0]} == {"+"}
+    assert {holder.id: holder.st for _, holder in instances[0]} == {1: Dictionary([("p", 7)]), 2: ABSENT}

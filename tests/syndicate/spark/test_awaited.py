@@ -167,27 +167,27 @@ async def test_what_a_source_says(tmp_path: Path, kind: str, keeps: bool) -> Non
         assert events[4:] == [("+", SparkSource("Barrel", True)), ("-", SparkSource("Barrel", False))]
 
 
-async def told(path: Path, place: str, kind: str, kept: Path | None) -> list[Any]:
+async def told(path: Path, place: str, kind: str, sink_path: Path | None) -> list[Any]:
     """What a source of the files in *place*, or a view of them, says until it stands."""
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def frame(session: Any) -> Any:
         return Stream(session, path / place)
 
     def boot() -> None:
         ds = dataspace()
-        made.append(watch(ds, capture(ANY)))
+        instances.append(watch(ds, capture(ANY)))
         if kind == "source":
-            options: Any = {"session": Session(), "progress": False, "ignore": ["w"], "journal": kept}
+            options: Any = {"session": Session(), "progress": False, "ignore": ["w"], "journal": sink_path}
             spawn(spark_source(ds, frame, Barrel, **options))
             return
         circuit = Circuit()
         circuit.sink("out", circuit.source("Barrel").map(lambda row: row[:2]))
-        options = {"session": Session(), "progress": False, "engine": "local", "state": kept}
+        options = {"session": Session(), "progress": False, "engine": "local", "state": sink_path}
         spawn(spark_view(ds, frame, circuit, {"out": Barrel}, **options))
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
-            await until(lambda: ("-", SparkSource("Barrel", False)) in made[0])
-            return [(mark, each) for mark, each in made[0] if isinstance(each, Barrel | SparkSource)]
+            await until(lambda: ("-", SparkSource("Barrel", False)) in instances[0])
+            return [(mark, each) for mark, each in instances[0] if isinstance(each, Barrel | SparkSource)]

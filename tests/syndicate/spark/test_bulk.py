@@ -229,7 +229,7 @@ def test_what_is_no_value_is_told_at_once() -> None:
 
 async def test_a_handle_of_many() -> None:
     """A bulk has one handle, which is refused outside of turns, and gone like any other, once."""
-    made: list[Any] = []
+    instances: list[Any] = []
     async with open_system() as system:
 
         def boot() -> None:
@@ -238,12 +238,12 @@ async def test_a_handle_of_many() -> None:
             assert bulks is not None
             bulk = bulk_of(Crate, table_of([("a", 1), ("b", 2), ("a", 1)]))
             handle = BulkHandle.assert_(current("boot"), current_facet(), ds, Division.of(bulks, bulk))
-            made.extend([ds, handle])
+            instances.extend([ds, handle])
             linked_task(trio.sleep_forever)
 
         actor = system.spawn(boot)
         await system.settle()
-        ds, handle = made
+        ds, handle = instances
         assert len(handle.value) == 3
         assert handle.live
         with pytest.raises(NotInTurn):
@@ -259,11 +259,11 @@ async def test_a_handle_of_many() -> None:
             stopped = handle.facet
             stopped.stop(current("late"))
             bulk = bulk_of(Crate, table_of([("a", 1)]))
-            made.append(BulkHandle.assert_(current("late"), stopped, ds, Division.of(index.bulks, bulk)))
+            instances.append(BulkHandle.assert_(current("late"), stopped, ds, Division.of(index.bulks, bulk)))
 
         actor.root.enter(late)
         await system.settle()
-        assert (index.values(), made[-1].live) == (0, False)
+        assert (index.values(), instances[-1].live) == (0, False)
 
 
 KINDS = ("append", "weights", "table", "keyed", "keyed table")

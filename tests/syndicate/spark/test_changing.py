@@ -75,17 +75,17 @@ class Watched:
 @asynccontextmanager
 async def sourced(frame: Callable[[Any], DataFrame], **options: Any) -> AsyncIterator[Watched]:
     """Run a source that looks often beside an observer of its records."""
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
-        made.extend([watch(ds, capture(Stock(ANY, ANY))), watch(ds, capture(Tick(ANY)))])
-        made.append(spawn(spark_source(ds, frame, Stock, **{"every": 0.01, **options}), name="source"))
+        instances.extend([watch(ds, capture(Stock(ANY, ANY))), watch(ds, capture(Tick(ANY)))])
+        instances.append(spawn(spark_source(ds, frame, Stock, **{"every": 0.01, **options}), name="source"))
 
     with structlog.testing.capture_logs() as log:
         async with open_system(boot) as system:
             await system.settle()
-            yield Watched(system, made[2], made[0], made[1], log)
+            yield Watched(system, instances[2], instances[0], instances[1], log)
 
 
 # ---------------------------------------------------------------------------------------------------- columns
@@ -102,18 +102,18 @@ async def seen_through(
     frame: Callable[[SparkSession], DataFrame], cls: type, *turns: Callable[[], str], **how: Any
 ) -> str:
     """After each of *turns*, what it says must stand, and nothing else; how the source has ended, if it has."""
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
-        made.append(watch(ds, capture(Tea(ANY, ANY, ANY))))
-        made.append(spawn(spark_source(ds, frame, cls, every=0.01, **how)))
+        instances.append(watch(ds, capture(Tea(ANY, ANY, ANY))))
+        instances.append(spawn(spark_source(ds, frame, cls, every=0.01, **how)))
 
     def stands(wanted: str) -> bool:
         there: list[str] = []
-        for mark, tea in list(made[0]):
+        for mark, tea in list(instances[0]):
             there.append(str(tea)) if mark == "+" else there.remove(str(tea))
-        return there == [wanted] or not made[1].running
+        return there == [wanted] or not instances[1].running
 
     with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
@@ -121,8 +121,8 @@ async def seen_through(
             for turn in turns:
                 await until(functools.partial(stands, turn()))
             if not turns:
-                await until(lambda: not made[1].running)
-            return str(made[1].error)
+                await until(lambda: not instances[1].running)
+            return str(instances[1].error)
 
 
 async def test_fields_ahead_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -442,11 +442,11 @@ async def test_a_table_that_is_read_as_a_whole(
 
 
 @pytest.mark.parametrize(
-    ("when", "made", "key"),
+    ("when", "instance", "key"),
     [("first", True, []), ("later", True, ["article"]), ("later", False, []), ("restart", True, [])],
 )
 async def test_a_feed_that_cannot_be_read(
-    spark: SparkSession, tmp_path: Path, when: str, made: bool, key: list[str]
+    spark: SparkSession, tmp_path: Path, when: str, instance: bool, key: list[str]
 ) -> None:
     """Its files are gone, perhaps for good: with whole= the table is looked at in its place, from the first look on,
     until the feed is back; nothing is lost or doubled, whichever commits it has then.
@@ -459,7 +459,7 @@ async def test_a_feed_that_cannot_be_read(
         there = view(session)
         if not away[0]:
             return there
-        if made:
+        if instance:
             gone.write_bytes(b"PAR1")
         try:
             return session.read.schema(there.schema).parquet(str(gone))
@@ -512,10 +512,10 @@ async def test_commits_that_go_while_they_are_read(spark: SparkSession, monkeypa
     real, calls = module.later, []
 
     def later(*args: Any) -> Any:
-        found = real(*args)
-        if found is not None:
-            calls.append(found[1])
-        return (found[0].where("false"), found[1]) if found is not None and len(calls) < 3 else found
+        result = real(*args)
+        if result is not None:
+            calls.append(result[1])
+        return (result[0].where("false"), result[1]) if result is not None and len(calls) < 3 else result
 
     monkeypatch.setattr("syndicate.spark.source.later", later)
     view = View("iceberg", *ABC[:1])

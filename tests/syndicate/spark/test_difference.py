@@ -46,10 +46,10 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 def counted(rows: pa.Table, counts: list[int] | None = None) -> Counter[Any]:
     """How often each row, by its values, is there."""
     columns = [forms(rows.column(name), name) for name in rows.column_names]
-    found: Counter[Any] = Counter()
+    results: Counter[Any] = Counter()
     for row, count in zip(zip(*columns, strict=True), counts or [1] * rows.num_rows, strict=True):
-        found[row] += count
-    return Counter({row: count for row, count in found.items() if count})
+        results[row] += count
+    return Counter({row: count for row, count in results.items() if count})
 
 
 @given(st.lists(ROW, max_size=6), st.lists(ROW, max_size=6), st.integers(0, 6))

@@ -104,7 +104,7 @@ def test_stand_in_drops_the_module_and_nothing_else(tmp_path: Path) -> None:
     """The stand-in's script passes every argument on as it is, except the incubator module."""
     home = tmp_path / "it's a home"
     script(home / "bin" / "java", 'for argument in "$@"; do printf "%s\\n" "<$argument>"; done')
-    given = [
+    inputs = [
         "--add-modules=jdk.incubator.vector",
         "-cp", "a b:$HOME/*", "",
         "--add-modules", "jdk.incubator.vector",
@@ -113,7 +113,7 @@ def test_stand_in_drops_the_module_and_nothing_else(tmp_path: Path) -> None:
         "it's \"quoted\"",
         "--add-modules",
     ]  # fmt: skip
-    kept = [
+    survivors = [
         "-cp", "a b:$HOME/*", "",
         "--add-modules", "java.se",
         "--add-modules=java.sql",
@@ -121,8 +121,8 @@ def test_stand_in_drops_the_module_and_nothing_else(tmp_path: Path) -> None:
         "--add-modules",
     ]  # fmt: skip
     place = stand_in(home)
-    done = subprocess.run([place / "bin" / "java", *given], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"<{argument}>" for argument in kept]
+    done = subprocess.run([place / "bin" / "java", *inputs], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"<{argument}>" for argument in survivors]
 
 
 def test_stand_in_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

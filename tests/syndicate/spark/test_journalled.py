@@ -76,18 +76,18 @@ class Run:
 @asynccontextmanager
 async def sourced(frame: Callable[[Any], Any], to: type = Crate, **options: Any) -> AsyncIterator[Run]:
     """Run a source beside an observer of its records, and one of its progress."""
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
-        made.append(watch(ds, capture(to(ANY, ANY))))
-        made.append(watch(ds, capture(SparkProgress(ANY, ANY, ANY, ANY))))
-        made.append(spawn(spark_source(ds, frame, to, **options), name="source"))
+        instances.append(watch(ds, capture(to(ANY, ANY))))
+        instances.append(watch(ds, capture(SparkProgress(ANY, ANY, ANY, ANY))))
+        instances.append(spawn(spark_source(ds, frame, to, **options), name="source"))
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
-            yield Run(made[2], made[0], made[1])
+            yield Run(instances[2], instances[0], instances[1])
 
 
 def following(path: Path, started: Callable[[], object] = lambda: None) -> dict[str, Any]:
@@ -150,9 +150,9 @@ async def test_the_snapshot_is_asserted_before_the_query_starts(tmp_path: Path) 
         await run.until(lambda seen: len(seen) == 50)
     starts: list[int] = []
     drop(tmp_path, 2, ("late", 0, 1))
-    made: list[Run] = []
-    async with sourced(**following(tmp_path, lambda: starts.append(len(made[0].seen)))) as run:
-        made.append(run)
+    instances: list[Run] = []
+    async with sourced(**following(tmp_path, lambda: starts.append(len(instances[0].seen)))) as run:
+        instances.append(run)
         await run.until(lambda seen: len(seen) == 51)
         assert starts == [50]
 
@@ -325,11 +325,11 @@ async def test_an_older_checkpoint(tmp_path: Path) -> None:
 
 async def test_supervised(tmp_path: Path) -> None:
     """A source that fails on a row, and is started again by its supervisor in the same process, has its journal."""
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
-        made.append(watch(ds, capture(Crate(ANY, ANY))))
+        instances.append(watch(ds, capture(Crate(ANY, ANY))))
         options = following(tmp_path)
         supervise(spark_source(ds, to=Crate, progress=False, **options), pause=0.01, intensity=100)
 
@@ -337,7 +337,7 @@ async def test_supervised(tmp_path: Path) -> None:
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
-            seen = made[0]
+            seen = instances[0]
             await until(lambda: len(seen) >= 2)
             (tmp_path / "002.json").write_text('{"name": "c", "size": 1, "w": null}\n')  # a weight that is none
             await until(lambda: len(seen) >= 4)
@@ -353,17 +353,17 @@ async def test_stopping_while_a_batch_waits(tmp_path: Path) -> None:
     """A source with a journal stops at once although its batch was never handled; the next one has it."""
     drop(tmp_path, 1, ("a", 1, 1))
     mute = Mute()
-    made: list[Actor] = []
+    instances: list[Actor] = []
 
     def boot() -> None:
         current("test").facet.preventers = 1
-        made.append(spawn(spark_source(ref(mute), to=Crate, **following(tmp_path))))
+        instances.append(spawn(spark_source(ref(mute), to=Crate, **following(tmp_path))))
 
     with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             await until(lambda: mute.waiting)
-            made[0].root.enter(stop_actor)
-            await until(lambda: not (made[0].running or system._tasks))
+            instances[0].root.enter(stop_actor)
+            await until(lambda: not (instances[0].running or system._tasks))
     async with sourced(**following(tmp_path)) as run:
         await run.until(lambda seen: seen == [("+", Crate("a", 1))])
 

@@ -31,12 +31,14 @@ class Mug:
 
 async def mistaken(frame: Callable[[Any], Any], **options: Any) -> str:
     """What the actor ends with: an error of ours, in one line."""
-    made: list[Actor] = []
+    instances: list[Actor] = []
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
-        async with open_system(lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, **options)))) as system:
+        async with open_system(
+            lambda: instances.append(spawn(spark_source(dataspace(), frame, Mug, **options)))
+        ) as system:
             await system.settle()
-            await until(lambda: not made[0].running)
-    error = made[0].error
+            await until(lambda: not instances[0].running)
+    error = instances[0].error
     assert isinstance(error, SourceError)
     assert "\n" not in str(error)
     return str(error)
@@ -75,11 +77,11 @@ TRIGGER = r'trigger= takes \{"processingTime": "5 seconds"\}, or \{"availableNow
 )
 def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
     """What can be seen by the parameters alone is told before anything starts."""
-    given: dict[str, Any] = {"frame": jars, "to": Mug} | options
+    inputs: dict[str, Any] = {"frame": jars, "to": Mug} | options
 
     def boot() -> None:
         with pytest.raises(SourceError, match=message):
-            spark_source(dataspace(), **given)
+            spark_source(dataspace(), **inputs)
 
     run(boot)
 
@@ -114,22 +116,22 @@ async def test_told_by_the_actor(
 async def test_a_table_that_does_not_look_like_one(spark: SparkSession) -> None:
     """A pandas frame prints as a table of many lines: its type is told instead."""
     pandas = pytest.importorskip("pandas")
-    told = await mistaken(lambda _: pandas.DataFrame({"name": ["a"] * 30, "size": [1] * 30}))
-    assert "but it made a pandas" in told
-    assert told.endswith("DataFrame: session.createDataFrame makes one of a table")
+    message = await mistaken(lambda _: pandas.DataFrame({"name": ["a"] * 30, "size": [1] * 30}))
+    assert "but it made a pandas" in message
+    assert message.endswith("DataFrame: session.createDataFrame makes one of a table")
 
 
 async def test_a_session_that_was_stopped(tmp_path: Path) -> None:
     """It cannot be used, for a stream or a table: that is said, whatever the frame would have raised."""
     session: Any = Session()
     session.stopped = True
-    told = await mistaken(lambda session: Stream(session, tmp_path), session=session, weight="w")
-    assert told == "Spark could not deliver the rows of Mug: its session was stopped"
+    message = await mistaken(lambda session: Stream(session, tmp_path), session=session, weight="w")
+    assert message == "Spark could not deliver the rows of Mug: its session was stopped"
 
 
 async def test_what_is_ignored_may_be_of_any_type(spark: SparkSession) -> None:
     """A column that is ignored is not asked for a value; it does not even leave Spark."""
-    made: list[Actor] = []
+    instances: list[Actor] = []
     seen: list[list[str]] = []
 
     def frame(session: SparkSession) -> DataFrame:
@@ -138,8 +140,8 @@ async def test_what_is_ignored_may_be_of_any_type(spark: SparkSession) -> None:
 
     with trio.fail_after(PATIENCE):
         async with open_system(
-            lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, ignore=["odd"], every=0.01)))
+            lambda: instances.append(spawn(spark_source(dataspace(), frame, Mug, ignore=["odd"], every=0.01)))
         ) as system:
             await system.settle()
-            await until(lambda: len(seen) >= 3 or not made[0].running)
-    assert made[0].error is None
+            await until(lambda: len(seen) >= 3 or not instances[0].running)
+    assert instances[0].error is None

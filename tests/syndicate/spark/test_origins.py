@@ -38,14 +38,14 @@ class Database:
 @pytest.fixture
 def database(spark: SparkSession, tmp_path: Path) -> Iterator[Database]:
     """With a table of three articles."""
-    made = Database(spark, f"jdbc:derby:{tmp_path}/db")
-    made.say(
+    origin = Database(spark, f"jdbc:derby:{tmp_path}/db")
+    origin.say(
         "CREATE TABLE stock (article VARCHAR(20), pieces INT, changed INT, stamp TIMESTAMP)",
         "INSERT INTO stock VALUES ('a', 1, 1, '2026-01-01 00:00:01'), ('b', 2, 2, '2026-01-01 00:00:02')",
         "INSERT INTO stock VALUES ('c', 3, 2, '2026-01-01 00:00:02')",
     )
-    yield made
-    made.connection.close()
+    yield origin
+    origin.connection.close()
 
 
 ROWS = '(SELECT article AS "article", pieces AS "pieces", changed AS "changed", stamp AS "stamp" FROM stock) AS s'
@@ -228,6 +228,6 @@ async def test_a_session_without_the_reader(spark: SparkSession) -> None:
 
 def test_what_an_origin_says_itself() -> None:
     """Its changes are not given beside it."""
-    made: Any = Kafka("h:1", "orders", "article string, pieces bigint")
+    origin: Any = Kafka("h:1", "orders", "article string, pieces bigint")
     with pytest.raises(SourceError, match="says itself what its changes are: leave changes= out"):
-        settled(lambda: spark_source(dataspace(), made, Stock, changes="delta"))
+        settled(lambda: spark_source(dataspace(), origin, Stock, changes="delta"))

@@ -38,11 +38,11 @@ async def server() -> AsyncIterator[str]:
     assert process.stdout is not None
     try:
         said = ""
-        while (found := re.search(r"listening on\S* +(?:\S+=)?(tcp://\S+)", said)) is None:
+        while (result := re.search(r"listening on\S* +(?:\S+=)?(tcp://\S+)", said)) is None:
             chunk = await process.stdout.receive_some()
             assert chunk, said
             said += chunk.decode()
-        yield found[1]
+        yield result[1]
     finally:
         process.kill()
         with trio.CancelScope(shield=True):
@@ -62,7 +62,7 @@ async def test_through_the_relay(tmp_path: Path) -> None:
     """
     drop(tmp_path, 1, *[("many", size, 1) for size in range(MANY)])
     drop(tmp_path, 2, ("many", 0, -1), ("late", 0, 1))
-    made: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     session: Any = Session()
 
     def frame(_: object) -> Any:
@@ -74,8 +74,8 @@ async def test_through_the_relay(tmp_path: Path) -> None:
             def boot() -> None:
                 @connect(address)
                 def observing(ds: Ref) -> None:
-                    made["seen"] = watch(ds, capture(Bin(ANY, ANY)))
-                    made["progress"] = watch(ds, capture(SparkProgress("Bin", ANY, ANY, ANY)))
+                    objects["seen"] = watch(ds, capture(Bin(ANY, ANY)))
+                    objects["progress"] = watch(ds, capture(SparkProgress("Bin", ANY, ANY, ANY)))
 
                 def source() -> None:
                     @connect(address)
@@ -88,13 +88,13 @@ async def test_through_the_relay(tmp_path: Path) -> None:
                             session=session,
                         )()
 
-                made["source"] = spawn(source)
+                objects["source"] = spawn(source)
 
             async with open_system(boot):
-                await until(lambda: len(made.get("seen", ())) == MANY + 2)
-                assert made["seen"][-2:] == [("+", Bin("late", 0)), ("-", Bin("many", 0))]
-                await until(lambda: len(made["progress"]) == 3)
+                await until(lambda: len(objects.get("seen", ())) == MANY + 2)
+                assert objects["seen"][-2:] == [("+", Bin("late", 0)), ("-", Bin("many", 0))]
+                await until(lambda: len(objects["progress"]) == 3)
                 assert f'<SparkProgress "Bin" 1 {MANY + 2} ' in await console(address)
-                assert made["progress"][1][1].rows == MANY + 2
-                made["source"].root.enter(stop_actor)
-                await until(lambda: sum(1 if mark == "+" else -1 for mark, _ in made["seen"]) == 0)
+                assert objects["progress"][1][1].rows == MANY + 2
+                objects["source"].root.enter(stop_actor)
+                await until(lambda: sum(1 if mark == "+" else -1 for mark, _ in objects["seen"]) == 0)

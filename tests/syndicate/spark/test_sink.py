@@ -86,11 +86,11 @@ class World:
         assert manifest["snapshot"]["batch"] == manifest["batch"]
         if manifest["snapshot"]["file"] is None:
             return []
-        found = [
+        results = [
             tuple(row.values()) for row in pq.read_table(self.directory / manifest["snapshot"]["file"]).to_pylist()
         ]
-        assert {row[-1] for row in found} <= {1}
-        return sorted((row[:-1] for row in found), key=str)
+        assert {row[-1] for row in results} <= {1}
+        return sorted((row[:-1] for row in results), key=str)
 
 
 @asynccontextmanager
@@ -268,7 +268,7 @@ async def test_a_batch_that_fails_is_the_last(tmp_path: Path, monkeypatch: pytes
         await world.until(0)
         with monkeypatch.context() as patched:
 
-            def full(*given: Any, **named: Any) -> None:
+            def full(*inputs: Any, **named: Any) -> None:
                 raise OSError(28, "No space left on device")
 
             patched.setattr(pq, "write_table", full)
@@ -286,10 +286,10 @@ async def test_a_slow_disk_makes_batches_larger(tmp_path: Path, monkeypatch: pyt
     real: Callable[..., Any] = SinkTable.write
     calls: list[int] = []
 
-    def slow(self: SinkTable, *given: Any) -> Any:
+    def slow(self: SinkTable, *inputs: Any) -> Any:
         calls.append(1)
         time.sleep(0.3)
-        return real(self, *given)
+        return real(self, *inputs)
 
     monkeypatch.setattr(SinkTable, "write", slow)
     async with sunk(tmp_path, rows=1) as world:

@@ -28,10 +28,10 @@ MANY = int(os.environ.get("SYNDICATE_SPARK_CRASHES", "0"))
 ALL = [f"{when}:{step}" for step in POINTS for when in ("before", "after")]
 
 
-def row(found: dict[str, Any]) -> tuple[str, int, str]:
+def row(results: dict[str, Any]) -> tuple[str, int, str]:
     """A row as a state of the world has it."""
-    assert list(found["notes"]) == [found["notes"][0], "x"]
-    return found["name"], found["room"], found["notes"][0]
+    assert list(results["notes"]) == [results["notes"][0], "x"]
+    return results["name"], results["room"], results["notes"][0]
 
 
 def by_path(table: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -63,7 +63,7 @@ def check(read: tuple[list[dict[str, Any]], list[dict[str, Any]]], states: list[
                 sums[row(change)] += change["weight"]
         assert set(sums.values()) <= {0, 1}, f"batch {batch}"
         assert frozenset(+sums) in states, f"batch {batch} tears a turn apart"
-    snapshot = {row(found): found["weight"] for found in rows}
+    snapshot = {row(one): one["weight"] for one in rows}
     assert len(snapshot) == len(rows)
     assert snapshot == dict(+sums)
     return frozenset(snapshot)

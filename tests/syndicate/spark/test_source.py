@@ -132,18 +132,18 @@ class Watched:
 @asynccontextmanager
 async def sourced(frame: Frame, to: type = Box, pattern: Any = None, **options: Any) -> AsyncIterator[Watched]:
     """Run a source beside an observer of its records."""
-    made: list[Any] = []
+    instances: list[Any] = []
     options.setdefault("ignore", ["w", "at"])
 
     def boot() -> None:
         ds = dataspace()
-        made.append(watch(ds, pattern or capture(to(ANY, ANY))))
-        made.append(spawn(spark_source(ds, frame, to, **options), name="source"))
+        instances.append(watch(ds, pattern or capture(to(ANY, ANY))))
+        instances.append(spawn(spark_source(ds, frame, to, **options), name="source"))
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
-            yield Watched(system, made[1], made[0])
+            yield Watched(system, instances[1], instances[0])
 
 
 def box(name: str, size: int = 1, w: int = 1, at: int = 0) -> dict[str, Any]:
@@ -346,18 +346,18 @@ class Slow(Entity):
 async def slowed(frame: Frame, **options: Any) -> AsyncIterator[tuple[System, Slow, Actor]]:
     """Run a source into a slow entity."""
     slow = Slow()
-    made: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
         target = ref(slow)
-        made.append(current("test").facet)
-        made[0].preventers = 1
-        made.append(spawn(spark_source(target, frame, Box, ignore=["w", "at"], **options)))
+        instances.append(current("test").facet)
+        instances[0].preventers = 1
+        instances.append(spawn(spark_source(target, frame, Box, ignore=["w", "at"], **options)))
 
     with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             await system.settle()
-            yield system, slow, made[1]
+            yield system, slow, instances[1]
 
 
 async def test_a_slow_dataspace_slows_spark_down(spark: SparkSession, drop: Drop) -> None:

@@ -73,12 +73,12 @@ class Run:
 
     def there(self) -> set[Any]:
         """What stands by the events so far."""
-        found: set[Any] = set()
+        results: set[Any] = set()
         for events in self.seen:
             for mark, value in events:
-                assert (mark == "-") == (value in found)
-                (found.add if mark == "+" else found.remove)(value)
-        return found
+                assert (mark == "-") == (value in results)
+                (results.add if mark == "+" else results.remove)(value)
+        return results
 
     async def until(self, *values: Any) -> None:
         """Wait until exactly these stand."""
@@ -100,7 +100,7 @@ class Run:
 
 @asynccontextmanager
 async def viewed(
-    frame: Callable[[Any], Any], outputs: dict[str, type | None] = OUTPUTS, made: Circuit | None = None, **options: Any
+    frame: Callable[[Any], Any], outputs: dict[str, type | None] = OUTPUTS, of: Circuit | None = None, **options: Any
 ) -> AsyncIterator[Run]:
     """Run a circuit beside an observer of its outputs."""
     run = Run()
@@ -110,7 +110,7 @@ async def viewed(
         patterns = [Heap(ANY, ANY), Piece(ANY, ANY), Named(ANY), ("plain", ANY)]
         run.seen = [watch(ds, capture(pattern)) for pattern in patterns]
         run.progress = watch(ds, capture(SparkProgress(ANY, ANY, ANY, ANY)))
-        run.actor = spawn(spark_view(ds, frame, made or circuit(), outputs, **options), name="circuit")
+        run.actor = spawn(spark_view(ds, frame, of or circuit(), outputs, **options), name="circuit")
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
@@ -174,10 +174,10 @@ async def test_a_stop_in_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A step that is being made ends before the directory is given back, and the next start has it."""
     real, began = _Follower._plan, threading.Event()
 
-    def slow(self: Any, given: Any, number: int) -> Any:
+    def slow(self: Any, inputs: Any, number: int) -> Any:
         began.set()
         time.sleep(0.5)
-        return real(self, given, number)
+        return real(self, inputs, number)
 
     drop(tmp_path, 1, ("a", 1, 2))
     with monkeypatch.context() as patched:
@@ -198,7 +198,7 @@ async def test_nulls_and_plain_values(tmp_path: Path) -> None:
     pieces = c.source("pieces")
     c.sink("pieces", pieces)
     c.sink("plain", pieces.map(lambda e: ("plain", e[1])))
-    async with viewed(outputs={"pieces": Piece, "plain": None}, made=c, **following(tmp_path)) as run:
+    async with viewed(outputs={"pieces": Piece, "plain": None}, of=c, **following(tmp_path)) as run:
         await run.until(Piece(Symbol("null"), 1), ("plain", 1))  # type: ignore[arg-type]  # a null
 
 
@@ -239,8 +239,8 @@ async def test_on_spark(tmp_path: Path, spark: SparkSession, monkeypatch: pytest
     drop(path, 1, ("a", 1, 2), ("b", 1, 1))
     real = _Follower._plan
 
-    def failing(self: Any, given: Any, number: int) -> Any:
-        real(self, given, number)
+    def failing(self: Any, inputs: Any, number: int) -> Any:
+        real(self, inputs, number)
         raise SourceError("the end")
 
     with monkeypatch.context() as patched:
@@ -251,8 +251,8 @@ async def test_on_spark(tmp_path: Path, spark: SparkSession, monkeypatch: pytest
     steps: list[bool] = []
     step = SparkEngine.step
 
-    def stepping(self: SparkEngine, *given: Any, **named: Any) -> Any:
-        changes = step(self, *given, **named)
+    def stepping(self: SparkEngine, *inputs: Any, **named: Any) -> Any:
+        changes = step(self, *inputs, **named)
         steps.append(changes.repeated)
         return changes
 
@@ -293,7 +293,7 @@ async def test_a_failing_function(tmp_path: Path) -> None:
     drop(tmp_path, 1, ("a", 0, 1))
     c = Circuit()
     c.sink("out", c.source("pieces").map(lambda e: (e[0], 1 // e[1])))
-    async with viewed(outputs={"out": Piece}, made=c, **following(tmp_path)) as run:
+    async with viewed(outputs={"out": Piece}, of=c, **following(tmp_path)) as run:
         assert "ZeroDivisionError" in str(await run.end())
 
 
@@ -353,9 +353,9 @@ async def test_wrong_use() -> None:
             (circuit(), {}, {"engine": "flink"}, CircuitError, 'takes "spark" or "local"'),
             (circuit(), {}, {"tables": {"names": ("x", Named)}}, CircuitError, "tables= need state="),
         ]
-        for made, outputs, options, error, said in wrong:
+        for one, outputs, options, error, said in wrong:
             with pytest.raises(error, match=said):
-                spark_view(ds, circuit=made, outputs=outputs, **{"frame": lambda session: session.range(1)} | options)
+                spark_view(ds, circuit=one, outputs=outputs, **{"frame": lambda session: session.range(1)} | options)
 
     async with open_system(boot):
         pass

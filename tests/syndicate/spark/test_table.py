@@ -45,8 +45,8 @@ def rows(schema: pa.Schema, *items: tuple[Any, ...]) -> pa.Table:
 
 def manifest(root: Path) -> dict[str, Any]:
     """What counts."""
-    found: dict[str, Any] = json.loads((root / MANIFEST).read_text())
-    return found
+    report: dict[str, Any] = json.loads((root / MANIFEST).read_text())
+    return report
 
 
 @settings(max_examples=examples(30))
@@ -144,15 +144,15 @@ def test_spark_reads_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     many = [({"k": n}, *row[1:], 1) for n in range(2, 13)]
     table.append(rows(DEEP, (*row, 1), *many), 1)
     table.append(rows(DEEP, (*other, 1), (*many[0][:-1], -1)), 2)
-    found = manifest(tmp_path / "a table")
-    assert (found["batch"], found["snapshot"]["batch"]) == (2, 1)
+    result = manifest(tmp_path / "a table")
+    assert (result["batch"], result["snapshot"]["batch"]) == (2, 1)
     snapshot = read_snapshot(spark, tmp_path / "a table").toArrow().to_pylist()
     assert len(snapshot) == 12
     assert {**dict(zip(DEEP.names, other, strict=True)), "weight": 1} in snapshot
     wanted = dict(zip(DEEP.names, row, strict=True), weight=1)
     wanted["m"] = [("k", 1)]
     assert wanted in snapshot
-    files = [str(tmp_path / "a table" / change["file"]) for change in found["changes"]]
+    files = [str(tmp_path / "a table" / change["file"]) for change in result["changes"]]
     assert spark.read.parquet(*files).count() == read_changes(spark, tmp_path / "a table").count() == 14
 
 
@@ -162,9 +162,9 @@ def test_spark_writes_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     table = SinkTable(tmp_path, FLAT, session=spark, retain=0.0)
     table.append(rows(FLAT, ("a", 7, 1)), 0)
     table.append(spark.range(200).selectExpr("'a' AS name", "id AS size", "1L AS weight"), 1)
-    found = manifest(tmp_path)
-    assert (found["snapshot"]["batch"], found["snapshot"]["rows"]) == (1, 200)
-    assert len(list(parts(tmp_path / found["snapshot"]["file"]))) >= 1
+    result = manifest(tmp_path)
+    assert (result["snapshot"]["batch"], result["snapshot"]["rows"]) == (1, 200)
+    assert len(list(parts(tmp_path / result["snapshot"]["file"]))) >= 1
     table.append(spark.range(0).selectExpr("'a' AS name", "id AS size", "1L AS weight"), 2)
     table.append(rows(FLAT, ("a", 7, -2)), 3)
     assert table.contents().num_rows == read_snapshot(spark, tmp_path).count() == 199
@@ -243,7 +243,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = SinkTable(tmp_path, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
 
-    def full(*given: Any) -> None:
+    def full(*inputs: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:

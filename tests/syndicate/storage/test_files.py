@@ -99,10 +99,10 @@ def test_lines_that_are_cut_short_are_those_before(texts: list[bytes], data: st.
     lines = [line_of(text) for text in texts]
     whole = b"".join(lines)
     end = data.draw(st.integers(0, len(whole)))
-    found = list(texts_of(whole[:end]))
+    results = list(texts_of(whole[:end]))
     least = sum(len(b"".join(lines[: n + 1])) <= end for n in range(len(lines)))
-    assert found == texts[: len(found)]
-    assert least <= len(found) <= least + 1, "a line counts once its text is there, with or without its end"
+    assert results == texts[: len(results)]
+    assert least <= len(results) <= least + 1, "a line counts once its text is there, with or without its end"
 
 
 @given(TEXTS.filter(bool), st.data())

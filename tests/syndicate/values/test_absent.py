@@ -110,7 +110,7 @@ def test_what_is_absent_within_a_value_comes_through(host: Any, value: Any) -> N
     """Whatever holds it: no such value of an untrusted peer is refused, or ends a host, and it comes out as it went
     in.
     """
-    assert identical(through(host, lambda given: given, value), thaw(freeze(value)))
+    assert identical(through(host, lambda inputs: inputs, value), thaw(freeze(value)))
 
 
 def test_a_null_of_a_table_is_absent_both_ways() -> None:

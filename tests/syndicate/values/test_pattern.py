@@ -42,8 +42,8 @@ MANUAL = Group("arr", None, ((0, Literal(1)), (1, Capture(Group("arr", None, ((0
 )
 def test_the_examples_of_the_public_manual(value: Any, captures: Any) -> None:
     """``[1 <bind [<bind _> _]> _]`` on the values of the manual."""
-    found = match(MANUAL, value)
-    assert found == captures
+    matched = match(MANUAL, value)
+    assert matched == captures
     assert match(decode(encode(MANUAL)), value) == captures
 
 
@@ -116,8 +116,8 @@ def test_the_examples_of_the_public_manual(value: Any, captures: Any) -> None:
 )
 def test_what_matches_what(pattern: Any, value: Any, captures: Any) -> None:
     """One line for each rule of the pattern language."""
-    found = match(pattern, value)
-    assert found == captures if captures is None else found is not None and identical(found, captures)
+    matched = match(pattern, value)
+    assert matched == captures if captures is None else matched is not None and identical(matched, captures)
 
 
 # ----------------------------------------------------------------------------------------- what is no pattern
@@ -276,11 +276,11 @@ def test_a_literal_pattern_matches_its_value_and_holes_only_widen_it(data: st.Da
     """A pattern made from a value by punching holes matches it, unless an alien part or a set got in."""
     value = data.draw(values())
     pattern = data.draw(patterns_like(value))
-    found = match(pattern, value)
-    if found is not None:
+    captures = match(pattern, value)
+    if captures is not None:
         assert match(pattern, thaw(freeze(value))) is not None
-        assert identical(match(pattern, thaw(freeze(value))), found)
-        assert match(Capture(pattern), value) == (value, *found)
+        assert identical(match(pattern, thaw(freeze(value))), captures)
+        assert match(Capture(pattern), value) == (value, *captures)
 
 
 @pytest.mark.parametrize("atom", ATOMS, ids=repr)

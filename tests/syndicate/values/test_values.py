@@ -481,8 +481,8 @@ def test_symbols_are_forgotten() -> None:
     """A name that nobody uses any more takes no space."""
     gc.collect()
     before = len(Symbol._known)
-    kept = [Symbol(f"ever-new-{n}") for n in range(1000)]
+    survivors = [Symbol(f"ever-new-{n}") for n in range(1000)]
     assert len(Symbol._known) == before + 1000
-    del kept
+    del survivors
     gc.collect()
     assert len(Symbol._known) == before

@@ -279,9 +279,9 @@ def fuzz(name: str, seed: int, frames: int, progress: Callable[[Report], None] |
 def pace() -> float:
     """How many times slower than that machine this one is now, and at least 1."""
     began = time.thread_time()
-    found = {}
+    results = {}
     for number in range(20_000):
-        found[number] = (number, str(number))
+        results[number] = (number, str(number))
     return max(1.0, (time.thread_time() - began) / _SPIN)
 
 

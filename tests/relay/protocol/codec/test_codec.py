@@ -184,9 +184,9 @@ def test_long_symbols_are_not_kept(codec: Any) -> None:
     for i in range(50):
         form = (SEQ, Symbol(str(i) + "x" * 1000), Symbol(f"short-{i}"))
         assert list(decoder.feed(encoder.encode(form))) == [form]
-    known, first = (each._symbols if codec is Msgpack else each._parts.symbols for each in (decoder, codec()))
-    assert len(known) == len(first) + 50
-    assert max(map(len, known)) < 65
+    facts, first = (each._symbols if codec is Msgpack else each._parts.symbols for each in (decoder, codec()))
+    assert len(facts) == len(first) + 50
+    assert max(map(len, facts)) < 65
 
 
 @each_codec

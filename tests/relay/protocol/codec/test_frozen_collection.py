@@ -31,17 +31,17 @@ def test_sets_and_dictionaries_are_those_of_freeze(members: list[Frozen]) -> Non
     from syndicate import Dictionary, ValueSet
     from syndicate.values.value import thaw
 
-    made = Collections(Limits())
+    collections = Collections(Limits())
     if len({*members}) < len(members):
         with pytest.raises(ProtocolError, match="duplicate"):
-            made.set_of(members)
+            collections.set_of(members)
         with pytest.raises(ProtocolError, match="duplicate"):
-            made.dictionary_of([item for member in members for item in (member, 1)])
+            collections.dictionary_of([item for member in members for item in (member, 1)])
     else:
-        assert made.set_of(members) == freeze(ValueSet(map(thaw, members)))
+        assert collections.set_of(members) == freeze(ValueSet(map(thaw, members)))
         pairs = [(thaw(member), i) for i, member in enumerate(members)]
         items = [item for i, member in enumerate(members) for item in (member, i)]
-        assert made.dictionary_of(items) == freeze(Dictionary(pairs))
+        assert collections.dictionary_of(items) == freeze(Dictionary(pairs))
 
 
 def test_weight() -> None:
@@ -66,15 +66,15 @@ def colliding(count: int) -> list[Frozen]:
         return acc
 
     wanted = turned(after(5, 1, 1) * pow(P1, -1, ROUND) % ROUND, 33)
-    found: list[Frozen] = []
+    results: list[Frozen] = []
     a = 0
-    while len(found) < count:
+    while len(results) < count:
         a += 1
         b = (wanted - after(5, a)) * pow(P2, -1, ROUND) % ROUND
         b -= ROUND if b >> 63 else 0
         if -SMALL < b < SMALL and b != -1:
-            found.append((5, a, b))
-    return found
+            results.append((5, a, b))
+    return results
 
 
 def test_colliding_tuples_are_found() -> None:

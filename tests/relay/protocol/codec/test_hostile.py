@@ -27,9 +27,9 @@ SET, DICT = E(4, b""), E(5, b"")
 
 def shuffled(items: Iterable[Any]) -> list[Any]:
     """In an order that no sort has it easy with."""
-    found = list(items)
-    random.Random(1).shuffle(found)
-    return found
+    results = list(items)
+    random.Random(1).shuffle(results)
+    return results
 
 
 def nested(times: int, inner: Any, wrap: Callable[[Any, int], Any]) -> Any:

@@ -207,7 +207,7 @@ def test_a_turn_is_a_tick() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        spawn(lambda: made.append(Deferring(ds, address="me")))
+        spawn(lambda: instances.append(Deferring(ds, address="me")))
 
         def sender() -> None:
             for n in range(5):
@@ -215,9 +215,9 @@ def test_a_turn_is_a_tick() -> None:
 
         spawn(sender)
 
-    made: list[Any] = []
+    instances: list[Any] = []
     system = settled(boot)
-    (p,) = made
+    (p,) = instances
     assert texts(p) == ["0", "1", "2", "3", "4"]
     assert p.budtime == 1 + 1 + 2
     assert len(p.loop) == 5
@@ -231,18 +231,18 @@ def test_rows_from_outside() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        spawn(lambda: made.append(Post(ds, address="me")))
-        spawn(lambda: made[0].out.insert([("me", "good")]))
+        spawn(lambda: instances.append(Post(ds, address="me")))
+        spawn(lambda: instances[0].out.insert([("me", "good")]))
         spawn(bad)
-        spawn(lambda: made[0].async_do(lambda: made[0].out.insert([("me", "late")])))
+        spawn(lambda: instances[0].async_do(lambda: instances[0].out.insert([("me", "late")])))
 
     def bad() -> None:
-        made[0].out <= [("me", "bad")]
+        instances[0].out <= [("me", "bad")]
         raise ZeroDivisionError
 
-    made: list[Any] = []
+    instances: list[Any] = []
     system = settled(boot)
-    (p,) = made
+    (p,) = instances
     assert texts(p) == ["good", "late"]
     p.callback("got", lambda rows: None if len(rows) > 4 else p.out.insert([("me", f"echo {len(rows)}")]))
     p.out <= [("me", "last")]
@@ -264,26 +264,26 @@ def test_two_dataspaces() -> None:
         heard.append(watch(left, Packet("b", "mail", capture())))
 
         def alone() -> None:
-            made.append(Post(left, address="a"))
+            instances.append(Post(left, address="a"))
 
             @react
             def connected() -> None:
                 facets.append(current_facet())
-                made[0].listen_at(right)
-                made[0].send_via(right, "b", "c")
+                instances[0].listen_at(right)
+                instances[0].send_via(right, "b", "c")
 
         def other() -> None:
             b = Post(right, address="b")
-            made.append(b)
+            instances.append(b)
 
         spawn(alone)
         spawn(other)
 
     heard: list[Any] = []
-    made: list[Any] = []
+    instances: list[Any] = []
     facets: list[Any] = []
     system = settled(boot)
-    a, b = made
+    a, b = instances
     a.out <= [("b", "hello"), ("a", "note to myself")]
     b.out <= [("a", "hi")]
     system.drain()
@@ -304,10 +304,10 @@ def test_routes_belong_to_the_actor() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        spawn(lambda: made.append(Post(ds, address="me")))
-        bad.append(spawn(lambda: made[0].send_via(ds, "you")))
+        spawn(lambda: instances.append(Post(ds, address="me")))
+        bad.append(spawn(lambda: instances[0].send_via(ds, "you")))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     bad: list[Any] = []
     settled(boot)
     assert isinstance(bad[0].error, SyndicateError)
@@ -323,13 +323,13 @@ def test_channels_of_modules() -> None:
     def boot() -> None:
         ds = dataspace()
         for name in "ab":
-            spawn(lambda name=name: made.append(Outer(ds, address=name)))
+            spawn(lambda name=name: instances.append(Outer(ds, address=name)))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     system = settled(boot)
-    made[0].inner.out <= [("b", "hello")]
+    instances[0].inner.out <= [("b", "hello")]
     system.drain()
-    assert texts(made[1].inner) == ["hello"]
+    assert texts(instances[1].inner) == ["hello"]
 
 
 # --------------------------------------------------------------------------------------------------- untrusted peers
@@ -342,17 +342,17 @@ def test_strangers_cannot_crash_a_program(rows: list[Any]) -> None:
 
     def boot() -> None:
         ds = dataspace()
-        actors.append(spawn(lambda: made.append(Post(ds, address="me"))))
+        actors.append(spawn(lambda: instances.append(Post(ds, address="me"))))
         for name in ("mail", "nail", 7):
             for row in rows:
                 spawn(lambda name=name, row=row: send(ds, Record("bloom-packet", ["me", name, row])))
         spawn(lambda: send(ds, Packet("me", "mail", ("me", ABSENT))))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     settled(boot)
     assert actors[0].error is None
-    assert (None,) in made[0].got
+    assert (None,) in instances[0].got
 
 
 def test_refused_rows_are_logged(logs: list[MutableMapping[str, Any]]) -> None:
@@ -389,7 +389,7 @@ def test_rows_of_one_key_come_one_after_the_other() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        spawn(lambda: made.append(Last(ds, address="me")))
+        spawn(lambda: instances.append(Last(ds, address="me")))
 
         def sender() -> None:
             for text in ("one", "two", "two", "three"):
@@ -397,9 +397,9 @@ def test_rows_of_one_key_come_one_after_the_other() -> None:
 
         spawn(sender)
 
-    made: list[Any] = []
+    instances: list[Any] = []
     settled(boot)
-    assert sorted(made[0].seen) == [(1, "one"), (2, "two"), (3, "three")]
+    assert sorted(instances[0].seen) == [(1, "one"), (2, "two"), (3, "three")]
 
 
 def test_messages_cannot_break_a_key() -> None:
@@ -410,7 +410,7 @@ def test_messages_cannot_break_a_key() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        spawn(lambda: made.append(Latest(ds, messages={"latest": ["now", capture(), capture()]})))
+        spawn(lambda: instances.append(Latest(ds, messages={"latest": ["now", capture(), capture()]})))
 
         def sender() -> None:
             for n in range(3000):
@@ -420,10 +420,10 @@ def test_messages_cannot_break_a_key() -> None:
         spawn(sender)
         spawn(lambda: send(ds, ["now", "you", 2]))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     settled(boot)
-    assert sorted(made[0].latest) == [("me", 2999), ("you", 2)]
-    assert made[0].budtime >= 3000
+    assert sorted(instances[0].latest) == [("me", 2999), ("you", 2)]
+    assert instances[0].budtime >= 3000
 
 
 def test_lattices_travel() -> None:
@@ -442,13 +442,13 @@ def test_lattices_travel() -> None:
     def boot() -> None:
         ds = dataspace()
         for name in "ab":
-            spawn(lambda name=name: made.append(Votes(ds, address=name)))
+            spawn(lambda name=name: instances.append(Votes(ds, address=name)))
         spawn(lambda: send(ds, Packet("b", "vote", ("b", Record("lset", [5])))))
         spawn(lambda: send(ds, Packet("b", "vote", (Record("lset", [[5]]), 1))))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     system = settled(boot)
-    a, b = made
+    a, b = instances
     for votes in ({1, 2}, {2, 3}):
         a.out <= [("b", Set(votes))]
     a.out <= [("a", Set({9}))]
@@ -548,13 +548,13 @@ def test_rows_that_are_held(seed: int) -> None:
                 state = runtime_of(p).states[one.tabname]
                 assert isinstance(state, FollowingState)
                 state.wanted[n,] = n in held
-        given = {rng.randrange(6) for _ in range(rng.randrange(3))}
+        rows = {rng.randrange(6) for _ in range(rng.randrange(3))}
         for one in (p.s, p.copy):
-            one.insert([(n,) for n in given])
+            one.insert([(n,) for n in rows])
         p.tick()
-        expected = held | given | {n + 1 for n in before if n % 3 == 0}
+        expected = held | rows | {n + 1 for n in before if n % 3 == 0}
         assert {row.n for row in p.s} == expected
-        assert {row.n for row in p.copy} == held | given
+        assert {row.n for row in p.copy} == held | rows
         assert {row.n for row in p.out} == {n // 2 for n in expected}
         before = expected
 
@@ -610,14 +610,14 @@ def test_assertions_of_one_key(kind: Any, logs: list[MutableMapping[str, Any]]) 
 
     def boot() -> None:
         ds = dataspace()
-        spawn(lambda: made.append(Keyed(ds, inputs={"setting": ["set", capture(), capture()]})))
+        spawn(lambda: instances.append(Keyed(ds, inputs={"setting": ["set", capture(), capture()]})))
         facets.extend(standing(ds, ["set", "color", n]) for n in range(3))
         standing(ds, ["set", "size", 9])
 
-    made: list[Any] = []
+    instances: list[Any] = []
     facets: list[Any] = []
     system = settled(boot)
-    (p,) = made
+    (p,) = instances
 
     def rows() -> list[Any]:
         system.drain()
@@ -648,11 +648,11 @@ def test_refused_ports() -> None:
             ds = dataspace()
             with pytest.raises(BloomDeclaration) as caught:
                 cls(ds, **ports)
-            found.append(str(caught.value))
+            results.append(str(caught.value))
 
-        found: list[str] = []
+        results: list[str] = []
         settled(boot)
-        return found[0]
+        return results[0]
 
     assert "no collection 'visits' (did you mean 'visit'?)" in failure(inputs={"visits": Visit})
     assert "captures 1 values, but there are 2 columns: who, room" in failure(inputs={"visit": [capture()]})
@@ -660,9 +660,9 @@ def test_refused_ports() -> None:
     assert "Visit has 2 fields, but halt has 1 columns" in failure(sends={"halt": Visit})
     assert "takes a record class, or a function" in failure(outputs={"crowd": 3})
     assert "is in inputs= and in messages=" in failure(inputs={"visit": Visit}, messages={"visit": Visit})
-    told = failure(outputs={"crowd": lambda room: room})
-    assert f"{__file__}:" in told
-    assert "takes (room), but here it is called with the columns of crowd, room, count, as outputs=" in told
+    failed = failure(outputs={"crowd": lambda room: room})
+    assert f"{__file__}:" in failed
+    assert "takes (room), but here it is called with the columns of crowd, room, count, as outputs=" in failed
     assert "takes (), but here" in failure(sends={"crowd": lambda: 1})
     assert "ever is a durable table" in failure(inputs={"ever": [capture()]}, cls=Everlasting)
     assert "localtick is a loopback" in failure(inputs={"localtick": [capture()]})
@@ -690,16 +690,16 @@ def test_a_rule_that_raises_is_a_crash() -> None:
     def boot() -> None:
         ds = dataspace()
         heard.append(watch(ds, capture(Crowd)))
-        actors.append(spawn(lambda: made.append(Fragile(ds, inputs={"visit": Visit}, outputs={"crowd": Crowd}))))
+        actors.append(spawn(lambda: instances.append(Fragile(ds, inputs={"visit": Visit}, outputs={"crowd": Crowd}))))
         standing(ds, Visit("a", "hall"))
 
     heard: list[Seen] = []
     actors: list[Any] = []
-    made: list[Any] = []
+    instances: list[Any] = []
     system = settled(boot)
     ended: list[str] = []
-    made[0].on_shutdown(lambda: ended.append("ended"))
-    made[0].visit.insert([("b", "")])
+    instances[0].on_shutdown(lambda: ended.append("ended"))
+    instances[0].visit.insert([("b", "")])
     system.drain()
     assert isinstance(actors[0].error, RuleFailed)
     assert "test_actor.py:" in str(actors[0].error)
@@ -707,7 +707,7 @@ def test_a_rule_that_raises_is_a_crash() -> None:
     assert heard == [[("+", Crowd("hall", 1)), ("-", Crowd("hall", 1))]]
     assert ended == ["ended"]
     with pytest.raises(ProgramStopped, match=r"Fragile has stopped by an error: .*ZeroDivisionError"):
-        made[0].visit.insert([("c", "bar")])
+        instances[0].visit.insert([("c", "bar")])
 
 
 async def test_supervision_and_durable_tables(system: System, settle: Settle, tmp_path: Path) -> None:
@@ -726,16 +726,16 @@ async def test_supervision_and_durable_tables(system: System, settle: Settle, tm
         ds = dataspace()
         heard.append(watch(ds, ["knows", capture()]))
         outputs: dict[str, Any] = {"known": lambda who: ["knows", who]}
-        kept = tmp_path / "kept.db"
+        path = tmp_path / "kept.db"
         supervise(
-            lambda: made.append(Kept(ds, state=kept, messages={"visit": Visit}, outputs=outputs)),
+            lambda: instances.append(Kept(ds, state=path, messages={"visit": Visit}, outputs=outputs)),
             name="kept",
         )
         after(1, lambda: send(ds, Visit("a", "hall")))
-        after(2, lambda: made[-1].visit.insert([("b", "")]))
+        after(2, lambda: instances[-1].visit.insert([("b", "")]))
 
     heard: list[Seen] = []
-    made: list[Any] = []
+    instances: list[Any] = []
     system.spawn(boot)
     await settle()
     await trio.sleep(1.5)
@@ -759,20 +759,20 @@ def test_halt_and_stop() -> None:
         actors.extend(spawn(begin, name, ds) for name in "ab")
 
     def begin(name: str, ds: Ref) -> None:
-        made.append(Halting(ds, address=name))
+        instances.append(Halting(ds, address=name))
         on_stop(lambda: ended.append(name))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     ended: list[str] = []
     system = settled(boot)
-    made[0].out <= [("b", "end")]
+    instances[0].out <= [("b", "end")]
     system.drain()
     assert ([actor.running for actor in actors], ended) == ([True, False], ["b"])
-    made[0].stop()
-    made[0].stop()
+    instances[0].stop()
+    instances[0].stop()
     system.drain()
-    made[0].stop()
+    instances[0].stop()
     assert ([actor.running for actor in actors], ended) == ([False, False], ["b", "a"])
     assert not any(actor.error for actor in actors)
 
@@ -799,16 +799,16 @@ async def test_timers_fire_by_themselves(system: System, settle: Settle) -> None
 
     def boot() -> None:
         ds = dataspace()
-        made.append(Clockwork(ds, clock=trio.current_time))
+        instances.append(Clockwork(ds, clock=trio.current_time))
         after(21, stop_actor)
 
-    made: list[Any] = []
+    instances: list[Any] = []
     start = trio.current_time()
     system.spawn(boot)
     await settle()
     await trio.sleep(100)
     await settle()
-    times = sorted((row.which, round(row.time - start)) for row in made[0].fired)
+    times = sorted((row.which, round(row.time - start)) for row in instances[0].fired)
     assert times == [("fast", n) for n in range(2, 21, 2)] + [("slow", n) for n in range(5, 21, 5)]
 
 
@@ -818,24 +818,24 @@ async def test_several_firings_are_rows_of_one_tick(
     """What fires while nothing can tick is there in one tick, as so many rows."""
 
     def boot() -> None:
-        made.append(Clockwork(dataspace(), clock=trio.current_time))
+        instances.append(Clockwork(dataspace(), clock=trio.current_time))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     system.spawn(boot)
     await settle()
-    before = made[0].budtime
+    before = instances[0].budtime
     clock.jump(7)
     await settle()
-    fired = [(row.which, row.tick) for row in sorted(made[0].fired)]
+    fired = [(row.which, row.tick) for row in sorted(instances[0].fired)]
     ticks = {tick for which, tick in fired if which == "fast"}
     assert len(ticks) == 1
     assert sorted(which for which, _ in fired) == ["fast", "fast", "fast", "slow"]
-    assert made[0].budtime <= before + 2
-    made[0].pause()
+    assert instances[0].budtime <= before + 2
+    instances[0].pause()
     await trio.sleep(10)
-    assert len(made[0].fired) == 4
-    made[0].run_bg()
+    assert len(instances[0].fired) == 4
+    instances[0].run_bg()
     await settle()
-    fired = [(row.which, row.tick) for row in sorted(made[0].fired)][4:]
-    assert len(made[0].fired) == 4 + 5 + 2
-    assert len({row.tick for row in made[0].fired}) <= 3
+    fired = [(row.which, row.tick) for row in sorted(instances[0].fired)][4:]
+    assert len(instances[0].fired) == 4 + 5 + 2
+    assert len({row.tick for row in instances[0].fired}) <= 3

@@ -229,13 +229,13 @@ def test_async_do_is_first_in_first_out(start: Start[Any]) -> None:
 def test_delta_and_shutdown(start: Start[Any]) -> None:
     """Who waits is given the next rows, or told that the program has stopped."""
     p = start(Adder())
-    found: list[Any] = []
+    results: list[Any] = []
 
     def wait() -> None:
         try:
-            found.append(p.delta("double"))
+            results.append(p.delta("double"))
         except ProgramStopped as error:
-            found.append(str(error))
+            results.append(str(error))
 
     for end in (lambda: p.number.insert([(7,)]), p.stop):
         thread = threading.Thread(target=wait)
@@ -244,7 +244,7 @@ def test_delta_and_shutdown(start: Start[Any]) -> None:
         until(lambda: len(p._agent.waiting) > waiting)  # noqa: B023
         end()
         thread.join()
-    assert found == [[(14,)], "Adder has stopped: make a new one"]
+    assert results == [[(14,)], "Adder has stopped: make a new one"]
 
 
 def test_each_function_of_on_shutdown_is_called() -> None:
@@ -454,18 +454,18 @@ def test_lines_are_read(kind: str, tmp_path: Path) -> None:
     text = b"one\ntwo\ntwo\nend\n"
     master = -1
     if kind == "pipe":
-        given, into = os.pipe()
+        inputs, into = os.pipe()
         os.write(into, text)
     elif kind == "file":
         (tmp_path / "lines").write_bytes(text)
-        given = into = os.open(tmp_path / "lines", os.O_RDONLY)
+        inputs = into = os.open(tmp_path / "lines", os.O_RDONLY)
     else:
-        master, given = pty.openpty()
+        master, inputs = pty.openpty()
         os.write(master, text)
         into = master
     command = [sys.executable, "-W", "error", "-c", READER]
-    done = subprocess.run(command, stdin=given, capture_output=True, timeout=PATIENCE, check=False)
-    for fd in {given, into}:
+    done = subprocess.run(command, stdin=inputs, capture_output=True, timeout=PATIENCE, check=False)
+    for fd in {inputs, into}:
         os.close(fd)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.split() == [b"ONE", b"TWO", b"TWO", b"END"]

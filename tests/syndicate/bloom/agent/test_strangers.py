@@ -67,7 +67,7 @@ class Auction(Bloom):
         self.any <= self.loose.map(lambda n: (n.who, type(n.offer).__name__))
 
 
-def crowd(*told: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any]:
+def crowd(*messages: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any]:
     """An auction to which each of these was sent by an actor of its own, and its actor."""
 
     def boot() -> None:
@@ -75,34 +75,34 @@ def crowd(*told: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any]:
 
         def auction() -> None:
             ports: dict[str, Any] = {"inputs": {"asserted": Bid}, "messages": {"last": ["bid", capture(), capture()]}}
-            made.append(Auction(ds, address="me", **ports))
+            instances.append(Auction(ds, address="me", **ports))
 
         actors.append(spawn(auction))
-        for one in told:
+        for one in messages:
             spawn(lambda one=one: send(ds, one))
         for one in stand:
             spawn(lambda one=one: assert_(ds, one))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     settled(boot)
-    return made[0], actors[0]
+    return instances[0], actors[0]
 
 
 def test_values_of_other_lattices() -> None:
     """Where a column's lattice is declared, any other is refused: by channel, message and assertion."""
     odd = [Record("lset", [[5]]), Record("lmax", ["a", "b"]), Record("lset", [5]), Record("nobody", []), True]
-    told: list[Any] = [Packet("me", "news", ("me", f"w{n}", one, "x")) for n, one in enumerate(odd)]
-    told += [["bid", f"w{n}", one] for n, one in enumerate(odd)]
-    p, actor = crowd(*told, Packet("me", "news", ("me", "good", 7, "y")), stand=(Bid("ann", 9), Bid("bob", odd[0])))
+    messages: list[Any] = [Packet("me", "news", ("me", f"w{n}", one, "x")) for n, one in enumerate(odd)]
+    messages += [["bid", f"w{n}", one] for n, one in enumerate(odd)]
+    p, actor = crowd(*messages, Packet("me", "news", ("me", "good", 7, "y")), stand=(Bid("ann", 9), Bid("bob", odd[0])))
     assert actor.error is None
     assert (p.best.reveal(), sorted(p.seen), len(p.last)) == (9, [("good", "y")], 0)
 
 
 def test_rows_of_one_key_that_cannot_be_merged() -> None:
     """They come one after the other, in a tick each, and those that can be merged in one."""
-    told = [Packet("me", "news", ("me", "ann", offer, note)) for offer, note in ((1, "x"), (2, "y"), (3, "x"))]
-    p, actor = crowd(*told)
+    messages = [Packet("me", "news", ("me", "ann", offer, note)) for offer, note in ((1, "x"), (2, "y"), (3, "x"))]
+    p, actor = crowd(*messages)
     assert actor.error is None
     assert (p.best.reveal(), sorted(p.seen)) == (3, [("ann", "x"), ("ann", "y")])
 
@@ -111,18 +111,18 @@ def test_rows_of_one_key_that_cannot_be_merged() -> None:
 def test_lattices_nobody_declared(mixed: tuple[str, str]) -> None:
     """Two kinds of values under one key, in a channel that declares none, come one after the other."""
     content: dict[str, Any] = {"lset": [[5]], "lmax": [5]}
-    told = [
+    messages = [
         Packet("me", "loose", ("me", who, Record(name, content[name]))) for who, name in zip("ab", mixed, strict=True)
     ]
-    p, actor = crowd(*told, Packet("me", "news", ("me", "ann", 1, "x")))
+    p, actor = crowd(*messages, Packet("me", "news", ("me", "ann", 1, "x")))
     assert actor.error is None
     assert sorted(row.kind for row in p.any) == ["Max", "Set"]
 
 
 def test_constructors_that_raise_anything() -> None:
     """A user's lattice refuses an untrusted peer's value in its own way, which is a refusal of the row."""
-    told = [Packet("me", "text", ("me", "ann", value)) for value in (5, (1, 2), "hello", b"x")]
-    p, actor = crowd(*told)
+    messages = [Packet("me", "text", ("me", "ann", value)) for value in (5, (1, 2), "hello", b"x")]
+    p, actor = crowd(*messages)
     assert actor.error is None
     assert [(row.who, row.said.content) for row in p.heard] == [("ann", "HELLO")]
 
@@ -143,20 +143,20 @@ def test_assertions_stand_when_a_program_is_wired_anew() -> None:
 
     def boot() -> None:
         ds.append(dataspace())
-        spawn(lambda: made.append(Present(ds[0], address="me", inputs={"here": ["here", capture()]})))
+        spawn(lambda: instances.append(Present(ds[0], address="me", inputs={"here": ["here", capture()]})))
         spawn(lambda: stands.append(react(partial(assert_, ds[0], ["here", "ann"]))))
 
     ds: list[Any] = []
-    made: list[Any] = []
+    instances: list[Any] = []
     stands: list[Any] = []
     system = settled(boot)
-    assert sorted(made[0].also) == [("ann",)]
+    assert sorted(instances[0].also) == [("ann",)]
     system.spawn(lambda: send(ds[0], Packet("me", "loose", ("me", "bob", Record("lmax", [5])))))
     system.drain()
-    assert (sorted(made[0].also), len(made[0].offers)) == ([("ann",)], 1)
+    assert (sorted(instances[0].also), len(instances[0].offers)) == ([("ann",)], 1)
     stands[0].enter(lambda: stop(stands[0]))
     system.drain()
-    assert sorted(made[0].also) == []
+    assert sorted(instances[0].also) == []
 
 
 class Fragile(Bloom):
@@ -179,7 +179,7 @@ class Fragile(Bloom):
         self.once <= self.told.map(lambda r: (r.who, r.n))
 
 
-def fragile(*told: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any, Any, Any]:
+def fragile(*messages: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any, Any, Any]:
     """A program that all of these reach in one turn, its actor, its dataspace and the system."""
 
     def boot() -> None:
@@ -191,23 +191,23 @@ def fragile(*told: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any, Any, Any
                 "inputs": {"stands": ["stands", capture(), capture()]},
                 "messages": {"last": ["last", capture(), capture()]},
             }
-            made.append(Fragile(ds, address="me", **ports))
+            instances.append(Fragile(ds, address="me", **ports))
 
         actors.append(spawn(program))
 
         def stranger() -> None:
-            for one in told:
+            for one in messages:
                 send(ds, one)
             for one in stand:
                 assert_(ds, one)
 
         spawn(stranger)
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     spaces: list[Any] = []
     system = settled(boot)
-    return made[0], actors[0], spaces[0], system
+    return instances[0], actors[0], spaces[0], system
 
 
 @settings(max_examples=examples(60))
@@ -215,13 +215,13 @@ def fragile(*told: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any, Any, Any
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(-1, 3)), max_size=12),
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(-1, 3)), max_size=4),
 )
-def test_rows_that_make_a_rule_raise(told: list[tuple[str, int]], stand: list[tuple[str, int]]) -> None:
+def test_rows_that_make_a_rule_raise(rows: list[tuple[str, int]], stand: list[tuple[str, int]]) -> None:
     """Exactly those are refused, whoever comes with them; of two that exclude each other, the first stays."""
-    sent = [Packet("me", "told", ("me", *one)) for one in told]
+    sent = [Packet("me", "told", ("me", *one)) for one in rows]
     p, actor, _, _ = fragile(*sent, stand=tuple(["stands", *one] for one in stand))
     assert actor.error is None
     first: dict[str, int] = {}
-    for who, n in told:
+    for who, n in rows:
         if n:
             first.setdefault(who, n)
     assert sorted(p.once) == sorted(first.items())
@@ -291,23 +291,23 @@ def test_rows_that_replace_each_other(*, program: bool) -> None:
 
     def boot() -> None:
         ds = dataspace()
-        actors.append(spawn(lambda: made.append(Latest(ds, address="me"))))
+        actors.append(spawn(lambda: instances.append(Latest(ds, address="me"))))
 
         def stranger() -> None:
             for n in range(5):
                 send(ds, Packet("me", "told", ("me", "ann", n)))
             if program:
-                made[0].own.insert([("bob", 1), ("bob", 2)])
+                instances[0].own.insert([("bob", 1), ("bob", 2)])
 
         spawn(stranger)
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     settled(boot)
     if program:
         assert isinstance(actors[0].error, KeyConflict)
     else:
-        assert (actors[0].error, sorted(made[0].last)) == (None, [("ann", 4)])
+        assert (actors[0].error, sorted(instances[0].last)) == (None, [("ann", 4)])
 
 
 def test_what_a_function_gave_is_kept() -> None:
@@ -324,10 +324,10 @@ def test_what_a_function_gave_is_kept() -> None:
 
     def boot() -> None:
         spaces.append(dataspace())
-        actors.append(spawn(lambda: made.append(Pulling(spaces[0], address="me"))))
+        actors.append(spawn(lambda: instances.append(Pulling(spaces[0], address="me"))))
 
     left: list[int] = []
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     spaces: list[Any] = []
     system = settled(boot)
@@ -340,7 +340,7 @@ def test_what_a_function_gave_is_kept() -> None:
     system.spawn(stranger)
     system.drain()
     assert (actors[0].error, left) == (None, [3])
-    assert sorted(made[0].parts) == [("b", 2), ("queue", 6), ("queue", 12)]
+    assert sorted(instances[0].parts) == [("b", 2), ("queue", 6), ("queue", 12)]
 
 
 def test_what_a_terminal_cannot_show(capsys: pytest.CaptureFixture[str]) -> None:
@@ -379,14 +379,14 @@ def test_a_lattice_where_none_can_be() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        actors.append(spawn(lambda: made.append(Keys(ds, address="me"))))
+        actors.append(spawn(lambda: instances.append(Keys(ds, address="me"))))
         for who, offer in (("a", 1), ("b", Record("lmax", [5])), ("c", Record("lset", [[1]])), ("d", 4)):
             spawn(lambda who=who, offer=offer: send(ds, Packet("me", "loose", ("me", who, offer))))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     settled(boot)
-    assert (actors[0].error, sorted(made[0].pairs)) == (None, [("a", 1), ("d", 4)])
+    assert (actors[0].error, sorted(instances[0].pairs)) == (None, [("a", 1), ("d", 4)])
 
 
 def test_an_end_that_makes_a_rule_raise(logs: list[MutableMapping[str, Any]]) -> None:
@@ -405,20 +405,20 @@ def test_an_end_that_makes_a_rule_raise(logs: list[MutableMapping[str, Any]]) ->
     def boot() -> None:
         ds = dataspace()
         stands.update({who: react(partial(assert_, ds, ["here", who])) for who in ("ann", "bob", "cid", "dan")})
-        actors.append(spawn(lambda: made.append(Share(ds, inputs={"here": ["here", capture()]}))))
+        actors.append(spawn(lambda: instances.append(Share(ds, inputs={"here": ["here", capture()]}))))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     stands: dict[str, Any] = {}
     system = settled(boot)
-    shares = [[row.n for row in made[0].share]]
+    shares = [[row.n for row in instances[0].share]]
     for who in ("dan", "cid", "bob", "ann"):
         stands[who].enter(partial(stop, stands[who]))
         system.drain()
-        shares.append([row.n for row in made[0].share])
+        shares.append([row.n for row in instances[0].share])
     assert shares == [[4], [6], [12], [12], [12]]
     assert [line["reason"][:19] for line in logs] == ["the end of ('bob',)", "the end of ('ann',)"]
-    assert (actors[0].error, sorted(made[0].here)) == (None, [("ann",), ("bob",)])
+    assert (actors[0].error, sorted(instances[0].here)) == (None, [("ann",), ("bob",)])
 
 
 def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]) -> None:
@@ -445,7 +445,7 @@ def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]
             "most": lambda who, n: ["most", who, 60 // (n.reveal() - 3)],
         }
         sends: dict[str, Any] = {"echo": lambda who, n: ["echo", who, 60 // (n - 1)]}
-        actors.append(spawn(lambda: made.append(Shares(ds, address="me", outputs=outputs, sends=sends))))
+        actors.append(spawn(lambda: instances.append(Shares(ds, address="me", outputs=outputs, sends=sends))))
         on_asserted(ds, ["share", capture(), capture()])(lambda *row: seen.append(row))
         on_asserted(ds, ["most", capture(), capture()])(lambda *row: seen.append(row))
         on_message(ds, ["echo", capture(), capture()])(lambda *row: seen.append(row))
@@ -457,12 +457,12 @@ def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]
 
         spawn(stranger)
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     seen: list[Any] = []
     settled(boot)
     assert actors[0].error is None
-    assert sorted(made[0].share) == [("d", 2)]
+    assert sorted(instances[0].share) == [("d", 2)]
     assert sorted(seen) == [("d", -60), ("d", 30), ("d", 60), ("you", "d", 2)]
     assert sorted(line["reason"][:11] for line in logs) == [f"('me', '{who}'," for who in "abcef"]
     assert sum("answer cannot send" in line["reason"] for line in logs) == 1
@@ -482,11 +482,11 @@ def test_a_refused_assertion_leaves_its_key_to_others(kind: Any, logs: list[Muta
 
     def boot() -> None:
         ds = dataspace()
-        actors.append(spawn(lambda: made.append(Keyed(ds, inputs={"setting": ["set", capture(), capture()]}))))
+        actors.append(spawn(lambda: instances.append(Keyed(ds, inputs={"setting": ["set", capture(), capture()]}))))
         for name, value in (("a", 0), ("a", 3), ("b", 4), ("b", 0), ("b", 6)):
             facets[name, value] = react(partial(assert_, ds, ["set", name, value]))
 
-    made: list[Any] = []
+    instances: list[Any] = []
     actors: list[Any] = []
     facets: dict[tuple[str, int], Any] = {}
     system = settled(boot)
@@ -494,15 +494,15 @@ def test_a_refused_assertion_leaves_its_key_to_others(kind: Any, logs: list[Muta
     def ended(*one: Any) -> list[Any]:
         facets[one].enter(partial(stop, facets[one]))
         system.drain()
-        return sorted(made[0].half)
+        return sorted(instances[0].half)
 
-    assert sorted(made[0].half) == [("a", 4), ("b", 3)]
+    assert sorted(instances[0].half) == [("a", 4), ("b", 3)]
     assert ended("a", 0) == [("a", 4), ("b", 3)]
     assert ended("b", 4) == [("a", 4), ("b", 2)]
     assert ended("a", 3) == [("b", 2)]
     assert ended("b", 0) == [("b", 2)]
     assert ended("b", 6) == []
-    assert (actors[0].error, len(made[0].setting)) == (None, 0)
+    assert (actors[0].error, len(instances[0].setting)) == (None, 0)
     assert sum("makes a rule raise" in line["reason"] for line in logs) == 2
 
 
@@ -570,10 +570,10 @@ def passing(port: str, make: Any, turns: Sequence[Sequence[Any]], *, own: bool =
             on_asserted(ds, pattern)(seen.append)
             on_message(ds, pattern)(seen.append)
 
-        def tell(given: Sequence[Any]) -> None:
-            for kind, n in given:
-                told = {"told": Packet("me", "told", ("me", n)), "sent": ["sent", n], "stands": ["stands", n]}[kind]
-                (assert_ if kind == "stands" else send)(ds, told)
+        def tell(inputs: Sequence[Any]) -> None:
+            for kind, n in inputs:
+                offers = {"told": Packet("me", "told", ("me", n)), "sent": ["sent", n], "stands": ["stands", n]}[kind]
+                (assert_ if kind == "stands" else send)(ds, offers)
 
         for some in turns:
             spawn(partial(tell, some))

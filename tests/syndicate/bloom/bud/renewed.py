@@ -17,13 +17,13 @@ def contents(program: Bloom) -> dict[str, Any]:
     return {one.tabname: one.value if isinstance(one, LatticeTerm) else set(one) for one in all_of_it}
 
 
-def tick(program: Bloom, **given: Any) -> None:
+def tick(program: Bloom, **inputs: Any) -> None:
     """Give rows to collections and tick.
 
     A new program of the class begins where this one is, applies methods of lattices to whole values, and must come to
     the same rows, the same values and the same messages.
     """
-    for name, rows in given.items():
+    for name, rows in inputs.items():
         one: Any = program.collection(name)
         one <= rows  # noqa: B015  # gives rows
     fresh = type(program)(address=program.address, clock=lambda: runtime_of(program).time or 0.0, semi_naive=False)

@@ -213,16 +213,16 @@ def test_all_and_any() -> None:
             self.kept <= self.s.group(["x"], agg.bool_and("v"), agg.bool_or("v"))
 
     p = Truths()
-    kept: set[Any] = set()
+    answers: set[Any] = set()
     for rows in ([(1, True), (1, False), (2, False), (3, True)], [], [(1, False), (3, False)]):
         tick(p, s=rows)
         groups = {x: [v for y, v in rows if y == x] for x, _ in rows}
         wanted = {(x, all(some), any(some)) for x, some in groups.items()}
-        kept |= wanted
+        answers |= wanted
         assert set(p.group) == wanted
         assert set(p.whole) == ({(all(v for _, v in rows), any(v for _, v in rows))} if rows else set())
-        assert set(p.kept) == kept
-    assert len(kept) == 5
+        assert set(p.kept) == answers
+    assert len(answers) == 5
 
 
 def test_values_within_values() -> None:
@@ -241,8 +241,8 @@ def test_values_within_values() -> None:
 
     p = Nested()
     tick(p, t=[((123, 456), ("a", ("b",)), 1), ((123, 455), ("b", ("b",)), 2), ((123, 456), ("a", ("a",)), 3)])
-    found = [sorted(row.n for row in one) for one in (p.least_a, p.least_b, p.most_a, p.most_b)]
-    assert found == [[2], [3], [1, 3], [2]]
+    results = [sorted(row.n for row in one) for one in (p.least_a, p.least_b, p.most_a, p.most_b)]
+    assert results == [[2], [3], [1, 3], [2]]
 
 
 def test_one_after_the_other() -> None:

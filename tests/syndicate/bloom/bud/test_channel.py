@@ -42,18 +42,18 @@ def test_to_oneself(way: str) -> None:
     """A program goes on as long as something is on its way to itself; each message is there in one tick."""
     p = Counting()
     assert not any(row[-1] for row in reflection(p)["t_depends"])
-    found: SimpleQueue[Any] = SimpleQueue()
-    p.callback("loop_done", lambda rows: found.put(("loop", rows)))
-    p.callback("wire_done", lambda rows: found.put(("wire", rows)))
+    results: SimpleQueue[Any] = SimpleQueue()
+    p.callback("loop_done", lambda rows: results.put(("loop", rows)))
+    p.callback("wire_done", lambda rows: results.put(("wire", rows)))
     if way == "background":
         p.run_bg()
     else:
         p.tick(5)
-        assert found.empty()
+        assert results.empty()
         p.run()
-    assert sorted(found.get() for _ in range(2)) == [("loop", [(5,)]), ("wire", [(5,)])]
+    assert sorted(results.get() for _ in range(2)) == [("loop", [(5,)]), ("wire", [(5,)])]
     p.stop()
-    assert found.empty()
+    assert results.empty()
 
 
 def test_a_ring() -> None:
@@ -237,10 +237,10 @@ def test_a_loopback_is_never_of_the_same_tick() -> None:
     for wanted in ([], [("foo", 1)], [("foo", 2)]):
         p.tick()
         assert list(p.me) == wanted
-    found: SimpleQueue[Any] = SimpleQueue()
-    p.callback("done", found.put)
+    results: SimpleQueue[Any] = SimpleQueue()
+    p.callback("done", results.put)
     p.run_bg()
-    assert found.get() == [("foo", 61)]
+    assert results.get() == [("foo", 61)]
     p.stop()
 
 

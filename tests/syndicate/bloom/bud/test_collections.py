@@ -160,10 +160,10 @@ def test_lines_of_a_file(tmp_path: Path) -> None:
             self.matches <= self.text.filter(lambda line: "bloom" in line.text.lower())
 
     p = Grep()
-    found: SimpleQueue[Any] = SimpleQueue()
-    p.callback("matches", found.put)
+    results: SimpleQueue[Any] = SimpleQueue()
+    p.callback("matches", results.put)
     p.run_bg()
-    assert found.get() == [(1, "the Bloom of it")]
+    assert results.get() == [(1, "the Bloom of it")]
     p.stop()
     assert len(p.all_of_it) == 4
 
@@ -221,9 +221,9 @@ def test_membership() -> None:
     assert set(p.same) == {(5, 10), (8, 1)}
 
 
-@pytest.mark.parametrize("given", [True, [1, 2, 3], ["some", "text"], "text", 7, [(1, 2, 3)]])
+@pytest.mark.parametrize("inputs", [True, [1, 2, 3], ["some", "text"], "text", 7, [(1, 2, 3)]])
 @pytest.mark.parametrize("way", ["<=", "<-"])
-def test_what_is_no_row(given: Any, way: str) -> None:
+def test_what_is_no_row(inputs: Any, way: str) -> None:
     """It is refused in a rule and from outside; a mapping is its pairs."""
 
     class Table(Bloom):
@@ -232,9 +232,9 @@ def test_what_is_no_row(given: Any, way: str) -> None:
         @bloom
         def rules(self) -> None:
             if way == "<=":
-                self.t <= given
+                self.t <= inputs
             else:
-                self.t < -values(*given)
+                self.t < -values(*inputs)
 
     with pytest.raises((SyndicateError, TypeError)):
         Table()
@@ -253,7 +253,7 @@ def test_what_is_no_row(given: Any, way: str) -> None:
 
     p = Outside()
     with pytest.raises(RowMisfit):
-        p.t <= given
+        p.t <= inputs
     p.tick()
     assert set(p.t) == {(1, "a"), (2, "b")}
     for v in (True, False):

@@ -49,10 +49,10 @@ class ThreePhases(Bloom):
 def test_by_itself_by_hand_and_by_itself_again() -> None:
     """A paused program is ticked by hand, one step each, and goes on where it was."""
     p = ThreePhases()
-    found: SimpleQueue[Any] = SimpleQueue()
-    end = p.callback("first_done", found.put)
+    results: SimpleQueue[Any] = SimpleQueue()
+    end = p.callback("first_done", results.put)
     p.run_bg()
-    assert found.get() == [(50,)]
+    assert results.get() == [(50,)]
     p.pause()
     end()
     p.slow <= [(1,)]
@@ -61,11 +61,11 @@ def test_by_itself_by_hand_and_by_itself_again() -> None:
         p.tick()
         seen.append((list(p.slow), list(p.slow_done)))
     assert seen == [([(1,)], []), ([(2,)], []), ([(3,)], [(3,)])]
-    p.callback("second_done", found.put)
+    p.callback("second_done", results.put)
     p.run_bg()
-    assert found.get() == [(17,)]
+    assert results.get() == [(17,)]
     p.stop()
-    assert found.empty()
+    assert results.empty()
 
 
 def test_starts_and_stops() -> None:

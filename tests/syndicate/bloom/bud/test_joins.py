@@ -115,9 +115,9 @@ def test_left_outer_joins_with_a_channel() -> None:
     p = Login()
     me = p.address
     p.user <= [("nrc", "qwerty")]
-    for name, word, known in (("nrc", "qwerty", True), ("jmh", "qwerty", False), ("nrc", "cs186", False)):
+    for name, word, facts in (("nrc", "qwerty", True), ("jmh", "qwerty", False), ("nrc", "cs186", False)):
         p.deliver("req", [(me, me, name, word)])
-        assert p.delta("seen") == [(name, known)]
+        assert p.delta("seen") == [(name, facts)]
     with pytest.raises(IllegalRule, match=r"outer\(\) is for a join of two"):
         joined(lambda p: (p.r * p.s * p.t).outer("x"))
 

@@ -92,8 +92,8 @@ def test_labels_of_an_output(program: Any, label: set[str], verdict: str) -> Non
 
     Tables are sources here as well, since rows may be inserted into them: their ways have no ``A``.
     """
-    found = program().calm()["response"]
-    assert (set(found.labels), found.verdict) == (label, verdict)
+    result = program().calm()["response"]
+    assert (set(result.labels), result.verdict) == (label, verdict)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ class Meeting(Bloom):
         """Both ways."""
         self.ileft <= self.lchan
         self.iright <= self.rchan
-        for passing, kept, rows in ((self.ls, self.lt, self.ileft), (self.rs, self.rt, self.iright)):
+        for passing, one, rows in ((self.ls, self.lt, self.ileft), (self.rs, self.rt, self.iright)):
             passing <= rows
-            kept <= rows
+            one <= rows
 
 
 @pytest.mark.parametrize(

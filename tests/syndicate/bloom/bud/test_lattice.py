@@ -53,8 +53,8 @@ def test_the_greatest_of_several() -> None:
             self.done <= self.both.gt(20)
 
     p = Most()
-    for given, done in (([4, 6, 7], False), ([22, 19], True), ([2, 3, 23], True)):
-        p.n <= [(n,) for n in given]
+    for inputs, done in (([4, 6, 7], False), ([22, 19], True), ([2, 3, 23], True)):
+        p.n <= [(n,) for n in inputs]
         p.tick()
         assert p.done.reveal() is done
     assert {p.stratum(name) for name in ("n", "even", "both", "done")} == {0}
@@ -480,8 +480,8 @@ def test_thresholds_of_counts_and_sums() -> None:
         ({"m1": {"y": Max(31), "z": Max(32)}}, (True, True, True)),
         ({}, (True, True, True)),
     ]  # fmt: skip
-    for given, wanted in steps:
-        tick(p, **given)
+    for inputs, wanted in steps:
+        tick(p, **inputs)
         assert tuple(one.reveal() for one in (p.many, p.alike, p.enough)) == wanted
         assert p.merged.value == p.back.value
     assert p.merged.value == Map({"y": Max(31), "z": Max(32)})
@@ -576,8 +576,8 @@ def test_scratches_of_a_set() -> None:
 
     p = Rescan()
     before: set[int] = set()
-    for given in ([5], [4], [], []):
-        tick(p, given=Set(given))
+    for numbers in ([5], [4], [], []):
+        tick(p, given=Set(numbers))
         after = set(p.moved.reveal())
         assert set(p.s1) == {(n, n + 2) for n in after}
         assert set(p.s1_next) == {(n, n + 2) for n in before}
@@ -681,8 +681,8 @@ def test_constants_of_a_program() -> None:
     p = Constants()
     tick(p)
     assert (p.m1.value, p.m2.value, p.m3.value) == (Max(5), Max(6), Max(-7))
-    for given, done in ((Max(5), False), (Max(10), False), (Max(13), True), (Max(1), True)):
-        tick(p, m1=given)
+    for inputs, done in ((Max(5), False), (Max(10), False), (Max(13), True), (Max(1), True)):
+        tick(p, m1=inputs)
         assert p.done.reveal() is done
 
 

@@ -164,9 +164,9 @@ def test_interfaces() -> None:
     class Bare(Bloom):
         inp, out = interface("input"), interface("output")
 
-    found = reflection(Bare())
-    assert sorted(found["t_provides"]) == [("inp", True), ("out", False)]
-    assert dict(found["t_underspecified"]).keys() == {"inp", "out"}
+    result = reflection(Bare())
+    assert sorted(result["t_provides"]) == [("inp", True), ("out", False)]
+    assert dict(result["t_underspecified"]).keys() == {"inp", "out"}
 
 
 def test_a_count_decides_over_a_deletion() -> None:

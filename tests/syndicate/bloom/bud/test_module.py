@@ -504,8 +504,8 @@ def test_joins_in_an_imported_program_and_with_it() -> None:
             self.right <= (self.mine * self.n.t1).rights(("key", "key"), lambda b: (b.key, 3))
 
     p = User()
-    given = {"t1": [(10, 20), (3, 4), (7, 8)], "t2": [(50, 10), (3, 11), (11, 20)], "t3": [(99, 50), (1, 4)]}
-    for name, rows in given.items():
+    inputs = {"t1": [(10, 20), (3, 4), (7, 8)], "t2": [(50, 10), (3, 11), (11, 20)], "t3": [(99, 50), (1, 4)]}
+    for name, rows in inputs.items():
         p.collection(f"n.{name}").insert(rows)
     tick(p, mine=[(3, 10), (6, 11)])
     assert set(p.three) == {(10, 20, 50, 10, 99, 50)}

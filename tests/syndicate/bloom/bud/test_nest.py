@@ -108,8 +108,8 @@ def test_a_lattice_in_a_literal_row() -> None:
 
     p = Held()
     assert {p.stratum(name) for name in ("n", "even", "odd", "t")} == {0}
-    for given, even, odd in (([5, 10, 7, 13], 10, 13), ([1, 2], 10, 13), ([15, 16, 17], 16, 17)):
-        p.n <= [(n,) for n in given]
+    for inputs, even, odd in (([5, 10, 7, 13], 10, 13), ([1, 2], 10, 13), ([15, 16, 17], 16, 17)):
+        p.n <= [(n,) for n in inputs]
         p.tick()
         assert {row.name: row.most.reveal() for row in p.t} == {"even": even, "odd": odd}
         assert {row.name: getattr(row.yes, "reveal", lambda: 1)() for row in p.over} == {"even": even > 10, "odd": 1}
@@ -141,9 +141,9 @@ def _in_a_function(p: Wrong) -> None:
         def rules(self) -> None:
             self.t <= self.a.map(lambda r: (r.x, self.a))
 
-    made = Mapped()
-    made.a <= [(1, 2)]
-    made.tick()
+    instance = Mapped()
+    instance.a <= [(1, 2)]
+    instance.tick()
 
 
 @pytest.mark.parametrize("mistake", [_from_outside, _in_bootstrap, _in_a_function])

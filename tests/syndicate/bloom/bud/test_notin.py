@@ -187,8 +187,8 @@ def test_of_joins_in_chains() -> None:
             self.seen <= both
             self.matched <= (self.seen * u).lefts("a", "b", "c", "d")
             self.missing <= both.notin(self.matched)
-            kept = (t * self.seal).lefts().notin(self.missing, ("x", "a"), ("y", "b"))
-            self.t < -kept.notin(self.missing, ("x", "c"), ("y", "d"))
+            survivors = (t * self.seal).lefts().notin(self.missing, ("x", "a"), ("y", "b"))
+            self.t < -survivors.notin(self.missing, ("x", "c"), ("y", "d"))
 
     p = Sealed()
     tick(p, t=[(1, 2), (2, 3), (3, 4)], u=[(1, 2, 3, 4), (2, 3, 1, 2)])

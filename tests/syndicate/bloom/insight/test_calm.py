@@ -303,8 +303,8 @@ def random_program(rng: random.Random) -> type[Bloom]:
         @bloom
         def rules(self) -> None:
             self.c0 < ~self.in0.map(lambda r: (f"n{(r[0] + r[1]) % 2}", r[0], r[1]), columns=["to", "a", "b"])
-            for name, op, made in rules:
-                head, body = getattr(self, name), made.build(self)
+            for name, op, one in rules:
+                head, body = getattr(self, name), one.build(self)
                 match op:
                     case "<=":
                         head <= body
@@ -419,14 +419,14 @@ def test_a_planted_divergence() -> None:
     """Is called diffluent, and is."""
     calm = FirstCome().calm()
     assert calm["winner"].verdict == "diffluent"
-    found = set()
+    results = set()
     for seed in range(20):
         one, two = FirstCome(address="one"), FirstCome(address="two")
         net = Network(one, two, seed=seed)
         two.bids <= [("one", "ann"), ("one", "bob")]
         net.run()
-        found.add(frozenset(one.winner))
-    assert len(found) > 1
+        results.add(frozenset(one.winner))
+    assert len(results) > 1
 
 
 def test_networks_that_never_rest_are_told() -> None:

@@ -54,8 +54,8 @@ class Senders(LatticeMaker):
             case 2:
                 n = self.rng.randrange(3)
                 return self.of("c0", lambda p: p.c0.payloads().filter(lambda r: p.cx.lt_eq(n)))
-        found = super().source()
-        return self.source() if "k0" in found.reads else found
+        result = super().source()
+        return self.source() if "k0" in result.reads else result
 
     def shallow(self) -> Body:
         """A body."""
@@ -167,16 +167,16 @@ Fact = tuple[str, str, Any]
 
 def random_facts(rng: random.Random) -> list[Fact]:
     """What comes from outside: the node, the collection, what is given."""
-    found: list[Fact] = []
+    results: list[Fact] = []
     for _ in range(rng.randrange(3, 9)):
         name, one = rng.choice(["in0", "in0", "in0", "in0", "m1", "m1", *MERGED_TABLES, *CELLS]), rng.randrange(4)
         row = (rng.randrange(4), one)
         if name in CELLS:
-            found.append((rng.choice(("n0", "n1")), name, value(CELLS[name], one > 1 if name == "cb" else one)))
+            results.append((rng.choice(("n0", "n1")), name, value(CELLS[name], one > 1 if name == "cb" else one)))
         else:
-            given = (row[0], value(MERGED[name], one)) if name in MERGED else row
-            found.append((rng.choice(("n0", "n1")), name, given))
-    return found
+            merged = (row[0], value(MERGED[name], one)) if name in MERGED else row
+            results.append((rng.choice(("n0", "n1")), name, merged))
+    return results
 
 
 def give(node: Any, name: str, what: Any) -> None:

@@ -139,8 +139,8 @@ def test_forms() -> None:
     assert "<you>" not in page
     assert not any(word in page for word in ("src=", "href=", "http"))
     assert page.count("&bull;") == 4
-    found = json.loads(history.draw("json"))
-    assert (found["program"], found["ticks"][0]["rules"]) == ("Told", [1, 3, 4, 5])
+    report = json.loads(history.draw("json"))
+    assert (report["program"], report["ticks"][0]["rules"]) == ("Told", [1, 3, 4, 5])
     assert history.draw() == str(history)
     with pytest.raises(IllegalRule, match="a history is drawn as text, html, json, not as 'svg'"):
         history.draw("svg")

@@ -42,12 +42,12 @@ def ends(kind: type[Any], schedule: Schedule, name: str) -> set[str]:
 )
 def test_what_is_told_happens(kind: type[Any], name: str, most: int) -> None:
     """The schedules have the same messages, few of them, and end as is said, differently."""
-    found = search_orders(kind, [name])[name]
-    one, other = (sorted(str(message) for tick in each for message in tick) for each in (found.first, found.second))
+    result = search_orders(kind, [name])[name]
+    one, other = (sorted(str(message) for tick in each for message in tick) for each in (result.first, result.second))
     assert (set(one) == set(other), len(one) <= most) == (True, True)
-    assert found.again or one == other
-    assert set(found.ends[0]) != set(found.ends[1])
-    for schedule, end in zip((found.first, found.second), found.ends, strict=True):
+    assert result.again or one == other
+    assert set(result.ends[0]) != set(result.ends[1])
+    for schedule, end in zip((result.first, result.second), result.ends, strict=True):
         assert ends(kind, schedule, name) == set(end)
 
 
@@ -61,9 +61,9 @@ def test_random_programs() -> None:
         except Unstratifiable:
             continue
         names = [*TABLES, *SCRATCHES, *CHANNELS]
-        found = search_orders(partial(kind, address="n0"), names, messages=2, inputs=12, seconds=60).divergences
-        assert not [name for name in found if calm[name].confluent], f"{found}\n{calm}"
-        shown += any(calm[name].verdict == "diffluent" for name in found)
+        result = search_orders(partial(kind, address="n0"), names, messages=2, inputs=12, seconds=60).divergences
+        assert not [name for name in result if calm[name].confluent], f"{result}\n{calm}"
+        shown += any(calm[name].verdict == "diffluent" for name in result)
         looked += 1
     assert (looked > 8, shown > 0) == (True, True)
 
@@ -89,10 +89,10 @@ def test_nothing_is_found_where_all_orders_are_alike() -> None:
 
 def test_coordination() -> None:
     """What would remove a point: an order, a seal, or a decision."""
-    told = {kind.__name__: [point.coordination for point in kind().calm().points] for kind in (
+    coordination = {kind.__name__: [point.coordination for point in kind().calm().points] for kind in (
         DestructiveCart, DisorderlyCart, FirstCome
     )}  # fmt: skip
-    names = {name: [one and one[0] for one in points] for name, points in told.items()}
+    names = {name: [one and one[0] for one in points] for name, points in coordination.items()}
     assert names == {
         "DestructiveCart": ["sequencing", "sequencing"],
         "DisorderlyCart": ["sealing", "sequencing"],

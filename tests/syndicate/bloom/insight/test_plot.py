@@ -45,15 +45,15 @@ class Shop(Bloom):
 
 def edges(text: str) -> dict[tuple[str, str], dict[str, Any]]:
     """The edges of a JSON plot by the names of their ends."""
-    found = json.loads(text)
-    name = {node["id"]: ",".join(node["collections"]) for node in found["nodes"]}
-    return {(name.get(edge["from"], edge["from"]), name.get(edge["to"], edge["to"])): edge for edge in found["edges"]}
+    report = json.loads(text)
+    name = {node["id"]: ",".join(node["collections"]) for node in report["nodes"]}
+    return {(name.get(edge["from"], edge["from"]), name.get(edge["to"], edge["to"])): edge for edge in report["edges"]}
 
 
 def test_edges() -> None:
     """Deferral, deletion, replacement, sending, points of order, sources, sinks, and what interfaces lack."""
-    found = edges(plot(Shop(), "json"))
-    said = {ends: (edge["operator"], edge["asynchronous"], edge["points_of_order"]) for ends, edge in found.items()}
+    result = edges(plot(Shop(), "json"))
+    said = {ends: (edge["operator"], edge["asynchronous"], edge["points_of_order"]) for ends, edge in result.items()}
     assert said == {
         ("order", "open"): (None, False, []),
         ("open", "open"): ("-", False, ["race", "deletion"]),
@@ -76,7 +76,7 @@ def test_edges() -> None:
         ("done", "T"): (None, False, []),
         ("lines", "T"): (None, True, []),
     }
-    assert found["open", "count"]["rules"] == [{"number": 6, "site": Shop().statements[5].site}]
+    assert result["open", "count"]["rules"] == [{"number": 6, "site": Shop().statements[5].site}]
 
 
 def test_strata_and_labels() -> None:
@@ -101,8 +101,8 @@ def test_cycles_collapsed() -> None:
 @pytest.mark.parametrize("program", [Shop, ReliableDelivery])
 def test_mermaid_and_dot_are_whole(program: type[Bloom]) -> None:
     """Each end of an edge is a node, each node stands once, brackets close, and both forms have the same edges."""
-    made = program()
-    mermaid, dot = plot(made), plot(made, "dot")
+    shop = program()
+    mermaid, dot = plot(shop), plot(shop, "dot")
     nodes = re.findall(r"^ +(\w+)(?:\[|\(|>)", mermaid, re.MULTILINE)
     ends = re.findall(r"^ +(\w+) (-->|-\.->)(?:\|\"[^\"|]*\"\|)? (\w+)$", mermaid, re.MULTILINE)
     assert len(set(nodes)) == len(nodes)
@@ -128,9 +128,9 @@ def test_modules() -> None:
         def rules(self) -> None:
             self.left.order <= self.fed
 
-    found = edges(plot(Two(), "json"))
-    assert ("fed", "left.order") in found
-    assert ("S", "left.order") not in found
+    result = edges(plot(Two(), "json"))
+    assert ("fed", "left.order") in result
+    assert ("S", "left.order") not in result
     assert '"left.order<br/>input interface"' in plot(Two())
 
 

@@ -180,7 +180,7 @@ def test_a_rule_that_deletes_makes_a_seal_worthless() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "why"),
+    ("instance", "why"),
     [
         (lambda: seal(scratch(["a"]), table(["a"])), "what is sealed is a table"),
         (lambda: seal(table(["a"]), table(["b"])), "have no column of one name"),
@@ -189,10 +189,10 @@ def test_a_rule_that_deletes_makes_a_seal_worthless() -> None:
         (lambda: seal(table(["a"]), "b"), "two collections of plain rows"),
     ],
 )
-def test_mistakes(made: Callable[[], object], why: str) -> None:
+def test_mistakes(instance: Callable[[], object], why: str) -> None:
     """Each names the line and what would do."""
     with pytest.raises(BloomDeclaration, match=why):
-        made()
+        instance()
 
 
 def test_a_seal_of_another_class() -> None:

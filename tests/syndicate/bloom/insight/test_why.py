@@ -209,10 +209,10 @@ def test_why_not() -> None:
     p = Reach()
     p.link <= [(1, 2), (2, 3)]
     p.tick()
-    told = str(p.why_not("path", (3, 2))).splitlines()
-    assert told[0] == "path(3, 2) is not there after 1 tick"
-    assert told[1].endswith("no link with from = 3, to = 2")
-    assert told[2].endswith("no link with from = 3")
+    text = str(p.why_not("path", (3, 2))).splitlines()
+    assert text[0] == "path(3, 2) is not there after 1 tick"
+    assert text[1].endswith("no link with from = 3, to = 2")
+    assert text[2].endswith("no link with from = 3")
     assert str(p.why_not("dead", 1)).endswith("no link with to = 1")
     assert str(p.why_not("dead", 2)).endswith("link(1, 2) is there, but link(2, 3) is against it")
     assert str(p.why_not("most", (1, 7))).endswith("the group has count() = 2")
@@ -224,7 +224,7 @@ def test_why_not() -> None:
 # ------------------------------------------------------------------------------------------------------------- random
 
 
-def check(tree: Reason, rules: list[NaiveRule], now: Mapping[str, Rows], before: Mapping[str, Rows], told: Given,
+def check(tree: Reason, rules: list[NaiveRule], now: Mapping[str, Rows], before: Mapping[str, Rows], texts: Given,
           deferred: Mapping[tuple[str, str], Rows]) -> None:  # fmt: skip
     """Each step is true: by the rule's definition over its premises, and what it reads firmly; leaves by the input."""
     for one in tree.walk():
@@ -241,7 +241,7 @@ def check(tree: Reason, rules: list[NaiveRule], now: Mapping[str, Rows], before:
                 }
                 assert one.row in rule.body.rows(env), (str(one), rule.op, rule.body.reads)
             case "outside":
-                assert any(one.row in told.get((one.collection, op), ()) for op in ("<+", "<+-"))
+                assert any(one.row in texts.get((one.collection, op), ()) for op in ("<+", "<+-"))
             case "deferred":
                 assert any(one.row in deferred.get((one.collection, op), ()) for op in ("<+", "<+-"))
                 assert one.rules

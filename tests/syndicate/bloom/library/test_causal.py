@@ -27,23 +27,23 @@ class Careless(Causal):
 
 def programs(names: str, cls: type[Causal] = Causal) -> tuple[list[Causal], dict[str, list[tuple[str, int]]]]:
     """Programs, and what came out of each, in order; what came in one tick is in the order of needs."""
-    made = [cls(address=name) for name in names]
+    instances = [cls(address=name) for name in names]
     heard: dict[str, list[tuple[str, int]]] = {name: [] for name in names}
 
     def listen(one: Causal) -> None:
         def note(rows: list[Any]) -> None:
             clocks = {(row.src, row.ident): row.clock for row in one.ready}
-            told = [(row.src, row.ident) for row in rows]
-            while told:
-                first = next(m for m in told if not any(clocks[other] < clocks[m] for other in told))
+            pairs = [(row.src, row.ident) for row in rows]
+            while pairs:
+                first = next(m for m in pairs if not any(clocks[other] < clocks[m] for other in pairs))
                 heard[one.address].append(first)
-                told.remove(first)
+                pairs.remove(first)
 
         one.callback("pipe_out", note)
 
-    for one in made:
+    for one in instances:
         listen(one)
-    return made, heard
+    return instances, heard
 
 
 def test_c_is_dropped_and_all_wait_for_it() -> None:
@@ -81,45 +81,45 @@ class Oracle:
 
     def check(self, name: str, heard: list[tuple[str, int]]) -> int:
         """How many messages to *name* there were before others; each came out before those."""
-        found = 0
+        result = 0
         for at, message in enumerate(heard):
             before = [one for one in self.past[message] if self.to[one] == name]
-            found += len(before)
+            result += len(before)
             assert set(before) <= set(heard[:at]), f"{message} came to {name} before {set(before) - set(heard[:at])}"
-        return found
+        return result
 
 
 def talk(cls: type[Causal], seed: int) -> int:
     """Four talk at random over a bad network, parted for a while; how many messages had others before them."""
-    made, heard = programs("pqrs", cls)
-    net = Network(*made, seed=seed, loss=0.2, repeat=0.2, delay=5)
+    instance, heard = programs("pqrs", cls)
+    net = Network(*instance, seed=seed, loss=0.2, repeat=0.2, delay=5)
     rng, oracle = random.Random(seed), Oracle()
-    known: dict[str, frozenset[tuple[str, int]]] = dict.fromkeys("pqrs", frozenset())
+    facts: dict[str, frozenset[tuple[str, int]]] = dict.fromkeys("pqrs", frozenset())
     taken = dict.fromkeys("pqrs", 0)
     for number in range(30):
         if number == 10:
             net.part("pq", "rs")
         if number == 20:
             net.heal()
-        one = rng.choice(made)
+        one = rng.choice(instance)
         src, dst = one.address, rng.choice([name for name in "pqrs" if name != one.address])
         for message in heard[src][taken[src] :]:
-            known[src] |= oracle.past[message] | {message}
+            facts[src] |= oracle.past[message] | {message}
         taken[src] = len(heard[src])
-        oracle.past[src, number], oracle.to[src, number] = known[src], dst
-        known[src] |= {(src, number)}
+        oracle.past[src, number], oracle.to[src, number] = facts[src], dst
+        facts[src] |= {(src, number)}
         one.pipe_in <= [(dst, src, number, None)]
         one.tick()
         for _ in range(rng.randrange(3)):
             net.step()
         if rng.random() < 0.2:
-            rng.choice(made).fire("timer")
-    while any(one.unacknowledged for one in made):
-        for one in made:
+            rng.choice(instance).fire("timer")
+    while any(one.unacknowledged for one in instance):
+        for one in instance:
             one.fire("timer")
         net.run()
     assert sum(map(len, heard.values())) == 30
-    assert not any(one.held for one in made)
+    assert not any(one.held for one in instance)
     return sum(oracle.check(name, heard[name]) for name in "pqrs")
 
 

@@ -36,37 +36,37 @@ def test_ring() -> None:
 def test_joining_and_leaving() -> None:
     """All find the same owner as the oracle, over a network that loses; then three are gone."""
     rng = random.Random(2)
-    made = [Chord(address=f"n{number}") for number in range(10)]
-    net = Network(*made, seed=2, loss=0.1, repeat=0.1, delay=2)
-    for one in made[1:]:
+    instances = [Chord(address=f"n{number}") for number in range(10)]
+    net = Network(*instances, seed=2, loss=0.1, repeat=0.1, delay=2)
+    for one in instances[1:]:
         one.join <= [("n0",)]
-    stabilise(net, made)
+    stabilise(net, instances)
     keys = [rng.randrange(2**BITS) for _ in range(8)]
-    found(net, made, keys, "before")
-    gone = made[3:6]
-    for one in made[:3] + made[6:]:
+    found(net, instances, keys, "before")
+    gone = instances[3:6]
+    for one in instances[:3] + instances[6:]:
         one.gone <= [(other.address,) for other in gone]
     net.part([one.address for one in gone])
-    rest = [one for one in made if one not in gone]
+    rest = [one for one in instances if one not in gone]
     stabilise(net, rest)
     found(net, rest, keys, "after")
 
 
-def stabilise(net: Network, made: list[Chord]) -> None:
+def stabilise(net: Network, instances: list[Chord]) -> None:
     """Timers fire."""
     for _ in range(10):
-        for one in made:
+        for one in instances:
             one.fire("timer")
         net.run()
 
 
-def found(net: Network, made: list[Chord], keys: list[int], word: str) -> None:
+def found(net: Network, instances: list[Chord], keys: list[int], word: str) -> None:
     """Each asks for each key until it is told."""
-    names = [str(one.address) for one in made]
+    names = [str(one.address) for one in instances]
     for _ in range(12):
-        for one in made:
+        for one in instances:
             one.find <= [(f"{word} {key}", key) for key in keys if one.owner[f"{word} {key}"] is None]
         net.run()
-    for one in made:
+    for one in instances:
         owners = {row.ident: row.member for row in one.owner}
         assert [owners[f"{word} {key}"] for key in keys] == [first_after(key, names) for key in keys]

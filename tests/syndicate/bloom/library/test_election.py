@@ -20,21 +20,21 @@ class Five(Election):
 
 def five(seed: int, **options: Any) -> tuple[dict[str, Five], Network]:
     """The members, connected."""
-    made = {name: Five(address=name) for name in Five.members}
-    return made, Network(*made.values(), seed=seed, **options)
+    instances = {name: Five(address=name) for name in Five.members}
+    return instances, Network(*instances.values(), seed=seed, **options)
 
 
-def rounds(made: dict[str, Five], net: Network, names: str, count: int) -> None:
+def rounds(objects: dict[str, Five], net: Network, names: str, count: int) -> None:
     """Let the timers of some fire, one after the other."""
     for _ in range(count):
         for name in names:
-            made[name].fire("timer")
+            objects[name].fire("timer")
             net.run()
 
 
-def leaders(made: dict[str, Five]) -> list[Any]:
+def leaders(objects: dict[str, Five]) -> list[Any]:
     """What each member knows."""
-    return [p.leader.reveal() for p in made.values()]
+    return [p.leader.reveal() for p in objects.values()]
 
 
 @settings(max_examples=10)
@@ -42,47 +42,47 @@ def leaders(made: dict[str, Five]) -> list[Any]:
 def test_never_two_leaders_of_a_term(seed: int) -> None:
     """Timers fire and the network is parted at random, with loss, delay and repetition; then it heals."""
     rng = random.Random(seed)
-    made, net = five(seed, loss=0.2, repeat=0.2, delay=3)
+    instance, net = five(seed, loss=0.2, repeat=0.2, delay=3)
     for _ in range(30):
         for name in rng.sample(Five.members, rng.randint(0, 3)):
-            made[name].fire("timer")
+            instance[name].fire("timer")
         if rng.random() < 0.2:
             names = rng.sample(Five.members, 5)
             cut = rng.randint(0, 2)
             net.part(names[:cut], names[cut:])
         for _ in range(rng.randint(0, 6)):
             net.step()
-    won = [row.term for p in made.values() for row in p.won]
+    won = [row.term for p in instance.values() for row in p.won]
     assert len(won) == len(set(won))
     net.heal()
     net.loss, net.delay = 0.0, 0
     net.run()
-    rounds(made, net, "abcde", 4)
-    (term, leader) = leaders(made)[0]
-    assert leaders(made) == [(term, leader)] * 5
-    assert [name for name, p in made.items() if p.leads()] == [leader]
-    assert (term,) in made[leader].won
+    rounds(instance, net, "abcde", 4)
+    (term, leader) = leaders(instance)[0]
+    assert leaders(instance) == [(term, leader)] * 5
+    assert [name for name, p in instance.items() if p.leads()] == [leader]
+    assert (term,) in instance[leader].won
 
 
 def test_a_leader_that_is_cut_off() -> None:
     """The majority elects another in a later term, a minority nobody; the old leader follows when it hears of that."""
-    made, net = five(3)
-    rounds(made, net, "cabde", 1)
-    assert leaders(made) == [(1, "c")] * 5
+    instance, net = five(3)
+    rounds(instance, net, "cabde", 1)
+    assert leaders(instance) == [(1, "c")] * 5
     net.part(["c", "a"], ["b", "d", "e"])
-    rounds(made, net, "adcbe", 3)
-    assert made["c"].leads()
-    assert leaders(made)[0] == (1, "c")
-    (new,) = {p.leader.reveal() for name, p in made.items() if name in "bde"}
+    rounds(instance, net, "adcbe", 3)
+    assert instance["c"].leads()
+    assert leaders(instance)[0] == (1, "c")
+    (new,) = {p.leader.reveal() for name, p in instance.items() if name in "bde"}
     assert (new[0] > 1, new[1] in "bde") == (True, True)
     net.part(["c"], ["a"])
-    rounds(made, net, "a", 5)
-    assert not made["a"].leads()
+    rounds(instance, net, "a", 5)
+    assert not instance["a"].leads()
     net.heal()
-    rounds(made, net, "abcde", 2)
-    assert len(set(leaders(made))) == 1
-    assert leaders(made)[0] >= new
-    assert not made["c"].leads() or made["c"].leader.reveal()[0] > new[0]
+    rounds(instance, net, "abcde", 2)
+    assert len(set(leaders(instance))) == 1
+    assert leaders(instance)[0] >= new
+    assert not instance["c"].leads() or instance["c"].leader.reveal()[0] > new[0]
 
 
 def test_what_is_monotone() -> None:

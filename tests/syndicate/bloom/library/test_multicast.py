@@ -92,17 +92,17 @@ def test_without_waiting_causes_come_late() -> None:
 
 def test_it_falls_silent() -> None:
     """When all have acknowledged, a timer sends nothing."""
-    made = [Reliable(address=name) for name in NAMES]
-    net = Network(*made, seed=1)
-    made[0].say <= [(1, "hello")]
+    instances = [Reliable(address=name) for name in NAMES]
+    net = Network(*instances, seed=1)
+    instances[0].say <= [(1, "hello")]
     net.run()
     for _ in range(3):
-        for one in made:
+        for one in instances:
             one.fire("timer")
         net.run()
     sent = net.sent
-    for one in made:
+    for one in instances:
         one.fire("timer")
     net.run()
     assert net.sent == sent
-    assert all(one.is_settled() for one in made)
+    assert all(one.is_settled() for one in instances)

@@ -19,17 +19,17 @@ LINKS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 
 
 def search(links: list[tuple[int, int, int]], start: int) -> dict[int, int]:
     """Dijkstra's, for paths of at least one link."""
-    found: dict[int, int] = {}
+    results: dict[int, int] = {}
     queue = [(cost, end) for begin, end, cost in links if begin == start]
     queue.sort()
     while queue:
         cost, place = heappop(queue)
-        if place not in found:
-            found[place] = cost
+        if place not in results:
+            results[place] = cost
             for begin, end, more in links:
                 if begin == place:
                     heappush(queue, (cost + more, end))
-    return found
+    return results
 
 
 @given(links=LINKS, batch=st.integers(1, 5))

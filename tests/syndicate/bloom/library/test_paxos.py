@@ -26,7 +26,7 @@ def test_logs_agree(seed: int) -> None:
     rng = random.Random(seed)
     nodes = [Three(address=name) for name in Three.voters]
     net = Network(*nodes, seed=seed, loss=0.2, repeat=0.2, delay=3)
-    given = {f"{node.address}0" for node in nodes}
+    commands = {f"{node.address}0" for node in nodes}
     for node in nodes:
         node.append <= [(f"{node.address}0",)]
     if seed % 2:
@@ -43,9 +43,9 @@ def test_logs_agree(seed: int) -> None:
         for node in nodes:
             for slot, value in map(tuple, node.decided):
                 assert decided.setdefault(slot, value) == value
-        if all({row.value for row in node.decided} == given for node in nodes):
+        if all({row.value for row in node.decided} == commands for node in nodes):
             break
-    assert sorted(decided.values()) == sorted(given)
+    assert sorted(decided.values()) == sorted(commands)
 
 
 def test_a_minority_decides_nothing() -> None:

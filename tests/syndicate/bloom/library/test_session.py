@@ -33,7 +33,7 @@ class Forgetful(Client):
 
 def stale(cls: type[Client], seed: int) -> int:
     """How many reads lack the session's last write, or what an earlier read had; replicas come and go."""
-    rng, last, found = random.Random(seed), -1, 0
+    rng, last, result = random.Random(seed), -1, 0
     ann = cls(address="ann")
     net = Network(ann, *(Replica(address=name) for name in "xyz"), seed=seed)
     for number in range(20):
@@ -46,11 +46,11 @@ def stale(cls: type[Client], seed: int) -> int:
             read = ann.get("k")
             net.run()
             if ann.read[read] is not None:
-                found += last >= 0 and last not in ann.values_of(read)
+                result += last >= 0 and last not in ann.values_of(read)
         net.heal()
         ann.fire("timer")
         net.run()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -152,9 +152,9 @@ def test_replicas_converge(seed: int) -> None:
     net.loss = 0.0
     seen = {key: (read(ann, net, key), read(bob, net, key)) for key in "jk"}
     for key in "jk":
-        kept = [versions(one, key) for one in replicas.values()]
-        assert kept[0] == kept[1] == kept[2]
-        assert seen[key][0] == seen[key][1] == set(kept[0].value(Set).reveal())
+        survivors = [versions(one, key) for one in replicas.values()]
+        assert survivors[0] == survivors[1] == survivors[2]
+        assert seen[key][0] == seen[key][1] == set(survivors[0].value(Set).reveal())
 
 
 def test_replicas_need_no_coordination() -> None:

@@ -28,49 +28,49 @@ class Bank(ThreePhase):
 
 def banks(*choices: str) -> list[Bank]:
     """Three, with what they vote."""
-    made = [Bank(address=name) for name in NAMES]
-    for one, choice in zip(made, choices, strict=True):
+    instances = [Bank(address=name) for name in NAMES]
+    for one, choice in zip(instances, choices, strict=True):
         one.mine <= [("t", choice)]
-    return made
+    return instances
 
 
 @pytest.mark.parametrize("choices", list(itertools.product(("yes", "no"), repeat=3)))
 def test_one_outcome(choices: tuple[str, ...]) -> None:
     """Commit if all say yes; a vote, or anything else, that comes late or twice changes nothing."""
-    made = banks(*choices)
-    net = Network(*made, seed=1, repeat=0.5, delay=3)
-    made[0].begin <= [("t",)]
+    nodes = banks(*choices)
+    net = Network(*nodes, seed=1, repeat=0.5, delay=3)
+    nodes[0].begin <= [("t",)]
     net.run()
     wanted = "commit" if set(choices) == {"yes"} else "abort"
-    assert [[row.decision for row in one.outcome] for one in made] == [[wanted]] * 3
+    assert [[row.decision for row in one.outcome] for one in nodes] == [[wanted]] * 3
 
 
 @pytest.mark.parametrize("steps", range(14))
 def test_the_coordinator_stops(steps: int) -> None:
     """At whatever moment between two messages that reach all: who lives ends, and alike."""
-    made = banks("yes", "yes", "yes")
-    net = Network(*made, seed=steps)
-    made[0].begin <= [("t",)]
+    nodes = banks("yes", "yes", "yes")
+    net = Network(*nodes, seed=steps)
+    nodes[0].begin <= [("t",)]
     for _ in range(steps):
         net.step()
     # What the coordinator had sent arrives; it says no more.
-    net.part([made[0].address])
+    net.part([nodes[0].address])
     net.run()
-    for one in made[1:]:
+    for one in nodes[1:]:
         one.expire <= [("t",)]
     net.run()
-    decisions = {row.decision for one in made[1:] for row in one.outcome}
+    decisions = {row.decision for one in nodes[1:] for row in one.outcome}
     assert len(decisions) == 1
 
 
 def test_one_late_message_splits_it() -> None:
     """One is prepared and the other is not, when both expire."""
-    made = banks("yes", "yes", "yes")
-    q, r = made[1:]
+    nodes = banks("yes", "yes", "yes")
+    q, r = nodes[1:]
     for one in (q, r):
         one.promise <= [("p", "t", "yes")]
     q.deliver("prepare", [("q", "p", "t")])
-    for one in made[1:]:
+    for one in nodes[1:]:
         one.tick()
         one.expire <= [("t",)]
         one.tick()

@@ -47,8 +47,8 @@ def test_questions() -> None:
         p.t <= sorted(rows)
         p.tick()
         big = [row for row in rows if row[1] > 5]
-        found = {name: {row[0] for row in p.collection(name)} for name in names}
-        assert found == {
+        results = {name: {row[0] for row in p.collection(name)} for name in names}
+        assert results == {
             "length": {len(rows)},
             "empty": {True} if not rows else set(),
             "any": {True} if rows else set(),

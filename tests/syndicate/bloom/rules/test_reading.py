@@ -108,12 +108,12 @@ def first(r: Any) -> Any:
 def carried(r: Any) -> Any:
     """What is looked at in a round was made in the round before."""
     a, b = Max(1), r.v
-    found: Bool | None = None
+    result: Bool | None = None
     for _ in range(3):
-        found = a.lt_eq(2)
+        result = a.lt_eq(2)
         a = b
-    assert found is not None
-    return found.when_true(lambda: (r.k,))
+    assert result is not None
+    return result.when_true(lambda: (r.k,))
 
 
 def caught(r: Any) -> Any:
@@ -243,53 +243,53 @@ overriding = Overriding()
 
 def appended(r: Any) -> Any:
     """A list of its own, which is another one once a test has passed."""
-    found: list[int] = []
-    found.append(1) if r.v.gt_eq(3).content else None
-    return (r.k,) if not found else None
+    results: list[int] = []
+    results.append(1) if r.v.gt_eq(3).content else None
+    return (r.k,) if not results else None
 
 
 def appended_as_a_function(r: Any) -> Any:
     """The same, by the class's function."""
-    found: list[int] = []
+    results: list[int] = []
     if r.v.gt_eq(3).content:
-        list.append(found, 1)
-    return (r.k,) if not found else None
+        list.append(results, 1)
+    return (r.k,) if not results else None
 
 
 def added_in_place(r: Any) -> Any:
     """The same, by an operator, under another name."""
-    found: list[int] = []
-    other = found
+    results: list[int] = []
+    other = results
     if r.v.gt_eq(3).content:
-        found += [1]
+        results += [1]
     return (r.k,) if not other else None
 
 
 def added_by_a_function(r: Any) -> Any:
     """The same, by what is no method."""
-    found: list[int] = []
+    results: list[int] = []
     if r.v.gt_eq(3).content:
-        operator.setitem(found, slice(0, 0), [1])
-    return (r.k,) if not found else None
+        operator.setitem(results, slice(0, 0), [1])
+    return (r.k,) if not results else None
 
 
 def taken_out_within(r: Any) -> Any:
     """The same, within a function that a lattice calls."""
-    found = [1]
+    results = [1]
 
     def clear() -> None:
-        found.clear()
+        results.clear()
 
     r.v.gt_eq(3).when_true(clear)
-    return (r.k,) if found else None
+    return (r.k,) if results else None
 
 
 def updated(r: Any) -> Any:
     """The same, of a dictionary within a tuple."""
-    found: Any = ({},)
+    results: Any = ({},)
     if r.v.gt_eq(3).content:
-        found[0].update(a=1)
-    return (r.k,) if not found[0] else None
+        results[0].update(a=1)
+    return (r.k,) if not results[0] else None
 
 
 def counted(r: Any) -> Any:
@@ -529,9 +529,9 @@ def test_statements_without_offence_are_monotone(part: int) -> None:
     row = row_of(("k", "v", "w", "s"), ("k", "v", "w", "s"), KINDS)
     clean = 0
     for _ in range(200):
-        text, made = random_statements(rng), dict[str, Any]()
-        exec(text, made)  # of our own
-        if not reading(made["f"], [row]).offences:
+        text, scope = random_statements(rng), dict[str, Any]()
+        exec(text, scope)  # of our own
+        if not reading(scope["f"], [row]).offences:
             clean += 1
-            assert not differs("f", ONE, rng, 40, made), text
+            assert not differs("f", ONE, rng, 40, scope), text
     assert clean > 20

@@ -185,9 +185,9 @@ def test_what_is_refused(block: Any) -> None:
     lines = inspect.getsource(block).splitlines()
     marked = next(at for at, line in enumerate(lines) if line.endswith("# here"))
     place = f"{__file__}:{block.__code__.co_firstlineno + marked}: "
-    made = type("Made", (Collections,), {"rules": bloom(block)})
-    importing = type("Importing", (Bloom,), {"one": import_module(made)})
-    for program in (made, type("Below", (made,), {}), importing, made):
+    subclass = type("Made", (Collections,), {"rules": bloom(block)})
+    importing = type("Importing", (Bloom,), {"one": import_module(subclass)})
+    for program in (subclass, type("Below", (subclass,), {}), importing, subclass):
         with pytest.raises(IllegalRule) as caught:
             program()
         assert str(caught.value).startswith(place)

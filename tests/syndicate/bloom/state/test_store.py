@@ -168,7 +168,7 @@ def test_what_is_done_before_the_first_tick(first: str, tmp_path: Path, *, boot:
             table <= [("a", 1), ("b", 2)]
         p.tick()
         p.close()
-        found: list[Any] = []
+        results: list[Any] = []
         for program, act in ((cls, then), (Both, lambda p: p.tick())):
             p = None
             try:
@@ -177,13 +177,13 @@ def test_what_is_done_before_the_first_tick(first: str, tmp_path: Path, *, boot:
                 p.run()
                 tables = (p.plain, p.best, p.key)
             except KeyConflict as error:
-                found.append(str(error).partition(". The rules")[0])
+                results.append(str(error).partition(". The rules")[0])
             else:
-                found.append([sorted((row.k, getattr(row.v, "content", row.v)) for row in one) for one in tables])
+                results.append([sorted((row.k, getattr(row.v, "content", row.v)) for row in one) for one in tables])
             finally:
                 if p is not None:
                     p.close()
-        return found
+        return results
 
     act = FIRST[first]
     cls = type("Made", (Bootstrapped,), {"first": staticmethod(act)}) if boot else Both
@@ -230,10 +230,10 @@ def test_power_cuts() -> None:
         stood, _ = run_until(disk, cut)
         last = len(stood) - 1
         for image in disk.images():
-            found = restarted(image)
-            assert found in everything[last : last + 2], cut
+            result = restarted(image)
+            assert result in everything[last : last + 2], cut
             image.locked = False
-            assert restarted(image) == found
+            assert restarted(image) == result
 
 
 def test_a_disk_that_fails() -> None:
@@ -304,7 +304,7 @@ def test_flipped_bits(part: str, tmp_path: Path) -> None:
     else:
         used = [at for at, byte in enumerate(good) if byte]
         places = [*rng.choices(used, k=200), *rng.choices(range(len(good)), k=50)]
-    told = 0
+    reports = 0
     for at in places:
         bad = bytearray(good)
         bad[at] ^= 1 << rng.randrange(8)
@@ -313,14 +313,14 @@ def test_flipped_bits(part: str, tmp_path: Path) -> None:
             other.write_bytes(rest)
         else:
             other.unlink(missing_ok=True)
-        found = outcome(file)
-        if isinstance(found, str):
-            assert str(file) in found, (at, found)
-            assert part != "rows" or "is damaged: row " in found
-            told += 1
+        result = outcome(file)
+        if isinstance(result, str):
+            assert str(file) in result, (at, result)
+            assert part != "rows" or "is damaged: row " in result
+            reports += 1
         else:
-            assert found in (stood[-1:] if part != "log" else stood[-2:]), at
-    assert told == len(places) if part == "rows" else told > 20
+            assert result in (stood[-1:] if part != "log" else stood[-2:]), at
+    assert reports == len(places) if part == "rows" else reports > 20
 
 
 def test_flipped_bits_in_the_heads_of_frames(tmp_path: Path) -> None:
@@ -354,15 +354,15 @@ def test_torn_ends(tmp_path: Path) -> None:
     file, stood = written(tmp_path, closed=False)
     log = file.with_name(f"{file.name}-wal")
     contents, whole = log.read_bytes(), file.read_bytes()
-    found = []
+    results = []
     for length in range(0, len(contents) + 1, 1031):
         file.write_bytes(whole)
         log.write_bytes(contents[:length])
         answer = outcome(file)
         assert not isinstance(answer, str), answer
-        found.append(stood.index(answer))
-    assert found == sorted(found)
-    assert found[-1] >= len(stood) - 2
+        results.append(stood.index(answer))
+    assert results == sorted(results)
+    assert results[-1] >= len(stood) - 2
     good = closed_copy(file, whole, contents)
     for length in range(100, len(good), 997):
         file.write_bytes(good[:length])

@@ -29,24 +29,24 @@ Truth = frozenset[tuple[str, int, Row]]
 _AGGREGATES = {"count": "#count", "min": "#min", "max": "#max", "sum": "#sum"}
 
 
-def value(given: Value) -> str:
+def value(inputs: Value) -> str:
     """A constant."""
-    return json.dumps(given) if isinstance(given, str) else str(given)
+    return json.dumps(inputs) if isinstance(inputs, str) else str(inputs)
 
 
-def term(given: Term | Aggregate) -> str:
+def term(inputs: Term | Aggregate) -> str:
     """A term."""
-    match given:
+    match inputs:
         case Variable():
-            return f"V{given.name}"
+            return f"V{inputs.name}"
         case Wildcard():
             return "_"
         case Constant():
-            return value(given.value)
+            return value(inputs.value)
         case Arithmetic():
-            op = {"%": "\\"}.get(given.op, given.op)
-            return f"({term(given.left)} {op} {term(given.right)})"
-    raise AssertionError(given)
+            op = {"%": "\\"}.get(inputs.op, inputs.op)
+            return f"({term(inputs.left)} {op} {term(inputs.right)})"
+    raise AssertionError(inputs)
 
 
 def atom(name: str, terms: Iterable[str], time: str) -> str:
@@ -59,8 +59,8 @@ def body(rule: Rule) -> str:
     goals = ["t(T)", *(f"V{name.name} = T" for name in rule.times)]
     for goal in rule.body:
         if isinstance(goal, Atom):
-            made = atom(goal.relation, map(term, goal.terms), str(goal.time) if isinstance(goal.time, int) else "T")
-            goals.append(f"not {made}" if goal.negated else made)
+            text = atom(goal.relation, map(term, goal.terms), str(goal.time) if isinstance(goal.time, int) else "T")
+            goals.append(f"not {text}" if goal.negated else text)
         elif isinstance(goal, Comparison):
             goals.append(f"{term(goal.left)} {goal.op} {term(goal.right)}")
     return ", ".join(goals)
@@ -193,11 +193,11 @@ def stable_models(
     control = clingo.Control([str(most + 1), "--project=show", "--warn=none"], logger=lambda *_: None)
     control.add("base", [], text + more + "#show.\n" + shown)
     control.ground([("base", [])])
-    found: set[Truth] = set()
+    results: set[Truth] = set()
     with control.solve(yield_=True) as handle:
         for model in handle:
-            found.add(frozenset(map(_fact, model.symbols(shown=True))))
-    return None if len(found) > most else found
+            results.add(frozenset(map(_fact, model.symbols(shown=True))))
+    return None if len(results) > most else results
 
 
 def _fact(symbol: Any) -> tuple[str, int, Row]:

@@ -34,11 +34,11 @@ loose = st.tuples(
 small = lively() | loose.map(lambda parts: [*parts[0], *parts[1]])
 
 
-def truths(found: Exploration) -> Counter[Truth]:
+def truths(exploration: Exploration) -> Counter[Truth]:
     """The outcomes, each as often as it is there."""
     return Counter(
         frozenset((name, time, row) for time, rows in outcome.projection for name, row in rows)
-        for outcome in found.outcomes
+        for outcome in exploration.outcomes
     )
 
 
@@ -51,24 +51,26 @@ def compare(
     program: list[Rule], until: int, relations: list[str], *, later: bool, lossless: bool, causal: bool = False
 ) -> int:
     """Explore, solve, and compare; how many models there are, -1 if there is too much to be tried."""
-    made = Program(program)
+    compiled = Program(program)
     delivery: Delivery = "later" if later else "causal" if causal else "free"
     try:
-        found = made.explore(
+        exploration = compiled.explore(
             1, until, relations=relations, delivery=delivery, lossless=lossless, limit=20_000, engine="search"
         )
     except (ExplorationTooLarge, DedalusArithmetic):
         return -1
-    models = truths(found)
+    models = truths(exploration)
     assert set(models.values()) <= {1}
-    wanted = stable_models(made.core(), 1, until, relations, later=later, lossless=lossless, most=2000, causal=causal)
+    wanted = stable_models(
+        compiled.core(), 1, until, relations, later=later, lossless=lossless, most=2000, causal=causal
+    )
     if wanted is None:
         return -1
     assert set(models) == wanted
-    solved = made.explore(1, until, relations=relations, delivery=delivery, lossless=lossless)
+    solved = compiled.explore(1, until, relations=relations, delivery=delivery, lossless=lossless)
     assert truths(solved) == models
-    for outcome in (*found.outcomes[:5], *solved.outcomes[:5]):
-        assert found.project(outcome.model) == outcome.projection
+    for outcome in (*exploration.outcomes[:5], *solved.outcomes[:5]):
+        assert exploration.project(outcome.model) == outcome.projection
     return len(models)
 
 
@@ -77,8 +79,8 @@ def compare(
 def test_later(program: list[Rule], lossless: bool, relations: set[str]) -> None:
     """Messages that arrive later: the same models."""
     assume(not Program(program).check() and not averaged(program))
-    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
-    count = compare(program, 4, sorted(relations & known), later=True, lossless=lossless)
+    signature = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    count = compare(program, 4, sorted(relations & signature), later=True, lossless=lossless)
     assume(count >= 0)
     event(f"models: {count}")
 
@@ -91,8 +93,8 @@ def test_free(program: list[Rule], lossless: bool, relations: set[str]) -> None:
     assume(any(rule.kind == "async" for rule in program))
     # Totals that grow by what they count are endless, and clingo has no bound.
     assume(all(t.form in ("min", "max") for rule in program for t in rule.aggregates))
-    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
-    count = compare(program, 3, sorted(relations & known), later=False, lossless=lossless)
+    signature = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    count = compare(program, 3, sorted(relations & signature), later=False, lossless=lossless)
     assume(count >= 0)
     event(f"models: {count}")
 
@@ -102,9 +104,9 @@ def placed(draw: st.DrawFn) -> list[Rule]:
     """A program of two or three locations that send to each other."""
     here, there, one = Variable("L"), Variable("M"), Variable("X")
     pairs = draw(st.sets(st.tuples(st.sampled_from("ab"), st.sampled_from("abc")), min_size=1, max_size=3))
-    found = [Rule(Atom("link", tuple(map(Constant, pair)))) for pair in sorted(pairs)]
+    results = [Rule(Atom("link", tuple(map(Constant, pair)))) for pair in sorted(pairs)]
     places = st.sampled_from([*sorted(pairs)])
-    found += [
+    results += [
         Rule(Atom("a", (Constant(draw(places)[0]), Constant(1)), draw(st.integers(1, 3))))
         for _ in range(draw(st.integers(1, 2)))
     ]
@@ -118,11 +120,11 @@ def placed(draw: st.DrawFn) -> list[Rule]:
             body.append(Atom(draw(st.sampled_from(["p", "q"])), (here, one), negated=draw(st.booleans())))
         kind: Kind = "async" if away else draw(st.sampled_from(["async", "next", "deductive"]))
         head = Atom(draw(st.sampled_from(["p", "q"])), (there if away else here, one))
-        found.append(Rule(head, kind, tuple(body)))
-    for kept in ("p", "q"):
+        results.append(Rule(head, kind, tuple(body)))
+    for each in ("p", "q"):
         if draw(st.integers(0, 2)) == 0:
-            found.append(Rule(Atom(kept, (here, one)), "next", (Atom(kept, (here, one)),)))
-    return found
+            results.append(Rule(Atom(each, (here, one)), "next", (Atom(each, (here, one)),)))
+    return results
 
 
 @settings(RANDOM, max_examples=examples(30))
@@ -130,9 +132,9 @@ def placed(draw: st.DrawFn) -> list[Rule]:
 def test_causal(program: list[Rule], lossless: bool, relations: set[str]) -> None:
     """Messages that may not come before their causes: the models in which ``before`` has no cycle."""
     assume(not Program(program).check())
-    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
-    assume(relations & known)
-    count = compare(program, 3, sorted(relations & known), later=False, lossless=lossless, causal=True)
+    signature = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    assume(relations & signature)
+    count = compare(program, 3, sorted(relations & signature), later=False, lossless=lossless, causal=True)
     assume(count >= 0)
     event(f"models: {count}")
 
@@ -141,21 +143,23 @@ def test_causal(program: list[Rule], lossless: bool, relations: set[str]) -> Non
 @given(placed(), st.booleans(), st.sets(st.sampled_from(["p", "q"]), min_size=1), st.integers(3, 4))
 def test_ends_at_locations(program: list[Rule], lossless: bool, relations: set[str], final: int) -> None:
     """Where locations are apart, runs end as clingo says they can."""
-    made = Program(program)
-    assume(not made.check())
-    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
-    asked = sorted(relations & known)
+    compiled = Program(program)
+    assume(not compiled.check())
+    signature = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    asked = sorted(relations & signature)
     assume(asked)
-    wanted = stable_models(made.core(), 1, 4, asked, later=True, lossless=lossless, most=5000)
+    wanted = stable_models(compiled.core(), 1, 4, asked, later=True, lossless=lossless, most=5000)
     assume(wanted is not None and len(wanted) > 1)
     assert wanted is not None
-    found = made.explore(1, 4, relations=asked, delivery="later", lossless=lossless, mode="confluence", final=final)
-    ends = {frozenset((name, row) for name, time, row in model if time == final) for model in wanted}
-    assert Counter(frozenset(facts) for one in found.outcomes for _, facts in one.projection or ((0, ()),)) == Counter(
-        ends
+    exploration = compiled.explore(
+        1, 4, relations=asked, delivery="later", lossless=lossless, mode="confluence", final=final
     )
-    for outcome in found.outcomes[:5]:
-        assert found.project(outcome.model) == outcome.projection
+    ends = {frozenset((name, row) for name, time, row in model if time == final) for model in wanted}
+    assert Counter(
+        frozenset(facts) for one in exploration.outcomes for _, facts in one.projection or ((0, ()),)
+    ) == Counter(ends)
+    for outcome in exploration.outcomes[:5]:
+        assert exploration.project(outcome.model) == outcome.projection
     event(f"ends: {len(ends)}")
 
 
@@ -196,10 +200,10 @@ def test_cases(case: dict[str, Any]) -> None:
     program = Program.load(CASES / case["program"]).core()
     lossless = bool(case.get("lossless"))
     start, until, relations = case["start"], case["horizon"], case["relations"]
-    found = stable_models(program, start, until, relations, later=False, lossless=lossless, most=1000)
-    assert found is not None
+    result = stable_models(program, start, until, relations, later=False, lossless=lossless, most=1000)
+    assert result is not None
     if case["mode"] == "confluence":
-        finals = {frozenset((name, row) for name, time, row in model if time == case["final"]) for model in found}
+        finals = {frozenset((name, row) for name, time, row in model if time == case["final"]) for model in result}
         assert len(finals) == len(case["finals"])
     else:
-        assert len(found) == len(case["models"])
+        assert len(result) == len(case["models"])

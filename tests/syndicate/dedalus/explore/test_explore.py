@@ -59,11 +59,11 @@ def wanted(case: dict[str, Any]) -> dict[str, Any]:
 def test_cases(case: dict[str, Any]) -> None:
     """Exactly the outcomes of the case, each with a schedule under which it comes about."""
     program = Program.load(CASES / case["program"])
-    found = program.explore(case["start"], case["horizon"], **options(case))
-    assert found.to_json() == wanted(case)
-    for outcome in found.outcomes:
+    exploration = program.explore(case["start"], case["horizon"], **options(case))
+    assert exploration.to_json() == wanted(case)
+    for outcome in exploration.outcomes:
         again = program.run(case["start"], case["horizon"], schedule=outcome.schedule())
-        assert found.project(again) == outcome.projection
+        assert exploration.project(again) == outcome.projection
 
 
 @pytest.mark.parametrize("case", EXPLORED, ids=lambda c: c["name"])
@@ -86,8 +86,8 @@ def test_a_fixed_schedule_has_one_model(case: dict[str, Any]) -> None:
     if case["name"] == "27_same_tuple_two_sends":
         schedule = Schedule({**schedule.arrive, ("r", ("m",), 5): ()})
     relations = None if case["relations"] == "all" else case["relations"]
-    found = program.explore(case["start"], case["horizon"], relations=relations, schedule=schedule)
-    assert found.to_json() == {"models": [case["expected"]]}
+    exploration = program.explore(case["start"], case["horizon"], relations=relations, schedule=schedule)
+    assert exploration.to_json() == {"models": [case["expected"]]}
 
 
 @RANDOM
@@ -96,20 +96,20 @@ def test_brute_force(program: list[Rule], lossless: bool, asked: set[str]) -> No
     """The reductions lose nothing and add nothing, in both modes."""
     assume(not Program(program).check())
     start, until, final = 2, 5, 4  # the oracle does not look ahead
-    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
-    relations = sorted(asked & known)
+    signature = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    relations = sorted(asked & signature)
     assume(relations)
-    made = Program(program)
+    compiled = Program(program)
     try:
-        states = list(runs(made.core(), start, until, lossless=lossless, most=300))
+        states = list(runs(compiled.core(), start, until, lossless=lossless, most=300))
     except TooMany:
         assume(False)
         raise
-    found = made.explore(start, until, relations=relations, delivery="later", lossless=lossless)
-    models = [frozenset((n, at, row) for at, rows in one.projection for n, row in rows) for one in found.outcomes]
+    exploration = compiled.explore(start, until, relations=relations, delivery="later", lossless=lossless)
+    models = [frozenset((n, at, row) for at, rows in one.projection for n, row in rows) for one in exploration.outcomes]
     assert len(models) == len(set(models))
     assert set(models) == {projected(one, relations) for one in states}
-    ends = made.explore(
+    ends = compiled.explore(
         start, until, relations=relations, delivery="later", lossless=lossless, mode="confluence", final=final
     )
     finals = {
@@ -117,8 +117,8 @@ def test_brute_force(program: list[Rule], lossless: bool, asked: set[str]) -> No
     }
     assert finals == {frozenset((n, row) for n in relations for row in one[final].get(n, ())) for one in states}
     assert len(ends.outcomes) == len(finals)
-    for outcome in [*found.outcomes[:4], *ends.outcomes[:4]]:
-        again = made.run(start, until, schedule=outcome.schedule()).to_json(relations)
+    for outcome in [*exploration.outcomes[:4], *ends.outcomes[:4]]:
+        again = compiled.run(start, until, schedule=outcome.schedule()).to_json(relations)
         assert again == outcome.model.to_json(relations)
     for outcome in ends.outcomes[:4]:
         assert ends.project(outcome.model) == outcome.projection
@@ -129,12 +129,12 @@ def test_brute_force(program: list[Rule], lossless: bool, asked: set[str]) -> No
 def test_recorded_choices_are_replayed(program: list[Rule], seed: int) -> None:
     """What a seed chose and delivered is in the schedule of its model."""
     assume(not Program(program).check())
-    made = Program(program)
+    compiled = Program(program)
     try:
-        first = made.run(1, 6, seed=seed, delivery="later")
+        first = compiled.run(1, 6, seed=seed, delivery="later")
     except DedalusParadox:  # it reads at a constant time what it makes of that
         return
-    again = made.run(1, 6, schedule=json.loads(json.dumps(first.schedule())))
+    again = compiled.run(1, 6, schedule=json.loads(json.dumps(first.schedule())))
     assert again.to_json() == first.to_json()
     assert again.schedule() == first.schedule()
 
@@ -150,28 +150,28 @@ def test_maximal_choices(pairs: set[tuple[int, int]]) -> None:
         some = [row for n, row in enumerate(rows) if bits >> n & 1]
         if all(both.agree(one, other) for one in some for other in some):
             good.append(frozenset(some))
-    found = list(both.maximal(rows))
-    assert len(found) == len(set(found))
-    assert set(found) == {one for one in good if not any(one < other for other in good)}
+    results = list(both.maximal(rows))
+    assert len(results) == len(set(results))
+    assert set(results) == {one for one in good if not any(one < other for other in good)}
 
 
 def test_all_choices() -> None:
     """Each maximal choice is an outcome; what a schedule chooses is fixed."""
     text = "a(1)@1; a(2)@1; m(X, Y) :- a(X), a(Y), choose((X), (Y)), choose((Y), (X));"
     program = Program.parse(text)
-    found = program.explore(until=1, relations=["m"]).to_json()["models"]
-    assert found == [{"m": {"1": [[1, 1], [2, 2]]}}, {"m": {"1": [[1, 2], [2, 1]]}}]
+    exploration = program.explore(until=1, relations=["m"]).to_json()["models"]
+    assert exploration == [{"m": {"1": [[1, 1], [2, 2]]}}, {"m": {"1": [[1, 2], [2, 1]]}}]
     fixed = {"choices": [{"rule": 2, "time": 1, "chosen": [[1, 2, 2, 1]]}]}
-    assert program.explore(until=1, relations=["m"], schedule=fixed).to_json()["models"] == found[1:]
-    assert program.run(until=1, schedule=fixed).to_json(["m"]) == found[1]
+    assert program.explore(until=1, relations=["m"], schedule=fixed).to_json()["models"] == exploration[1:]
+    assert program.run(until=1, schedule=fixed).to_json(["m"]) == exploration[1]
 
 
 def test_two_runs_that_end_differently() -> None:
     """A verdict against confluence comes with two schedules that differ in one message."""
     program = Program.parse(RACE)
-    found = program.explore(until=6, relations=["sold"], mode="confluence")
-    assert (found.confluent, len(found.outcomes)) == (False, 3)
-    difference = found.difference()
+    exploration = program.explore(until=6, relations=["sold"], mode="confluence")
+    assert (exploration.confluent, len(exploration.outcomes)) == (False, 3)
+    difference = exploration.difference()
     assert difference is not None
     assert len(difference.entries()) == 1
     ends = [program.run(until=6, schedule=o.schedule()).at(6)["sold"] for o in (difference.one, difference.other)]
@@ -183,10 +183,10 @@ def test_a_monotone_program_is_not_permuted() -> None:
     facts = " ".join(f"in({n})@1;" for n in range(30))
     text = facts + "persist[s, 1]; s(X)@{} :- in(X); both(X, Y) :- s(X), s(Y), X < Y;"
     for kind in ("later", "async"):
-        found = Program.parse(text.format(kind)).explore(until=6, relations=["both"], mode="confluence")
-        assert (found.confluent, len(found.outcomes[0].rows()["both"])) == (True, 435)
-        assert found.steps < 50
-        assert len(found.outcomes[0].model.at(6)["s"]) == 30
+        exploration = Program.parse(text.format(kind)).explore(until=6, relations=["both"], mode="confluence")
+        assert (exploration.confluent, len(exploration.outcomes[0].rows()["both"])) == (True, 435)
+        assert exploration.steps < 50
+        assert len(exploration.outcomes[0].model.at(6)["s"]) == 30
 
 
 def test_what_nobody_asked_for_is_left_out() -> None:
@@ -220,18 +220,20 @@ def test_a_space_that_is_too_large_ends_at_its_limit() -> None:
 def test_events_are_given() -> None:
     """Events from outside count, also of relations that no rule derives."""
     program = Program.parse("q(X)@later :- e(X); p(X) :- e(X);")
-    found = program.explore(until=2, relations=["e", "q"], events={1: {"e": [(7,)]}})
-    assert [one.rows() for one in found.outcomes] == [{"e": [[7]]}, {"e": [[7]], "q": [[7]]}]
+    exploration = program.explore(until=2, relations=["e", "q"], events={1: {"e": [(7,)]}})
+    assert [one.rows() for one in exploration.outcomes] == [{"e": [[7]]}, {"e": [[7]], "q": [[7]]}]
 
 
 def test_causal_delivery() -> None:
     """Arrivals at an earlier time of another's clock are tried, unless something would come before its cause."""
     program = Program.parse('e("a", "b")@2; r(To, From)@async :- e(From, To); s(To)@async :- r(From, To);')
-    kept = {delivery: program.explore(until=2, relations=["s"], delivery=delivery) for delivery in ("free", "causal")}
-    free, causal = ([one.times() for one in kept[delivery].outcomes] for delivery in ("free", "causal"))
+    survivors = {
+        delivery: program.explore(until=2, relations=["s"], delivery=delivery) for delivery in ("free", "causal")
+    }
+    free, causal = ([one.times() for one in survivors[delivery].outcomes] for delivery in ("free", "causal"))
     assert {"s": {"1": [["a"]]}} not in [{"s": one.get("s")} for one in causal]
     assert len(causal) <= len(free)
-    for outcome in kept["causal"].outcomes:
+    for outcome in survivors["causal"].outcomes:
         program.run(until=2, schedule=outcome.schedule(), delivery="causal")
 
 
@@ -240,9 +242,9 @@ def test_bounds() -> None:
     program = Program.parse(ENDLESS)
     with pytest.raises(
         ExplorationTooLarge, match=r"500 timesteps were tried.*delivery 'later'.*raise the limit"
-    ) as told:
+    ) as messages:
         program.explore(until=8, limit=500, engine="search")
-    partial = told.value.partial
+    partial = messages.value.partial
     assert partial.to_json()["complete"] is False  # type: ignore[attr-defined]
     pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
     with pytest.raises(ExplorationTooLarge, match=r"50 answers were looked at.*raise the limit"):
@@ -259,10 +261,10 @@ def test_an_interruption_keeps_what_was_found() -> None:
     explorer = Program.parse(ENDLESS).explorer(until=4, delivery="later", progress=stop)
     with pytest.raises(KeyboardInterrupt):
         explorer.run()
-    found = explorer.found(complete=False)
-    assert found.outcomes
-    assert found.to_json()["complete"] is False
-    assert found.confluent in (None, False)
+    exploration = explorer.found(complete=False)
+    assert exploration.outcomes
+    assert exploration.to_json()["complete"] is False
+    assert exploration.confluent in (None, False)
 
 
 @pytest.mark.parametrize(
@@ -347,10 +349,10 @@ def test_a_bound_shows_what_was_found(tmp_path: Path, arguments: list[str], says
     assert len(shown) == count + 1
     assert says in done.stderr
     assert "Traceback" not in done.stderr
-    found = dedalus(*asked, "--json")
-    assert (found.returncode, json.loads(found.stdout)["complete"]) == (1, False)
+    result = dedalus(*asked, "--json")
+    assert (result.returncode, json.loads(result.stdout)["complete"]) == (1, False)
     if "--limit" in arguments:
-        assert count == len(json.loads(found.stdout)["models"]) > 0
+        assert count == len(json.loads(result.stdout)["models"]) > 0
 
 
 def test_interrupted_command(tmp_path: Path) -> None:
@@ -367,6 +369,6 @@ def test_interrupted_command(tmp_path: Path) -> None:
         if out and json.loads(out)["models"]:
             break
     assert process.returncode == 130
-    found = json.loads(out)
-    assert found["complete"] is False
-    assert found["models"]
+    report = json.loads(out)
+    assert report["complete"] is False
+    assert report["models"]

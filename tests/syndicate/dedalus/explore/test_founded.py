@@ -56,8 +56,8 @@ def test_a_recorded_arrival_in_the_past_is_of_its_rule_alone() -> None:
     assert past in said["schedule"]
     assert program.run(1, 3, schedule=said).to_json() == model.to_json()
     free = {"schedule": [past], "default": "any"}
-    found = program.explore(1, 3, schedule=free)
-    assert found.project(model) in [one.projection for one in found.outcomes]
+    exploration = program.explore(1, 3, schedule=free)
+    assert exploration.project(model) in [one.projection for one in exploration.outcomes]
     with pytest.raises(ScheduleError, match="it must arrive later than it was sent"):
         program.explore(1, 3, schedule={"schedule": [{**past, "rule": 4}], "default": "any"})
 
@@ -68,12 +68,12 @@ def test_a_recorded_arrival_in_the_past_is_of_its_rule_alone() -> None:
 @given(lively(choices=True), st.integers(0, 30))
 def test_runs_are_models_that_exploring_finds(program: list[Rule], seed: int) -> None:
     """What a seed makes of a program with messages into the past is one of its models."""
-    made = Program(program)
-    assume(not made.check() and any(rule.kind == "async" for rule in program))
+    compiled = Program(program)
+    assume(not compiled.check() and any(rule.kind == "async" for rule in program))
     try:
-        model = made.run(1, 3, seed=seed)
+        model = compiled.run(1, 3, seed=seed)
     except DedalusParadox:
         return
     said = model.schedule()
-    found = made.explore(1, 3, schedule={**said, "default": "any"})
-    assert found.project(model) in [one.projection for one in found.outcomes]
+    exploration = compiled.explore(1, 3, schedule={**said, "default": "any"})
+    assert exploration.project(model) in [one.projection for one in exploration.outcomes]

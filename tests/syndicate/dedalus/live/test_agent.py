@@ -61,12 +61,12 @@ def test_locations_talk_in_a_dataspace() -> None:
         seen.append(watch(ds, Fact(capture(), "known", capture())))
         for place in ("a", "b", "c"):
             spawn(lambda place=place: instances.append(Agent(program, place, outputs=["known"], recorded=True)(ds)))
-        told.append(ds)
+        reasons.append(ds)
 
-    told: list[Ref] = []
+    reasons: list[Ref] = []
     system = settled(boot)
     for packet in (Packet("b", "said", ("b", "hi"), 0), Packet("c", "said", ("c", "ho"), 70)):
-        system.spawn(send, told[0], packet)
+        system.spawn(send, reasons[0], packet)
         system.drain()
     assert sorted(seen[0]) == sorted(("+", place, (place, word)) for place in ("a", "b", "c") for word in ("hi", "ho"))
     logs = [instance.event_log() for instance in instances]
@@ -121,15 +121,15 @@ def test_messages_are_there_for_one_timestep() -> None:
     """Messages that match a pattern are events, as are rows that are inserted."""
     program = Program.parse('got(L, X, N)@next :- in(L, X)@N; persist[got, 3]; in("a", 0)@1;')
     instances: list[Instance] = []
-    kept: list[Ref] = []
+    survivors: list[Ref] = []
 
     def boot() -> None:
-        kept.append(dataspace())
-        instances.append(Agent(program, "a", messages={"in": Record("tell", [capture()])})(kept[0]))
+        survivors.append(dataspace())
+        instances.append(Agent(program, "a", messages={"in": Record("tell", [capture()])})(survivors[0]))
 
     system = settled(boot)
     instance = instances[0]
-    for act in (lambda: send(kept[0], Record("tell", [7])), lambda: instance.insert("in", ("a", 8), ["a", 9])):
+    for act in (lambda: send(survivors[0], Record("tell", [7])), lambda: instance.insert("in", ("a", 8), ["a", 9])):
         instance.facet.enter(act)
         system.drain()
     assert instance.rows("got") == [("a", 0, 1), ("a", 7, 3), ("a", 8, 5), ("a", 9, 5)]
@@ -201,13 +201,13 @@ def test_arithmetic_on_what_strangers_send(logs: list[MutableMapping[str, Any]])
         system.drain()
     assert sorted(seen[0][:3]) == [("+", ("a", 1)), ("+", ("a", 2)), ("+", ("a", 6))]
     assert sorted(seen[0][3:]) == [("+", ("a", 4)), ("-", ("a", 6))]
-    told = [entry["reason"] for entry in logs if entry["event"] == "a row was refused"]
+    reasons = [entry["reason"] for entry in logs if entry["event"] == "a row was refused"]
     row, places = "('a', 'two') of {} makes a timestep fail: program:1:{}: at time 2: ", (("p", 1), ("q", 25))
     why = (
         "'two' / 2 needs numbers, and 'two' is text\n    d(L, X / 2) :- p(L, X);",
         "sum and avg are of numbers, and 'two' is none\n    d(L, sum<X>) :- q(L, X);",
     )
-    assert told == [row.format(*place) + reason for place, reason in zip(places, why, strict=True)]
+    assert reasons == [row.format(*place) + reason for place, reason in zip(places, why, strict=True)]
     assert not any("crashed" in entry["event"] for entry in logs)
 
 
@@ -291,8 +291,8 @@ def test_who_does_not_rest_is_told(logs: list[MutableMapping[str, Any]]) -> None
         instances["b"].insert("go", ("b", 2 * BUSY + 100))
 
     settled(boot)
-    (told,) = [entry for entry in logs if "not been at rest" in entry["event"]]
-    assert (told["location"], told["why"]) == (
+    (reasons,) = [entry for entry in logs if "not been at rest" in entry["event"]]
+    assert (reasons["location"], reasons["why"]) == (
         "a",
         "n may change at every timestep: no atom of the body is an event that ends",
     )

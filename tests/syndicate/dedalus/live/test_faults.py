@@ -149,16 +149,16 @@ def differing(
     placement: Placement, model: Model, specification: list[str], logs: dict[str, list[EventLog]]
 ) -> list[tuple[object, ...]]:
     """Where locations that were at work had something else than a run has."""
-    found: list[tuple[object, ...]] = []
+    results: list[tuple[object, ...]] = []
     for place, recorded in logs.items():
         for life, log in zip(lives_of(model, place), [*recorded, recorded[-1]], strict=False):
             for time in life:
                 for name, rows in model.at(time).items():
-                    told = sorted((row for row in rows if placement.of(name, row) in (None, place)), key=repr)
+                    expected = sorted((row for row in rows if placement.of(name, row) in (None, place)), key=repr)
                     here = name in placement.arities and name not in specification
-                    if here and told != log.at(name, time):
-                        found.append((time, name, place, told, log.at(name, time)))
-    return found
+                    if here and expected != log.at(name, time):
+                        results.append((time, name, place, expected, log.at(name, time)))
+    return results
 
 
 def happened(

@@ -48,10 +48,10 @@ HEADS = [
 
 def world(rules: list[str]) -> Program:
     """A program of three locations that know each other."""
-    facts = " ".join(f'peer("{one}", "{two}");' for one in PLACES for two in PLACES if (one, two) != ("c", "a"))
-    given = 'w("a", 1); w("b", 3); e("a", 0)@1; r("a", 1)@2; r("b", 2)@1; e("c", 3)@4; k("a", 1)@1;'
+    logs = " ".join(f'peer("{one}", "{two}");' for one in PLACES for two in PLACES if (one, two) != ("c", "a"))
+    text = 'w("a", 1); w("b", 3); e("a", 0)@1; r("a", 1)@2; r("b", 2)@1; e("c", 3)@4; k("a", 1)@1;'
     mentioned = "k(L, X)@next :- k(L, X), c(L, X), d(L, X), e(L, X), n(L, X), r(L, X), w(L, X);"
-    return Program.parse(f"{facts} {given} {mentioned} {' '.join(rules)}")
+    return Program.parse(f"{logs} {text} {mentioned} {' '.join(rules)}")
 
 
 def live(program: Program, rng: random.Random, steps: int) -> list[EventLog]:
@@ -93,14 +93,14 @@ def live(program: Program, rng: random.Random, steps: int) -> list[EventLog]:
 def differences(program: Program, logs: list[EventLog], model: Model) -> list[Any]:
     """Where a run in one place is not what the event logs tell."""
     placement = Placement(program.statements)
-    found = []
+    results = []
     for time in range(model.start, model.until + 1):
         for name, rows in model.at(time).items():
             for log in logs:
-                told = [row for row in rows if placement.of(name, row) in (None, log.location)]
-                if sorted(told, key=repr) != log.at(name, time):
-                    found.append((time, name, log.location, told, log.at(name, time)))
-    return found
+                expected = [row for row in rows if placement.of(name, row) in (None, log.location)]
+                if sorted(expected, key=repr) != log.at(name, time):
+                    results.append((time, name, log.location, expected, log.at(name, time)))
+    return results
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -212,8 +212,8 @@ def test_nothing_is_kept_of_the_past() -> None:
         one(L, X)@next :- in(L, X), choose((L), (X)); out("b", X)@async :- seen(L, X);
     """
     sizes: dict[str, list[int]] = {}
-    told: list[Entry] = []
-    options: dict[str, Any] = {"nothing": {}, "told": {"record": told.append}, "kept": {"recorded": True}}
+    messages: list[Entry] = []
+    options: dict[str, Any] = {"nothing": {}, "told": {"record": messages.append}, "kept": {"recorded": True}}
     for recorded, option in options.items():
         one = local(text, **option)
         sizes[recorded] = []
@@ -221,7 +221,7 @@ def test_nothing_is_kept_of_the_past() -> None:
             one.arrive("in", ("a", number))
             to_rest(one)
             part = one.part
-            kept = [
+            survivors = [
                 part.messages,
                 part.events,
                 part.arriving,
@@ -232,11 +232,11 @@ def test_nothing_is_kept_of_the_past() -> None:
                 part.times,
                 *part.intervals.values(),
             ]
-            sizes[recorded].append(sum(map(len, kept)))
+            sizes[recorded].append(sum(map(len, survivors)))
     assert max(sizes["nothing"]) == sizes["nothing"][2] < 20
     assert sizes["told"] == sizes["nothing"]
     assert sizes["kept"][-1] > 4 * 60
-    assert EventLog.of_entries("a", 1, told) == one.event_log()
+    assert EventLog.of_entries("a", 1, messages) == one.event_log()
 
 
 FAILING = [
@@ -283,11 +283,11 @@ def test_what_makes_a_timestep_fail_is_refused(rules: set[str], turns: list[list
             one.step()
             while one.due() is not None and one.time < 99:
                 one.step()
-            for told in one.refused:
-                if told.startswith("the end of "):  # the row stays
+            for message in one.refused:
+                if message.startswith("the end of "):  # the row stays
                     continue
-                row, name = re.match(r"(\(.*?\)) of (\w)", told).groups()  # type: ignore[union-attr]  # else it fails
-                refused.append((int(re.search(r"at time (\d+)", told)[1]), name, eval(row)))  # type: ignore[index]
+                row, name = re.match(r"(\(.*?\)) of (\w)", message).groups()  # type: ignore[union-attr]  # else it fails
+                refused.append((int(re.search(r"at time (\d+)", message)[1]), name, eval(row)))  # type: ignore[index]
             one.refused.clear()
     except DedalusArithmetic:
         assert not one.part.arriving.get(one.due() or 0)
@@ -311,7 +311,7 @@ def test_one_of_many_makes_a_timestep_fail() -> None:
     one.assert_("p", ("a", "given"))
     one.step()
     assert one.rows("d") == [("a", 1), ("a", 2), ("a", 3)]
-    assert [told.partition(":")[0] for told in one.refused] == [
+    assert [message.partition(":")[0] for message in one.refused] == [
         f"('a', '{value}') of p makes a timestep fail" for value in ("two", "four", "given")
     ]
     assert (
@@ -340,7 +340,9 @@ def test_an_end_makes_a_timestep_fail() -> None:
     one.retract("here", ("a", "z"))
     to_rest(one)
     assert (one.rows("here"), one.rows("share")) == ([("a", "x"), ("a", "z")], [("a", 12)])
-    assert [told.partition(":")[0] for told in one.refused] == ["the end of ('a', 'z') of here makes a timestep fail"]
+    assert [message.partition(":")[0] for message in one.refused] == [
+        "the end of ('a', 'z') of here makes a timestep fail"
+    ]
     assert {(stands.row[1], stands.until is None) for stands in one.event_log().asserted} == {
         ("x", True), ("y", False), ("z", True),
     }  # fmt: skip
@@ -442,9 +444,9 @@ def test_an_event_log_is_what_was_written(tmp_path: Path) -> None:
     data = path.read_bytes()
     for size in range(len(data)):
         path.write_bytes(data[:size])
-        known = [log for at, log in whole.items() if at <= size + 1]  # a line is whole but for its end
-        if known:
-            assert EventLog.load(path) == known[-1]
+        logs = [log for at, log in whole.items() if at <= size + 1]  # a line is whole but for its end
+        if logs:
+            assert EventLog.load(path) == logs[-1]
         else:
             with pytest.raises(ScheduleError, match="no event log"):
                 EventLog.load(path)
@@ -523,6 +525,6 @@ def test_event_logs_that_do_not_belong_together() -> None:
         {**one.to_json(), "arrivals": [{"row": 3}]},
         {**one.to_json(), "messages": 3},
     )
-    for made in wrong_ones:
+    for each in wrong_ones:
         with pytest.raises(ScheduleError, match="no event log"):
-            EventLog.of(made)
+            EventLog.of(each)

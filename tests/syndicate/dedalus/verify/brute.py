@@ -84,7 +84,7 @@ class Tossing(Clock):
 
 
 def _groups(rows: list[Row], near: Any) -> list[list[Row]]:
-    left, found = list(rows), []
+    left, results = list(rows), []
     while left:
         group, waiting = [], [left.pop(0)]
         while waiting:
@@ -92,8 +92,8 @@ def _groups(rows: list[Row], near: Any) -> list[list[Row]]:
             group.append(one)
             waiting += [other for other in left if near(one, other)]
             left = [other for other in left if not near(one, other)]
-        found.append(group)
-    return found
+        results.append(group)
+    return results
 
 
 @define(eq=False)

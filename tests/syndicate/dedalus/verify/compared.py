@@ -29,11 +29,11 @@ def repeats(program: Program, verdict: Verdict, until: int) -> None:
     assert again.to_json() == verdict.model.to_json()
 
 
-def the_same(found: list[tuple[str, ...]], sets: list[tuple[str, ...]]) -> None:
+def the_same(results: list[tuple[str, ...]], sets: list[tuple[str, ...]]) -> None:
     """The smallest sets are those of the oracle, that has each way to part nodes by the one side and by the other."""
-    if found != sets:
-        assert found == [one for one in sets if not any(fault.startswith('parted("a"') for fault in one)]
-        assert len(sets) == sum(1 << sum(fault.startswith("parted") for fault in one) for one in found)
+    if results != sets:
+        assert results == [one for one in sets if not any(fault.startswith('parted("a"') for fault in one)]
+        assert len(sets) == sum(1 << sum(fault.startswith("parted") for fault in one) for one in results)
 
 
 def verified(

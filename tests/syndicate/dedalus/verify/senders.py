@@ -45,21 +45,23 @@ def rules(draw: st.DrawFn, heads: dict[str, int], kinds: list[Kind]) -> Rule:
     body: list[Goal] = [atom(draw, [*VARIABLES]) for _ in range(draw(st.integers(1, 2)))]
     if time is not None and isinstance(body[0], Atom):
         body[0] = Atom(body[0].relation, body[0].terms, time)
-    known = list(dict.fromkeys(t for a in body if isinstance(a, Atom) for t in a.terms if isinstance(t, Variable)))
+    variables = list(dict.fromkeys(t for a in body if isinstance(a, Atom) for t in a.terms if isinstance(t, Variable)))
     if draw(st.booleans()):
-        body.append(atom(draw, [*known], negated=True))
-    if known and draw(st.integers(0, 3)) == 0:
-        body.append(Comparison(draw(st.sampled_from(known)), draw(st.sampled_from(["==", "!=", "<"])), draw(constants)))
-    if known and draw(st.integers(0, 5)) == 0:
-        chosen = draw(st.sampled_from(known))
-        key = tuple(variable for variable in known if variable != chosen and draw(st.booleans()))
+        body.append(atom(draw, [*variables], negated=True))
+    if variables and draw(st.integers(0, 3)) == 0:
+        body.append(
+            Comparison(draw(st.sampled_from(variables)), draw(st.sampled_from(["==", "!=", "<"])), draw(constants))
+        )
+    if variables and draw(st.integers(0, 5)) == 0:
+        chosen = draw(st.sampled_from(variables))
+        key = tuple(variable for variable in variables if variable != chosen and draw(st.booleans()))
         body.append(Choice(key, (chosen,)))
     name = draw(st.sampled_from(sorted(heads)))
-    some: st.SearchStrategy[Term] = st.sampled_from([*known]) if known else constants
+    some: st.SearchStrategy[Term] = st.sampled_from([*variables]) if variables else constants
     columns: list[Term | Aggregate] = [draw(st.one_of(some, some, constants)) for _ in range(heads[name])]
     at = draw(st.integers(0, len(columns) - 1))
-    if known and draw(st.integers(0, 3)) == 0:
-        columns[at] = Aggregate(draw(st.sampled_from(["count", "min", "max"])), (draw(st.sampled_from(known)),))
+    if variables and draw(st.integers(0, 3)) == 0:
+        columns[at] = Aggregate(draw(st.sampled_from(["count", "min", "max"])), (draw(st.sampled_from(variables)),))
     elif time is not None:
         timed: list[Term] = [time, Arithmetic("%", time, Constant(2))]
         columns[at] = draw(st.sampled_from(timed))
@@ -72,22 +74,26 @@ def rules(draw: st.DrawFn, heads: dict[str, int], kinds: list[Kind]) -> Rule:
 def programs(draw: st.DrawFn, *, choosing: bool = False) -> Program:
     """Facts, rules that send, and a specification."""
     pair = st.tuples(st.sampled_from(NODES), st.sampled_from(NODES))
-    made = [Rule(Atom("e", tuple(map(Constant, row)), 1)) for row in draw(st.lists(pair, min_size=1, max_size=3))]
-    made += [Rule(Atom("k", tuple(map(Constant, row)))) for row in draw(st.lists(pair, min_size=1, max_size=2))]
+    instances = [Rule(Atom("e", tuple(map(Constant, row)), 1)) for row in draw(st.lists(pair, min_size=1, max_size=3))]
+    instances += [Rule(Atom("k", tuple(map(Constant, row)))) for row in draw(st.lists(pair, min_size=1, max_size=2))]
     send = Rule(Atom("p", (VARIABLES[1], VARIABLES[0])), "async", (Atom("e", (VARIABLES[0], VARIABLES[1])),))
-    kept = (VARIABLES[0], VARIABLES[1])
-    made += [send, Rule(Atom("p", kept), "next", (Atom("p", kept),))]
+    survivors = (VARIABLES[0], VARIABLES[1])
+    instances += [send, Rule(Atom("p", survivors), "next", (Atom("p", survivors),))]
     kinds: list[Kind] = ["deductive", "deductive", "next", "async", "async", "later"]
-    made += draw(st.lists(rules({"p": 2, "q": 2, "r": 1}, kinds), min_size=1, max_size=4))
+    instances += draw(st.lists(rules({"p": 2, "q": 2, "r": 1}, kinds), min_size=1, max_size=4))
     if choosing:
-        made += core(parse('e("a", "b")@1; e("b", "a")@1; k("a", "b"); k("b", "a");'))
-        made += core(parse("".join(draw(st.lists(st.sampled_from(CHOICES), min_size=1, max_size=2, unique=True)))))
-    made += core(parse("".join(draw(st.lists(st.sampled_from(SPECIFICATIONS), min_size=2, max_size=4, unique=True)))))
+        instances += core(parse('e("a", "b")@1; e("b", "a")@1; k("a", "b"); k("b", "a");'))
+        instances += core(parse("".join(draw(st.lists(st.sampled_from(CHOICES), min_size=1, max_size=2, unique=True)))))
+    instances += core(
+        parse("".join(draw(st.lists(st.sampled_from(SPECIFICATIONS), min_size=2, max_size=4, unique=True))))
+    )
     for name in ("pre", "post"):
-        made += draw(st.lists(rules({name: 1}, ["deductive"]), min_size=0 if name == "pre" else 1, max_size=1))
-    made += core(parse(draw(st.sampled_from(["pre(X) :- e(_, X)@1;", "pre(X) :- e(X, _)@1;", "pre(X) :- k(X, _);"]))))
-    made += core(parse("bad(X) :- pre(X), notin post(X), k(_, _)@N, N > 2;"))
-    return Program(made)
+        instances += draw(st.lists(rules({name: 1}, ["deductive"]), min_size=0 if name == "pre" else 1, max_size=1))
+    instances += core(
+        parse(draw(st.sampled_from(["pre(X) :- e(_, X)@1;", "pre(X) :- e(X, _)@1;", "pre(X) :- k(X, _);"])))
+    )
+    instances += core(parse("bad(X) :- pre(X), notin post(X), k(_, _)@N, N > 2;"))
+    return Program(instances)
 
 
 CHOICES = [

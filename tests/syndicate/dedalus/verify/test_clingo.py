@@ -25,22 +25,22 @@ MOST = 20_000
 
 def unsent(rules: list[Rule]) -> list[Rule]:
     """Rules without messages: what would be sent is there in the next timestep, unless it is lost or late."""
-    found: list[Rule] = []
+    results: list[Rule] = []
     for number, rule in enumerate(rules):
         if rule.kind not in ("async", "later"):
-            found.append(rule)
+            results.append(rule)
             continue
         sender: Term = sender_of(rule) or Constant("")
         columns = tuple(Variable(f"C{at}") for at in range(len(rule.head.terms)))
         out, wait = Atom(f"out{number}", (Variable("From"), *columns)), Atom(f"wait{number}", columns)
         head, way = Atom(rule.head.relation, columns), (Variable("From"), columns[0])
-        found += [
+        results += [
             Rule(Atom(f"out{number}", (sender, *rule.head.terms)), "deductive", rule.body),
             Rule(head, "next", (out, Atom("lost", way, negated=True), Atom("late", way, negated=True))),
             Rule(wait, "next", (out, Atom("late", way))),
             Rule(head, "next", (wait,)),
         ]
-    return found
+    return results
 
 
 @RANDOM
@@ -52,7 +52,7 @@ def test_an_invariant_as_clingo_decides_it(program: Program, bounds: tuple[int, 
     assume(not any(rule.aggregates and rule.kind in ("async", "later") for rule in rules))
     assume(not any(atom.relation == "crash" for rule in rules for atom in rule.atoms))
     eot, eff, late = bounds
-    found = program.verify(eot=eot, eff=eff, late=late, nodes=NODES, invariant="bad")
+    verdict = program.verify(eot=eot, eff=eff, late=late, nodes=NODES, invariant="bad")
     ways = "".join(f'way("{one}", "{other}"). ' for one in NODES for other in NODES if one != other)
     faults = f"""
         {ways}
@@ -70,10 +70,10 @@ def test_an_invariant_as_clingo_decides_it(program: Program, bounds: tuple[int, 
         if any(name == "bad" for name, _, _ in model)
     }
     least = min(map(len, sets), default=None)
-    assert found.min_faults == least
+    assert verdict.min_faults == least
     wanted = sorted(tuple(sorted(_word(*fault) for fault in one)) for one in sets if len(one) == least)
-    assert list(found.min_counterexamples) == wanted
-    event(f"faults: {least}, choices: {found.open}")
+    assert list(verdict.min_counterexamples) == wanted
+    event(f"faults: {least}, choices: {verdict.open}")
 
 
 def _word(name: str, time: int, row: Row) -> str:
@@ -92,8 +92,8 @@ def test_what_no_run_computes_is_no_mistake() -> None:
     )
     verdict = program.verify(eot=5, eff=0, nodes=["a", "b"], engine="clingo")
     assert (verdict.engine, verdict.proven, verdict.ff_post) == ("clingo", True, (("a",),))
-    found = program.explore(1, 3, relations=["tick"], engine="clingo").to_json()
-    assert found == {"models": [{"tick": {"1": [["a"]], "2": [["a"]], "3": [["a"]]}}]}
+    exploration = program.explore(1, 3, relations=["tick"], engine="clingo").to_json()
+    assert exploration == {"models": [{"tick": {"1": [["a"]], "2": [["a"]], "3": [["a"]]}}]}
 
 
 SHARES = """

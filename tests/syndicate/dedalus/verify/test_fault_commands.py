@@ -33,9 +33,9 @@ def test_verify_as_json(case: dict[str, Any]) -> None:
     done = call("verify", CASES / case["program"], *bounds, "--nodes", ",".join(case["nodes"]), "--json")
     assert done.exit_code == int(case["violation_exists"])
     wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
-    told = json.loads(done.stdout)
-    assert {name: told[name] for name in wanted} == wanted
-    assert told["vacuous"] is False
+    report = json.loads(done.stdout)
+    assert {name: report[name] for name in wanted} == wanted
+    assert report["vacuous"] is False
 
 
 def test_a_counterexample_is_repeated(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_what_is_chosen_is_told(tmp_path: Path) -> None:
     assert {one.exit_code for one in by_seed} == {0, 1}
     for seed, one in enumerate(by_seed):
         assert f"under the choices of seed {seed} alone" in one.stdout
-    told = json.loads(call("verify", program, *bounds, "--eff", 4, "--json").stdout)
-    assert told["choices_tried"] == "all"
-    assert [[(one["rel"], one["time"], one["chosen"]) for one in each] for each in told["choices"]] == [
+    report = json.loads(call("verify", program, *bounds, "--eff", 4, "--json").stdout)
+    assert report["choices_tried"] == "all"
+    assert [[(one["rel"], one["time"], one["chosen"]) for one in each] for each in report["choices"]] == [
         [("use", 1, [["a", "c"]])]
     ]
 
@@ -113,8 +113,8 @@ def test_who_decides_what_is_chosen(tmp_path: Path) -> None:
     likely = call("verify", program, *bounds, "--choose", "chance", "--output", bad)
     assert (likely.exit_code, "in 1/2 of all drawings (0.5, exactly)" in likely.stdout) == (1, True)
     assert "post" not in json.loads(call("run", program, "--until", 6, "--schedule", bad, "--json").stdout)
-    told = json.loads(call("verify", program, *bounds, "--choose", "chance", "--json").stdout)
-    assert told["chance"] == {"share": "1/2", "exact": True, "low": 0.5, "high": 0.5, "seeds": None}
+    report = json.loads(call("verify", program, *bounds, "--choose", "chance", "--json").stdout)
+    assert report["chance"] == {"share": "1/2", "exact": True, "low": 0.5, "high": 0.5, "seeds": None}
     for options, says in [
         (["--eff", 0], "in 0 of all drawings (0, exactly)"),
         (["--eff", 0], "no faults within these bounds break it, in any drawing"),
@@ -151,8 +151,8 @@ def test_a_specification_that_promises_nothing(tmp_path: Path, text: str, option
     bounds = ["--eot", 5, "--eff", 3, "--nodes", "a,b,c", *options]
     done = call("verify", program, *bounds)
     assert (done.exit_code, "vacuous" in done.stdout, why in done.stdout) == (1, True, True)
-    told = json.loads(call("verify", program, *bounds, "--json").stdout)
-    assert (told["violation_exists"], told["vacuous"]) == (False, True)
+    report = json.loads(call("verify", program, *bounds, "--json").stdout)
+    assert (report["violation_exists"], report["vacuous"]) == (False, True)
 
 
 def test_a_premise_that_faults_alone_make_true_is_not_vacuous(tmp_path: Path) -> None:
@@ -229,15 +229,15 @@ def test_run_with_faults(tmp_path: Path) -> None:
 
 def test_why() -> None:
     """A row is written as in a program, with `_` for any value, or as JSON."""
-    told = call("why", RETRY, "log", '"b", "hello"', "--at", 4).stdout
-    assert told.splitlines() == [
+    output = call("why", RETRY, "log", '"b", "hello"', "--at", 4).stdout
+    assert output.splitlines() == [
         'log("b", "hello")@4, kept since 2 by log(X1, X2)@next :- log(X1, X2);',
         '  sent at 1 by "a": log(M, P)@async :- bcast(N, P), node(N, M);',
         '    bcast("a", "hello")@1: a fact',
         '    node("a", "b")@1: a fact',
     ]
-    assert call("why", RETRY, "log", '["b", "hello"]', "--at", 4).stdout == told
-    assert call("why", RETRY, "log", "b, _", "--at", 4).stdout == told
+    assert call("why", RETRY, "log", '["b", "hello"]', "--at", 4).stdout == output
+    assert call("why", RETRY, "log", "b, _", "--at", 4).stdout == output
     assert 'log("b", "hello")@4' in call("why", RETRY, "log", "b, _", "--at", 4, "--depth", 1).stdout
 
 
@@ -309,8 +309,8 @@ def test_proofs_for_all_times(tmp_path: Path) -> None:
     assert (done.exit_code, "proved for all times: both never has a row" in done.stdout) == (0, True)
     program.write_text(text + "off(1)@3;")
     done = call("verify", program, "--prove", "--invariant", "both", "--json")
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["verdict"], told["time"], told["row"]) == (1, "broken", 3, [1])
+    report = json.loads(done.stdout)
+    assert (done.exit_code, report["verdict"], report["time"], report["row"]) == (1, "broken", 3, [1])
     program.write_text("p(1)@1; p(X+1)@next :- p(X); bad() :- p(0);")
     done = call("verify", program, "--prove", "--invariant", "bad")
     assert (done.exit_code, "unknown: " in done.stdout) == (1, True)
@@ -345,12 +345,12 @@ def test_around_what_is_no_recorded_run(tmp_path: Path) -> None:
     done = call(*asked)
     assert (done.exit_code, 'drop("a","b",2)' in done.stdout) == (1, True)
     assert "no event log" not in done.stdout
-    told = {"schedule": [], "start": 1, "until": 6, "events": {"2": {"said": [["b", "hi"]]}}}
-    run.write_text(json.dumps({**told, "locations": ["b"]}))
+    schedule = {"schedule": [], "start": 1, "until": 6, "events": {"2": {"said": [["b", "hi"]]}}}
+    run.write_text(json.dumps({**schedule, "locations": ["b"]}))
     for more in ([], ["--json"]):
         assert "what came from outside to" in (said := call(*asked, *more).stdout)
         assert said.count("no event log") == 1
-    run.write_text(json.dumps({**told, "locations": ["a", "b"]}))
+    run.write_text(json.dumps({**schedule, "locations": ["a", "b"]}))
     assert "no event log" not in call(*asked).stdout
     done = call(*asked, "--prove", "--invariant", "p")
     assert (done.exit_code, "leave out --eff, --around" in done.stderr) == (2, True)

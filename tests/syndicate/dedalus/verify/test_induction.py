@@ -52,13 +52,13 @@ def reachable(rules: list[Rule], invariant: str, nodes: tuple[int, ...] = ()) ->
             if model[invariant]:
                 return time
             rows = {name: [tuple(row) for row in model[name]] for name in model}
-            kept = frozenset((name[5:], row) for name in rows if name.startswith("then_") for row in rows[name])
+            survivors = frozenset((name[5:], row) for name in rows if name.startswith("then_") for row in rows[name])
             sent = pool | {(name[5:], row) for name in rows if name.startswith("sent_") for row in rows[name]}
             there = {(name, row) for name in standing & rows.keys() for row in rows[name] if row}
             for resting in subsets(nodes) if time >= last else [()]:
                 stay = frozenset(one for one in there if one[1][0] in resting)
                 coming = [one for one in sorted(sent, key=repr) if not (one[1] and one[1][0] in resting)]
-                moved = frozenset(one for one in kept if not (one[1] and one[1][0] in resting))
+                moved = frozenset(one for one in survivors if not (one[1] and one[1][0] in resting))
                 for some in subsets(coming):
                     following.add((moved | stay | frozenset(some), frozenset(sent)))
         if len(following) + len(seen) > MOST:
@@ -197,13 +197,13 @@ GUESSED = {
 }
 
 
-@pytest.mark.parametrize("kept", [*GUESSED])
-def test_lemmas_that_are_guessed(kept: str) -> None:
+@pytest.mark.parametrize("lemma", [*GUESSED])
+def test_lemmas_that_are_guessed(lemma: str) -> None:
     """What arrives was sent, by one or by one of two; of three votes no two values have most; without it, none is."""
-    proof = prove(core(parse(kept + GUESSED[kept])), "bad")
+    proof = prove(core(parse(lemma + GUESSED[lemma])), "bad")
     assert proof.verdict == "proved"
     assert proof.lemmas > 0
-    assert prove(core(parse(GUESSED[kept])), "bad").verdict != "proved"
+    assert prove(core(parse(GUESSED[lemma])), "bad").verdict != "proved"
 
 
 def test_two_proposers_never_choose_two_values() -> None:

@@ -34,16 +34,16 @@ def test_verdict(case: dict[str, Any], engine: Engine) -> None:
     """The verdict, and all smallest counterexamples, are those that are known, and few runs give them."""
     if engine == "clingo":
         pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
-    found = Program.load(CASES / case["program"]).verify(
+    verdict = Program.load(CASES / case["program"]).verify(
         eot=case["eot"], eff=case["eff"], crashes=case["max_crashes"], nodes=case["nodes"], engine=engine
     )
-    assert found.runs <= MOST_RUNS
-    assert (found.runs > 0) is (engine == "search")
+    assert verdict.runs <= MOST_RUNS
+    assert (verdict.runs > 0) is (engine == "search")
     wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
     more = {"choices": [[]] * case["n_min"] or None, "engine": engine, "cost": case["min_faults"]}
-    assert found.to_json() == {**wanted, **PLAIN, **more, "outside": list(found.outside)}
-    assert len(found.min_counterexamples) == case["n_min"]
-    assert sorted(map(list, found.ff_post)) == sorted(case["ff_post"])
+    assert verdict.to_json() == {**wanted, **PLAIN, **more, "outside": list(verdict.outside)}
+    assert len(verdict.min_counterexamples) == case["n_min"]
+    assert sorted(map(list, verdict.ff_post)) == sorted(case["ff_post"])
 
 
 # ----------------------------------------------------------------------------------------------------- all fault sets
@@ -131,21 +131,25 @@ def same(program: Program, bounds: dict[str, int], invariant: str | None) -> Non
     asked: dict[str, Any] = {"crashes": 0, **bounds, "nodes": NODES}
     faults = EverySide(start=1, **asked)
     asked["invariant"] = invariant
-    found = program.verify(**asked, engine="search")
+    verdict = program.verify(**asked, engine="search")
     least, sets, promising = brute(program, faults, invariant=invariant)
-    assert found.min_faults == least
-    the_same(list(found.min_counterexamples), sets)
-    assert (found.vacuous == "") is promising
+    assert verdict.min_faults == least
+    the_same(list(verdict.min_counterexamples), sets)
+    assert (verdict.vacuous == "") is promising
     if importlib.util.find_spec("clingo"):
         solved = program.verify(**asked)
         assert solved.engine == "clingo"
-        assert {**solved.to_json(), "choices": None, "engine": ""} == {**found.to_json(), "choices": None, "engine": ""}
-        assert (solved.vacuous, solved.ff_post, solved.open) == (found.vacuous, found.ff_post, found.open)
-        found = solved
-    if found.violation_exists:
-        again = program.run(1, bounds["eot"], schedule=json.loads(json.dumps(found.schedule())))
-        assert again.to_json() == found.model.to_json()
-        for one in found.broken:
+        assert {**solved.to_json(), "choices": None, "engine": ""} == {
+            **verdict.to_json(),
+            "choices": None,
+            "engine": "",
+        }
+        assert (solved.vacuous, solved.ff_post, solved.open) == (verdict.vacuous, verdict.ff_post, verdict.open)
+        verdict = solved
+    if verdict.violation_exists:
+        again = program.run(1, bounds["eot"], schedule=json.loads(json.dumps(verdict.schedule())))
+        assert again.to_json() == verdict.model.to_json()
+        for one in verdict.broken:
             assert (one.row in again.at(one.time)[one.relation]) is one.never
 
 
@@ -165,9 +169,9 @@ ELSEWHERE = {
 def test_messages_elsewhere(where: str, kind: str) -> None:
     """What goes to a place that is no node, or comes from one, fares in both engines as in a run."""
     program = Program.parse(f'e("a", "b"); e("b", "a"); persist[s, 2]; {ELSEWHERE[where]}')
-    told: list[str] = []
-    assert compared(program, {"eot": 3, "eff": 0, kind: 2}, {}, None, told.append)
-    assert "by clingo" in told
+    messages: list[str] = []
+    assert compared(program, {"eot": 3, "eff": 0, kind: 2}, {}, None, messages.append)
+    assert "by clingo" in messages
 
 
 # ------------------------------------------------------------------------------------------------------ other questions
@@ -217,8 +221,10 @@ def test_what_no_answer_depends_on_is_not_asked_of_clingo() -> None:
 
 def test_an_invariant_broken_without_faults() -> None:
     """An invariant may be broken by no fault at all: one counterexample, the empty set."""
-    found = Program.parse("p(1)@2; bad(X) :- p(X);").verify(eot=3, eff=0, nodes=["a"], invariant="bad", engine="search")
-    assert found.to_json() == {
+    verdict = Program.parse("p(1)@2; bad(X) :- p(X);").verify(
+        eot=3, eff=0, nodes=["a"], invariant="bad", engine="search"
+    )
+    assert verdict.to_json() == {
         "violation_exists": True,
         "min_faults": 0,
         "min_counterexamples": [[]],
@@ -226,16 +232,18 @@ def test_an_invariant_broken_without_faults() -> None:
         "choices": [[]],
         "engine": "search",
         "cost": 0,
-        "outside": list(found.outside),
+        "outside": list(verdict.outside),
     }
-    assert [(one.row, one.time, one.never) for one in found.broken] == [((1,), 2, True)]
+    assert [(one.row, one.time, one.never) for one in verdict.broken] == [((1,), 2, True)]
 
 
 def test_events_and_numbers() -> None:
     """Events from outside are part of the run, and nodes may be numbers."""
     events = {1: {"s": [(1, 2)]}, 2: {"s": [(1, 2)]}}
-    kept = Program.parse("r(Y, X)@async :- s(X, Y); persist[r, 2]; pre(X) :- k(X); k(2); post(Y) :- r(Y, _); s(1, 1);")
-    verdict = kept.verify(eot=4, eff=3, nodes=[1, 2], events=events)
+    program = Program.parse(
+        "r(Y, X)@async :- s(X, Y); persist[r, 2]; pre(X) :- k(X); k(2); post(Y) :- r(Y, _); s(1, 1);"
+    )
+    verdict = program.verify(eot=4, eff=3, nodes=[1, 2], events=events)
     assert verdict.min_counterexamples == (("drop(1,2,1)", "drop(1,2,2)"),)
 
 
@@ -273,12 +281,12 @@ def test_a_sum_beyond_32_bits(number: int) -> None:
 def test_the_first_counterexample_is_shown_and_repeated() -> None:
     """The schedule of a verdict shows the violation, and the model and its diagram are of that run."""
     program = Program.load(CASES / "verdicts" / "retry.ded")
-    found = program.verify(eot=6, eff=3, crashes=1, nodes="abc")
-    again = program.run(1, 6, schedule=json.loads(json.dumps(found.schedule())))
-    assert again.to_json() == found.model.to_json()
-    assert [one.row for one in found.broken] == [("c", "hello")]
+    verdict = program.verify(eot=6, eff=3, crashes=1, nodes="abc")
+    again = program.run(1, 6, schedule=json.loads(json.dumps(verdict.schedule())))
+    assert again.to_json() == verdict.model.to_json()
+    assert [one.row for one in verdict.broken] == [("c", "hello")]
     assert ("c", "hello") in set(again.at(6)["pre"]) - set(again.at(6)["post"])
-    assert found.model.diagram().splitlines() == [
+    assert verdict.model.diagram().splitlines() == [
         "time  a           b           c",
         '   1  o----------x|           |  log("b", "hello"), lost by drop("a","b",1)',
         '   1  o---------------------->|  log("c", "hello"), arrives at 2',
@@ -288,11 +296,11 @@ def test_the_first_counterexample_is_shown_and_repeated() -> None:
 
 def test_progress_is_told() -> None:
     """Each size of sets is told once, when the smaller ones are done."""
-    told: list[Progress] = []
+    messages: list[Progress] = []
     program = Program.load(CASES / "verdicts" / "retry.ded")
-    found = program.verify(eot=6, eff=3, crashes=1, nodes="abc", progress=told.append, engine="search")
-    assert [one.size for one in told] == [0, 1, 2]
-    assert told[-1].runs < found.runs
+    verdict = program.verify(eot=6, eff=3, crashes=1, nodes="abc", progress=messages.append, engine="search")
+    assert [one.size for one in messages] == [0, 1, 2]
+    assert messages[-1].runs < verdict.runs
 
 
 BROKEN = "p(1) :- q(1)@3; q(1)@3; pre(X) :- p(X); post(X) :- p(X); bad(X, Y) :- p(X), p(Y);"

@@ -46,11 +46,11 @@ def check(model: Model, why: Why, above: tuple[tuple[str, Row, int], ...] = ()) 
         assert why.row in rows(model, why.relation, time)
     if why.frame is not None:
         assert why.since < why.time
-        known = matches(why.frame.head, why.row, {})
-        assert known is not None
+        present = matches(why.frame.head, why.row, {})
+        assert present is not None
         for time in range(why.since, why.time):
             for goal in why.frame.atoms:
-                assert any(agrees(goal, row, known) for row in rows(model, goal.relation, time)) != goal.negated
+                assert any(agrees(goal, row, present) for row in rows(model, goal.relation, time)) != goal.negated
     if why.how in ("above", "deeper"):
         return
     assert fact not in above
@@ -85,32 +85,32 @@ def check(model: Model, why: Why, above: tuple[tuple[str, Row, int], ...] = ()) 
 
 def check_body(model: Model, rule: Rule, why: Why) -> None:
     """Fail unless the body is true under the bindings, and gives the row."""
-    told = {(part.relation, part.row, part.time) for part in why.premises}
+    premises = {(part.relation, part.row, part.time) for part in why.premises}
     bindings = [dict(binding) for binding in why.bindings]
-    for known in bindings:
+    for bound in bindings:
         for goal in rule.body:
             at = goal.time if isinstance(goal, Atom) and isinstance(goal.time, int) else why.at
-            assert holds(goal, known, partial(reading, model, at))
+            assert holds(goal, bound, partial(reading, model, at))
             if isinstance(goal, Atom) and not goal.negated:
-                assert any(n == goal.relation and t == at and agrees(goal, r, known) for n, r, t in told)
+                assert any(n == goal.relation and t == at and agrees(goal, r, bound) for n, r, t in premises)
     plain = [n for n, term in enumerate(rule.head.terms) if not isinstance(term, Aggregate)]
     for column, term in enumerate(rule.head.terms):
         if column in plain:
-            assert all(value(term, known) == why.row[column] for known in bindings)
+            assert all(value(term, bound) == why.row[column] for bound in bindings)
         else:
             assert isinstance(term, Aggregate)
             assert total(term, bindings) == why.row[column]
 
 
-def check_not(model: Model, found: WhyNot) -> None:
+def check_not(model: Model, reason: WhyNot) -> None:
     """Fail unless what is told to be missing is, and all rules are heard."""
 
     def suiting(relation: str, pattern: tuple[object, ...], time: int) -> list[Row]:
         all_rows = rows(model, relation, time)
         return [row for row in all_rows if all(a in (WILD, b) for a, b in zip(pattern, row, strict=True))]
 
-    assert not suiting(found.relation, found.row, found.time)
-    for attempt in found.attempts:
+    assert not suiting(reason.relation, reason.row, reason.time)
+    for attempt in reason.attempts:
         match attempt.stop:
             case "missing":
                 assert isinstance(attempt.goal, Atom)
@@ -123,18 +123,18 @@ def check_not(model: Model, found: WhyNot) -> None:
                 assert not holds(attempt.goal, dict(attempt.binding), lambda _: set())
             case "lost" | "elsewhen":
                 assert attempt.messages
-                assert not any(found.time in message.arrive for message in attempt.messages)
+                assert not any(reason.time in message.arrive for message in attempt.messages)
             case "early":
                 assert attempt.at < model.start
         if isinstance(attempt.because, WhyNot):
             check_not(model, attempt.because)
         elif attempt.because is not None:
             check(model, attempt.because)
-    if not found.deeper:
-        heads = [rule for rule in model.rules if rule.head.relation == found.relation and not rule.fact]
-        tried = [attempt.rule for attempt in found.attempts]
+    if not reason.deeper:
+        heads = [rule for rule in model.rules if rule.head.relation == reason.relation and not rule.fact]
+        tried = [attempt.rule for attempt in reason.attempts]
         for rule in heads:
-            pairs = list(zip(rule.head.terms, found.row, strict=True))
+            pairs = list(zip(rule.head.terms, reason.row, strict=True))
             other = any(isinstance(term, Constant) and item not in (WILD, term.value) for term, item in pairs)
             twice = len(set(map(str, rule.head.terms))) < len(rule.head.terms)
             frame = rule.kind == "next" and rule.head in rule.atoms
@@ -162,10 +162,10 @@ def test_each_step_is_an_instance(program: Program, seed: int) -> None:
         for time in range(1, UNTIL + 1):
             for relation in model.intervals:
                 for row in model.at(time)[relation]:
-                    found = model.why(relation, row, time)
-                    assert {step.how for step in found.walk()} <= {"fact", "rule", "message", "above", "crash"}
-                    check(model, found)
-                    assert str(found).count("\n") + 1 >= sum(1 for _ in found.walk())
+                    reason = model.why(relation, row, time)
+                    assert {step.how for step in reason.walk()} <= {"fact", "rule", "message", "above", "crash"}
+                    check(model, reason)
+                    assert str(reason).count("\n") + 1 >= sum(1 for _ in reason.walk())
 
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -178,20 +178,20 @@ def test_what_is_missing_is_missing(program: Program, seed: int, data: st.DataOb
             values = st.sampled_from([WILD, -1, 1, 2, "u", "a", "b"])
             row: Any = tuple(data.draw(values) for _ in range(arity[relation]))
             try:
-                found = model.why_not(relation, row, UNTIL)
+                reason = model.why_not(relation, row, UNTIL)
             except FactError:
                 continue
-            check_not(model, found)
-            assert str(found)
+            check_not(model, reason)
+            assert str(reason)
 
 
 def test_a_message_into_the_past() -> None:
     """What was sent later is told as such."""
     program = Program.parse("e(1)@3; q(X)@async :- e(X); persist[q, 1];")
     model = program.run(1, 4, schedule={"schedule": [{"rel": "q", "tuple": [1], "sent": 3, "arrive": 1}]})
-    found = model.why("q", (1,), 4)
-    assert (found.since, found.how, found.at) == (1, "message", 3)
-    check(model, found)
+    reason = model.why("q", (1,), 4)
+    assert (reason.since, reason.how, reason.at) == (1, "message", 3)
+    check(model, reason)
 
 
 def test_long_derivations() -> None:
@@ -199,12 +199,12 @@ def test_long_derivations() -> None:
     edges = "".join(f"edge({n}, {n + 1});" for n in range(60))
     program = Program.parse(f"{edges} edge(60, 0); path(X, Y) :- edge(X, Y); path(X, Z) :- path(X, Y), edge(Y, Z);")
     model = program.run(1, 10**9)
-    found = model.why("path", (0, 0), 10**9, depth=80)
-    check(model, found)
-    assert [step.row for step in found.walk() if step.relation == "path"][-1] == (0, 1)
+    reason = model.why("path", (0, 0), 10**9, depth=80)
+    check(model, reason)
+    assert [step.row for step in reason.walk() if step.relation == "path"][-1] == (0, 1)
     assert [step.how for step in model.why("path", (0, 0), 1, depth=3).walk()].count("deeper") == 1
-    kept = Program.parse("p(1)@1; q(1)@7; p(1)@9; persist[p, q, 1];").run(1, 10**9).why("p", (1,), 10**9)
-    assert (kept.how, kept.since) == ("fact", 9)
+    explanation = Program.parse("p(1)@1; q(1)@7; p(1)@9; persist[p, q, 1];").run(1, 10**9).why("p", (1,), 10**9)
+    assert (explanation.how, explanation.since) == ("fact", 9)
 
 
 @pytest.mark.parametrize(

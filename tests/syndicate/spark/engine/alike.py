@@ -25,7 +25,7 @@ def alike(
     with SparkEngine(spark, session, **options) as engine:
         for number, deltas in enumerate(steps):
             wanted = local.step(deltas)
-            found = engine.step(deltas)
+            result = engine.step(deltas)
             for name in spark.sinks:
-                assert shown(found[name]) == wanted[name], f"step {number}, sink {name}, after {deltas}"
+                assert shown(result[name]) == wanted[name], f"step {number}, sink {name}, after {deltas}"
     return engine

@@ -29,10 +29,10 @@ PACKAGES = ("syndicate", "relay", "pyspark_syndicate")
 def archive(place: Path) -> Path:
     """What a wheel has: packages, as a zip, which is what Spark's workers import from."""
     path = place / "syndicate_dataspace.zip"
-    with zipfile.ZipFile(path, "w") as made:
+    with zipfile.ZipFile(path, "w") as instance:
         for package in PACKAGES:
             for file in sorted((ROOT / package).rglob("*.py")):
-                made.write(file, file.relative_to(ROOT))
+                instance.write(file, file.relative_to(ROOT))
     return path
 
 
@@ -68,15 +68,15 @@ def main(directory: str) -> None:
         c.sink("out", c.source("a").index_with(lambda e: e[0] % 4).aggregate(total))
         return c
 
-    given = {"a": {(number, number): 1 for number in range(40)}}
+    deltas = {"a": {(number, number): 1 for number in range(40)}}
     try:
         with SparkEngine(build(), session, small=0) as engine:
-            engine.step(given)
+            engine.step(deltas)
     except SyndicateError as error:
         print(error)
     session.addArtifact(str(archive(place)), pyfile=True)
     with SparkEngine(build(), session, small=0) as engine:
-        print(sorted(element for element, _ in engine.step(given)["out"].to_zset().items()))
+        print(sorted(element for element, _ in engine.step(deltas)["out"].to_zset().items()))
     session.stop()
 
 

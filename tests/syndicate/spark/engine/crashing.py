@@ -42,14 +42,14 @@ def ending(engine: SparkEngine, point: str, end: Callable[[], None]) -> None:
     if point == "done":
         inner = engine._commit
 
-        def commit(*given: Any) -> None:
-            inner(*given)
+        def commit(*inputs: Any) -> None:
+            inner(*inputs)
             end()
 
         engine._commit = commit  # type: ignore[method-assign,assignment]  # a fault, put in
         return
 
-    def instead(*given: Any) -> Any:
+    def instead(*inputs: Any) -> Any:
         end()
 
     setattr(engine, point, instead)

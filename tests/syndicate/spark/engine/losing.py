@@ -32,9 +32,9 @@ OPTIONS: dict[str, Any] = {
 def kill() -> None:
     """Kill the executors of this process."""
     asked = ["pgrep", "-f", f"CoarseGrainedExecutorBackend.*{session.sparkContext.applicationId}"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-    assert found
-    for process in found:
+    result = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+    assert result
+    for process in result:
         os.kill(int(process), signal.SIGKILL)
 
 

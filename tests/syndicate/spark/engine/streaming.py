@@ -37,12 +37,12 @@ def wrote(place: Path, number: int, rows: Mapping[Any, int], layout: Layout = PA
 
 def streams(session: SparkSession, circuit: Circuit, place: Path, layout: Layout = PAIR) -> dict[str, Any]:
     """A stream of files for each source."""
-    found = {}
+    results = {}
     for name in circuit.sources:
         (place / name).mkdir(parents=True, exist_ok=True)
         reader = session.readStream.schema(layout.schema)
-        found[name] = (reader.parquet(str(place / name)), "w")
-    return found
+        results[name] = (reader.parquet(str(place / name)), "w")
+    return results
 
 
 def packing(name: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -79,11 +79,11 @@ class Stepped:
         self.query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
 
     def _take(self, frame: DataFrame, number: int) -> None:
-        found: dict[str, list[Any]] = {name: [] for name in self.circuit.sinks}
+        results: dict[str, list[Any]] = {name: [] for name in self.circuit.sinks}
         for row in frame.collect():
             layout = self.results[row.sink].layout
-            found[row.sink] += items_of(as_declared(from_bytes(row.rows), layout), layout)
-        self.told.append((number, {name: self._zset(name, items) for name, items in found.items()}))
+            results[row.sink] += items_of(as_declared(from_bytes(row.rows), layout), layout)
+        self.told.append((number, {name: self._zset(name, items) for name, items in results.items()}))
 
     def _zset(self, name: str, items: list[Any]) -> Any:
         port = self.circuit.sinks[name].inputs[0]
@@ -112,9 +112,9 @@ def alike(session: SparkSession, build: Callable[[], Circuit], steps: Iterable[M
     local, stepped = build(), Stepped(session, build(), place)
     try:
         for number, deltas in enumerate(steps):
-            wanted, found = local.step(deltas), stepped.step(deltas)
+            wanted, result = local.step(deltas), stepped.step(deltas)
             for name in local.sinks:
-                assert shown(found[name]) == shown(wanted[name]), f"step {number}, sink {name}, after {deltas}"
+                assert shown(result[name]) == shown(wanted[name]), f"step {number}, sink {name}, after {deltas}"
     finally:
         stepped.stop()
 

@@ -224,9 +224,9 @@ def by_traces(c: Circuit, a: Stream, b: Stream) -> None:
     child = c.child("by hand")
     back = child.feedback()
     reached = child.bring(a).plus(back.map(lambda e: (e[0], min(e[1] + 1, 3))))
-    made = reached.distinct_trace(reached.trace_append().z1_trace())
-    back.connect(made)
-    c.sink("out", child.export(made))
+    distinct = reached.distinct_trace(reached.trace_append().z1_trace())
+    back.connect(distinct)
+    c.sink("out", child.export(distinct))
 
 
 def within(c: Circuit, a: Stream, b: Stream) -> None:

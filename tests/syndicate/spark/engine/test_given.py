@@ -82,8 +82,8 @@ def test_columns_are_what_their_rows_are(data: st.DataObject, parts: list[Any], 
     for layout in (Layout(shape), Layout(tuple([ANY] * len(columns)))):
         table = table_of_arrays(change.arrays, change.weights, layout)
         assert table is not None
-        found = {key_of(element): weight for element, weight in items_of(added_up(table, layout), layout)}
-        assert found == {key_of(natural(key)): weight for key, weight in change.batch().items()}
+        results = {key_of(element): weight for element, weight in items_of(added_up(table, layout), layout)}
+        assert results == {key_of(natural(key)): weight for key, weight in change.batch().items()}
     assert table_of_arrays(change.arrays, change.weights, Layout(ANY)) is None
 
 
@@ -98,13 +98,13 @@ def test_linear_aggregates(spark: SparkSession) -> None:
     alike(spark, build, [{"r": EDGES}, {"r": [(1, 5), (1, 5), (2, 2)]}, {"r": {(1, 5): -2, (1, 2): -1}}])
 
 
-@pytest.mark.parametrize("given", [None, 3, "ab", (1, 2)], ids=repr)
-def test_what_is_no_change_is_refused(given: Any, spark: SparkSession) -> None:
+@pytest.mark.parametrize("inputs", [None, 3, "ab", (1, 2)], ids=repr)
+def test_what_is_no_change_is_refused(inputs: Any, spark: SparkSession) -> None:
     """As locally; the engine goes on."""
     with SparkEngine(plain(), spark) as engine:
         for name in ("e", "k"):
             with pytest.raises(CircuitError, match="takes"):
-                engine.step({name: given})
+                engine.step({name: inputs})
         assert dict(engine.step({"e": EDGES})["out"].to_zset().items()) == dict.fromkeys(EDGES, 1)
 
 

@@ -114,10 +114,10 @@ def test_a_dead_executor(tmp_path: Path) -> None:
         check=True,
     )
     lost = "Spark could not deliver the rows of Box: an executor was lost, and so was what it had computed ("
-    running, again, kept, joined = done.stdout.splitlines()
+    running, again, size, joined = done.stdout.splitlines()
     assert running.startswith(lost)
     assert again == "1"
-    assert kept.startswith(f"{lost}Checkpoint block")
+    assert size.startswith(f"{lost}Checkpoint block")
     assert joined == "[((2, 3), 1), ((3, 2), 1), ((3, 3), 1)]"
 
 
@@ -132,9 +132,9 @@ def test_workers_without_this_package(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    missing, found = done.stdout.splitlines()
+    missing, result = done.stdout.splitlines()
     assert missing.startswith("Spark's workers have no module 'syndicate', which a function of the circuit comes from")
-    assert found == str([(key, sum(range(key, 40, 4))) for key in range(4)])
+    assert result == str([(key, sum(range(key, 40, 4))) for key in range(4)])
 
 
 def test_epochs_are_done_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -128,11 +128,11 @@ def test_nothing_and_twice(spark: SparkSession) -> None:
     with SparkEngine(c, spark) as engine:
         quiet: list[dict[str, Any]] = [{}, {"a": {}}, {"a": ZSet([((1, 2), 1), ((1, 2), -1)])}, {"a": ZSet(), "b": []}]
         for deltas in quiet:
-            found = engine.step(deltas)
-            assert (len(found["join"]), list(found["sum"]), found["sum"].frame.count()) == (0, [], 0)
-        found = engine.step({"a": {(1, 2): 2}})
-        assert found["sum"].to_zset() == found["sum"].to_zset() == ZSet({(1, 2): 1})
-        assert [tuple(row) for row in found["sum"].frame.collect()] == [(1, 2, 1)]
+            result = engine.step(deltas)
+            assert (len(result["join"]), list(result["sum"]), result["sum"].frame.count()) == (0, [], 0)
+        result = engine.step({"a": {(1, 2): 2}})
+        assert result["sum"].to_zset() == result["sum"].to_zset() == ZSet({(1, 2): 1})
+        assert [tuple(row) for row in result["sum"].frame.collect()] == [(1, 2, 1)]
         assert engine.epoch == 5
 
 
@@ -172,8 +172,8 @@ def test_buckets(spark: SparkSession) -> None:
         columns = [bucket_of(layout, names) + " AS " + "".join(names) for names in (["e0"], ["e1", "e0"])]
         asked = spark.createDataFrame(table).selectExpr(*columns).toArrow()
         for names in (["e0"], ["e1", "e0"]):
-            found = [buckets_of(table.slice(i, 1), layout, names) for i in range(len(elements))]
-            assert found == [{bucket} for bucket in asked["".join(names)].to_pylist()]
+            results = [buckets_of(table.slice(i, 1), layout, names) for i in range(len(elements))]
+            assert results == [{bucket} for bucket in asked["".join(names)].to_pylist()]
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_states_in_files(kind: str, small: int, spark: SparkSession, monkeypatch
     with SparkEngine(build(), spark, small=small) as engine:
         engine.frames.bucket = 10
         for deltas in steps:
-            wanted, found = local.step(deltas), engine.step(deltas)
-            assert {name: found[name].to_zset() for name in found} == {name: wanted[name] for name in found}
+            wanted, result = local.step(deltas), engine.step(deltas)
+            assert {name: result[name].to_zset() for name in result} == {name: wanted[name] for name in result}
         assert any(run.buckets for trace in engine.root.all_traces() for run in trace.runs)
 
 
@@ -226,8 +226,8 @@ def test_everything_in_files(spark: SparkSession, tmp_path: Path) -> None:
         engine.frames.bucket = 4
         local = build()
         for deltas in [some, *itertools.islice(circuits.deltas(rng, ["a", "b"], 9), 9 if FULL else 1)]:
-            wanted, found = local.step(deltas), engine.step(deltas)
-            assert {name: found[name].to_zset() for name in found} == {name: wanted[name] for name in found}
+            wanted, result = local.step(deltas), engine.step(deltas)
+            assert {name: result[name].to_zset() for name in result} == {name: wanted[name] for name in result}
         divided = [run for trace in engine.root.all_traces() for run in trace.runs if run.buckets]
         assert divided
 

@@ -83,9 +83,9 @@ def test_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     for deltas in steps:
         stepped = Stepped(spark, build(), tmp_path)
         try:
-            wanted, found = local.step(deltas), stepped.step(deltas)
+            wanted, result = local.step(deltas), stepped.step(deltas)
             for name in local.sinks:
-                assert shown(found[name]) == shown(wanted[name])
+                assert shown(result[name]) == shown(wanted[name])
         finally:
             stepped.stop()
     other = Circuit()
@@ -102,14 +102,14 @@ def test_a_restart(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_rows_that_meet_no_other(spark: SparkSession, tmp_path: Path) -> None:
     """Partitions that add up rows and those that have one each are added to one another, and to what was kept."""
-    c, told = Circuit(), Counter[Any]()
+    c, matched = Circuit(), Counter[Any]()
     c.sink("sums", c.source("a").index_with(first).aggregate(agg.sum(second)))
     (tmp_path / "a").mkdir()
     frame = spark.readStream.schema("e0 LONG, e1 LONG").parquet(str(tmp_path / "a"))  # without weights: never null
 
     def take(changes: DataFrame, _number: int) -> None:
         for key, total, weight in changes.collect():
-            told[key, total] += weight
+            matched[key, total] += weight
 
     changes = spark_stream(c, {"a": frame}, pages=1)["sums"]
     query = changes.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -121,7 +121,7 @@ def test_rows_that_meet_no_other(spark: SparkSession, tmp_path: Path) -> None:
             running.processAllAvailable()
         finally:
             running.stop()
-    assert {row: weight for row, weight in told.items() if weight} == {(0, 28): 1}
+    assert {row: weight for row, weight in matched.items() if weight} == {(0, 28): 1}
 
 
 def recomputed(place: Path) -> dict[str, dict[Any, int]]:
@@ -174,19 +174,19 @@ def test_kills(tmp_path: Path) -> None:
                 there.append((name, row))
                 delta[name][row] = delta[name].get(row, 0) + 1
         for name, rows in delta.items():
-            kept: Mapping[Any, int] = {row: weight for row, weight in rows.items() if weight}
-            if kept:
-                wrote(tmp_path / name, next(numbers), kept, PAIR)
+            survivors: Mapping[Any, int] = {row: weight for row, weight in rows.items() if weight}
+            if survivors:
+                wrote(tmp_path / name, next(numbers), survivors, PAIR)
 
     def start() -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tests.syndicate.spark.engine.streaming_crash", str(tmp_path)]
-        made = subprocess.Popen(
+        child = subprocess.Popen(
             command, cwd=Path(__file__).parents[4], start_new_session=True, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        assert made.stdout is not None
-        assert made.stdout.readline() == "started\n"
-        return made
+        assert child.stdout is not None
+        assert child.stdout.readline() == "started\n"
+        return child
 
     def end(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)

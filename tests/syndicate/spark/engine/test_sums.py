@@ -77,9 +77,9 @@ def test_what_comes_between(spark: SparkSession, tmp_path: Path) -> None:
     options: dict[str, Any] = {"state": tmp_path, "small": 3}
 
     def step(engine: SparkEngine, delta: dict[str, Any]) -> None:
-        wanted, found = local.step(delta), engine.step(delta)
+        wanted, result = local.step(delta), engine.step(delta)
         for name in local.sinks:
-            assert shown(found[name]) == wanted[name], (name, delta)
+            assert shown(result[name]) == wanted[name], (name, delta)
 
     with SparkEngine(build(), spark, **options) as engine:
         step(engine, deltas(rng, 30))

@@ -58,8 +58,15 @@ class KafkaBroker:
         }
         lines = "".join(f"{name}={value}\n" for name, value in settings.items())
         (self.place / "server.properties").write_text(lines)
-        told = ["format", "--standalone", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self.place / "server.properties")]
-        subprocess.run(self._java("kafka.tools.StorageTool", *told), check=True, capture_output=True)
+        command = [
+            "format",
+            "--standalone",
+            "-t",
+            "MkU3OEVBNTcwNTJENDM2Qk",
+            "-c",
+            str(self.place / "server.properties"),
+        ]
+        subprocess.run(self._java("kafka.tools.StorageTool", *command), check=True, capture_output=True)
 
     def start(self) -> None:
         """Wait until it takes connections."""

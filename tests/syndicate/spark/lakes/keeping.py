@@ -32,7 +32,7 @@ def main(kind: str, table: str, warehouse: str, first: str, last: str) -> None:
     """Until it is killed, or told to end."""
     session = opened(warehouse)
     states = world()
-    told, ended = trio.Event(), trio.Event()
+    messages, ended = trio.Event(), trio.Event()
 
     def boot() -> None:
         ds, facet = dataspace(), current_facet()
@@ -48,7 +48,7 @@ def main(kind: str, table: str, warehouse: str, first: str, last: str) -> None:
             for state in itertools.cycle(states[int(first) :] + states[: int(first)]):
                 await trio.sleep(0.05)
                 facet.enter(functools.partial(become, state))
-                if told.is_set():
+                if messages.is_set():
                     break
             facet.enter(lambda: become(states[int(last)]))
             await trio.sleep(1)
@@ -57,7 +57,7 @@ def main(kind: str, table: str, warehouse: str, first: str, last: str) -> None:
 
         async def listen() -> None:
             await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-            told.set()
+            messages.set()
             await trio.sleep_forever()  # the actor ends with its tasks
 
         become(states[int(first)])

@@ -126,7 +126,7 @@ def added(rows: Iterable[tuple[Any, int]]) -> Rows:
 
 def looks(setting: Setting, place: Path, broker: Broker) -> Mapping[str, Look]:
     """What a program keeps."""
-    kept = {
+    survivors = {
         "edges": {
             "Iceberg": lambda: iceberg(place / "warehouse/db/middle"),
             "Delta": lambda: delta(place / "to"),
@@ -141,7 +141,7 @@ def looks(setting: Setting, place: Path, broker: Broker) -> Mapping[str, Look]:
             "Delta": lambda: delta(place / "out"),
         },
     }
-    return kept[setting.program]
+    return survivors[setting.program]
 
 
 # --------------------------------------------------------------------------------------------------------- processes
@@ -366,9 +366,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first chain")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no chain after so many")
     parser.add_argument("--log", type=Path, help="a line of JSON for each chain; what it has counts")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     reports = (
-        [json.loads(line) for line in given.log.read_text().splitlines()] if given.log and given.log.exists() else []
+        [json.loads(line) for line in arguments.log.read_text().splitlines()]
+        if arguments.log and arguments.log.exists()
+        else []
     )
 
     def kills() -> int:
@@ -377,13 +379,13 @@ def main() -> None:
     def say(one: dict[str, Any]) -> None:
         reports.append(one)
         print(kills(), json.dumps(one), flush=True)
-        if given.log:
-            with given.log.open("a") as log:
+        if arguments.log:
+            with arguments.log.open("a") as log:
                 print(json.dumps(one), file=log)
 
     began = time.monotonic()
-    number = max([given.first, *[one["chain"] + 1 for one in reports]])
-    while kills() < given.kills and time.monotonic() < began + 60 * given.minutes:
+    number = max([arguments.first, *[one["chain"] + 1 for one in reports]])
+    while kills() < arguments.kills and time.monotonic() < began + 60 * arguments.minutes:
         place = Path(tempfile.mkdtemp(prefix="kills-"))  # which stays if something is wrong
         Chain(SETTINGS[number % 3], place, number, say).run()
         shutil.rmtree(place, ignore_errors=True)

@@ -26,10 +26,10 @@ def origin(table: Table, **more: Any) -> Lake:
 @pytest.fixture(params=[Iceberg, Delta])
 async def table(request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) -> Table:
     """Three articles, in two commits."""
-    made: Table = request.param(session, tmp_path)
-    await made.do(f"CREATE TABLE T (article string, pieces int) {made.made}")
-    await made.do("INSERT INTO T VALUES ('a', 1), ('b', 2)", "INSERT INTO T VALUES ('c', 3)")
-    return made
+    subject: Table = request.param(session, tmp_path)
+    await subject.do(f"CREATE TABLE T (article string, pieces int) {subject.made}")
+    await subject.do("INSERT INTO T VALUES ('a', 1), ('b', 2)", "INSERT INTO T VALUES ('c', 3)")
+    return subject
 
 
 @pytest.mark.parametrize("key", [[], ["article"]])

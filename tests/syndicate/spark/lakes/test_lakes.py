@@ -125,13 +125,13 @@ class Delta(Lake):
 @pytest.fixture(params=[Iceberg, Delta])
 async def lake(request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) -> Lake:
     """A table with three articles."""
-    made: Lake = request.param(session, tmp_path)
-    await made.do(
-        f"CREATE TABLE T (article string, pieces int) {made.made}",
+    instance: Lake = request.param(session, tmp_path)
+    await instance.do(
+        f"CREATE TABLE T (article string, pieces int) {instance.made}",
         "INSERT INTO T VALUES ('a', 1), ('b', 2)",
         "INSERT INTO T VALUES ('c', 3)",
     )
-    return made
+    return instance
 
 
 CHANGES = (
