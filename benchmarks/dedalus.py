@@ -43,7 +43,7 @@ def _frames(results: list[Measured]) -> Iterator[str]:
     yield (
         "Seconds from the text and the events to the end of a run of 1,000 timesteps: `p` and `q` stay, `del_p`"
         " deletes, `r` joins; in a hundred timesteps a row comes and one goes.  Copying is the same by hand: what stays"
-        f" is copied in each timestep, and joined anew.  100,000 facts are to take at most {FRAMES:g} s."
+        f" is copied in each timestep, and joined again.  100,000 facts are to take at most {FRAMES:g} s."
     )
     yield ""
     yield "| facts | joined | ours | copying | ratio | verdict |"

@@ -73,7 +73,7 @@ def _about(around: Surroundings, versions: dict[str, str], absent: dict[str, str
         ),
         (
             "- ours, pydbsp and pathway give what has changed.  DuckDB, Polars and scratch (our engine, given all rows)"
-            " take the delta in and give the whole result anew.  Each gets its delta in its own form, made before the"
+            " take the delta in and give the whole result again.  Each gets its delta in its own form, made before the"
             " clock starts: a dictionary, a Z-set, columns; to pathway the rows are handed one by one, as its connector"
             " takes them.  What ours changes is read on the clock, each row a tuple with its weight."
             "  pydbsp compacts its state off the clock."

@@ -41,7 +41,7 @@ from syndicate import (
 from syndicate.actors.chronicle import Chronicle
 
 SIDES: Final = {"without": 0, "off": 0, "one in 100": 100, "all": 1}
-"""One in how many things from outside is followed; 0 is none."""
+"""One in how many things from outside is followed; 0 means none."""
 MANY: Final = 300_000
 _SLICE: Final = 50
 
@@ -273,7 +273,8 @@ def main(rounds: int, output: Path, one: str | None, side: str) -> None:
             rows.append(f"| {case} | " + " | ".join(cells) + " |")
     said = (
         f"Processor time. *Without* is the same code from which the {count} tests whether somebody follows or traces "
-        "were taken out, and those of the native kernels, compiled anew; *off* is beside that, the others beside *off*."
+        "were taken out, and those of the native kernels, compiled again; *off* is beside that, the others beside "
+        "*off*."
     )
     head = (
         f"- {around.date}, `{around.command}`, {rounds} rounds\n- {around.ours} on {around.python}\n- {around.machine}"

@@ -345,6 +345,23 @@ def participles(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.arg, str]]:
                     yield from [(node, node.id)][: node.id in PARTICIPLES]
 
 
+RIDDLES = re.compile(r"\b[Aa]new\b|_anew\b|(?<=[\w,] )(?<!here )(?:is|are) none\b(?! of| either)")
+"""Words of our own, for which the field has plain ones: again; is not one, is no reference."""
+
+
+def test_words_are_plain() -> None:
+    """In the packages, the kernels, the tests and what measures them."""
+    folders = ("syndicate", "relay", "pyspark_syndicate", "native/src", "tests", "benchmarks", "examples")
+    paths = [path for folder in folders for kind in ("*.py", "*.rs") for path in sorted((ROOT / folder).rglob(kind))]
+    lines = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in paths
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if path != Path(__file__) and RIDDLES.search(line)
+    ]
+    assert lines == []
+
+
 ROLES = {
     "one role, which each language of rules, engine or layer has a class for": """
         Agent Aggregate Attempt Batch Entry EventLog Expression Fact Fixpoint Group Hazard History Holding

@@ -185,7 +185,7 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
     if rule.fact:
         loose = [t for t in terms(rule.head) if isinstance(t, (Variable, Wildcard))]
         if loose or rule.aggregates:
-            yield wrong(f"a fact has values only, and {loose[0] if loose else rule.aggregates[0]} is none")
+            yield wrong(f"a fact has values only, and {loose[0] if loose else rule.aggregates[0]} is not one")
         return
     bound_names = bound(rule)
     if any(isinstance(term, Wildcard) for term in terms(rule.head)):

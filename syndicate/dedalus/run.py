@@ -288,7 +288,7 @@ def stepped(plan: Plan, time: int, changes: Mapping[str, dict[Row, int]]) -> Map
         if isinstance(error.__cause__, DedalusArithmetic):
             why = str(error.__cause__)
         elif isinstance(error.__cause__, TypeError):  # the only functions left that can raise it
-            why = f"sum and avg are of numbers{f', and {error.element} is none' if error.element else ''}"
+            why = f"sum and avg are of numbers{f', and {error.element} is not one' if error.element else ''}"
         else:
             raise
         rule = plan.program.labelled(error.label)

@@ -26,7 +26,7 @@ class Key:
 Step: TypeAlias = int | Key
 Path: TypeAlias = tuple[Step, ...]
 Move: TypeAlias = tuple[int, Path]
-"""(levels up, steps down); the steps are none (only the first move, to the root) or one."""
+"""(levels up, steps down); there is one step, or none (in the first move, to the root)."""
 
 
 class Missing:

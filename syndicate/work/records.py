@@ -25,7 +25,7 @@ from syndicate.values.value import Value
 
 @record("job-options")
 class Options:
-    """How a job is to be done; times are seconds since 1970, and 0 is none."""
+    """How a job is to be done; times are seconds since 1970, and 0 means none."""
 
     priority: int
     due: float

@@ -1,4 +1,4 @@
-"""Clients and a broker over every transport; connections that are lost, and servers that are none."""
+"""Clients and a broker over every transport; connections that are lost, and servers that speak another protocol."""
 
 from __future__ import annotations
 

@@ -447,7 +447,7 @@ def test_interest_of_nobody() -> None:
     ],
 )
 def test_malformed_interest(value: Record) -> None:
-    """An `Observe` that is none, or can match no `Inbound`, is a plain assertion and harms nobody."""
+    """An `Observe` that is not one, or can match no `Inbound`, is a plain assertion and harms nobody."""
     scene = Scene()
     standing = scene.interests()
 

@@ -226,7 +226,7 @@ def test_a_crash_is_seen() -> None:
     ],
 )
 def test_what_is_no_parent(parent: str) -> None:
-    """A peer may say anything: what is no parent, or is not sampled, is none."""
+    """A peer may say anything: what is no parent, or is not sampled, is not used."""
     assert parse(parent, 5) is None
     assert parse(f"00-{'1' * 32}-{'1' * 16}-01", -1) is None
     for form in [("trace", parent), ("trace", parent, "5"), ("trace", 5, 5), ("trace", "x" * 5000, 5)]:

@@ -44,7 +44,7 @@ def test_one_module_switches_it() -> None:
 @pytest.mark.parametrize("works", [True, False])
 @pytest.mark.parametrize("ends", list(permutations(range(3))))
 def test_pauses_end_in_any_order(works: bool, ends: tuple[int, ...]) -> None:
-    """They overlap; after the last the collector works if it did before the first, and an end too many is none."""
+    """They overlap; after the last the collector works if it did before the first, and one end more does nothing."""
     if not works:
         gc.disable()
     pauses = [CollectorPause() for _ in range(3)]

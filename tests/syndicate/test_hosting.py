@@ -504,7 +504,7 @@ class Gone:
 
 
 @pytest.mark.parametrize("kind", ["circuit", "bloom", "dedalus"])
-def test_each_start_begins_anew(kind: str) -> None:
+def test_each_start_begins_again(kind: str) -> None:
     """What host() gives can be started again, as a supervisor does: with what is asserted, and nothing of the past."""
     stage = Stage(kind)
     stage.tell(("a", 1))

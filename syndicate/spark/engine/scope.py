@@ -230,7 +230,7 @@ class SparkLoop(SparkScope):
         grows = self.free and self.engine.grown.get(self.node.id, False) and all(map(_inserts, deltas.values()))
         for port, batch in deltas.items():
             self.entering[port].take(batch)
-        totals = self._iterate(dict(deltas)) if grows else self._anew()
+        totals = self._iterate(dict(deltas)) if grows else self._recomputed()
         if self.free and not grows:
             self.engine.grown[self.node.id] = all(map(self._is_positive, self.entering.values()))
         return [self._difference(number, total, grows=grows) for number, total in enumerate(totals)]
@@ -248,7 +248,7 @@ class SparkLoop(SparkScope):
         before.take(change)
         return change
 
-    def _anew(self) -> list[Batch | None]:
+    def _recomputed(self) -> list[Batch | None]:
         """From nothing."""
         for trace in self.traces.values():
             trace.reset()

@@ -181,7 +181,7 @@ def test_records_and_sequences_are_exact_and_dictionaries_open() -> None:
 
 
 def test_attenuate_needs_a_reference() -> None:
-    """A template that attenuates what is none drops the value."""
+    """A template that attenuates what is no reference drops the value."""
     given_away = "<rewrite <rec give [<bind <_>>]> <rec give [<attenuate <ref 0> [<reject String>]>]>>"
     assert passed("<give 5>", given_away) is None
     got = passed(Record("give", [REFS[0]]), given_away)
@@ -193,7 +193,7 @@ def test_attenuate_needs_a_reference() -> None:
     ["<expires 2030>", "5", '"reject"', "reject", "[<reject <_>>]", '<"reject" <_>>', "{}", "#t", "<reject_ Boolean>"],
 )
 def test_what_is_not_understood_drops_everything(caveat: str) -> None:
-    """Nothing passes an unknown caveat, wherever in the chain; who writes one down is told that it is none."""
+    """Nothing passes an unknown caveat, wherever in the chain; who writes one down is notified that it is no caveat."""
     for value in (1, "a", [1], Record("x", [1]), {1: 2}, True):
         assert passed([value], caveat) is passed([value], "<reject String>", caveat, "<reject String>") is None
     with pytest.raises(CaveatError, match="not a caveat"):
@@ -731,7 +731,7 @@ def test_an_interest_in_its_compact_form_is_what_its_record_freezes_to(form: Any
 
 @given(st.tuples(st.just(OBSERVE), values().map(freeze), st.sampled_from(REFS)))
 def test_an_interest_that_is_none_is_data(form: Any) -> None:
-    """As it came, whatever is in it: another one, for example, that is none either."""
+    """As it came, whatever is in it: another one, for example, that is no reference either."""
     observer, (_, pattern, _) = form[2], form
     if compact(form) is None:
         for inner in (form, (SEQ, form), (SEQ, (OBSERVE, pattern))):

@@ -208,7 +208,7 @@ def test_membranes_return_to_empty(wire: Wire, probe: Probe) -> None:
     assert [ref_.oid for ref_ in exported] == [0, 1, 2]  # never used again
 
 
-def test_the_same_reference_is_introduced_anew_once_it_was_forgotten(wire: Wire, probe: Probe) -> None:
+def test_the_same_reference_is_introduced_again_once_it_was_forgotten(wire: Wire, probe: Probe) -> None:
     """The peer that forgot it can use it again: under a new number, and both for what it gets and for what it has."""
     echo = Probe()
     here: list[Ref] = []
@@ -575,7 +575,7 @@ def test_a_sync_on_an_unknown_target_is_answered(wire: Wire) -> None:
 
 
 def test_a_malformed_interest_is_a_plain_assertion(shared: Wire) -> None:
-    """An Observe whose pattern is none is kept as a value, and observes nothing."""
+    """An Observe whose pattern is not one is kept as a value, and observes nothing."""
     wire, ds = shared, right_ds(shared)
     seen: list[Seen] = []
     wire.act(wire.right, lambda: seen.append(watch(ds, Record("Observe", [capture(str), ANY]))))

@@ -143,7 +143,7 @@ def repeats(program: Program, verdict: Verdict, bounds: dict[str, Any]) -> None:
     placement = Placement(program.statements, specification)
     logs = lived(program, verdict, places, specification)
     assert differing(placement, verdict.model, specification, logs) == []
-    if all(len(lives) == 1 and lives[0].time for lives in logs.values()):  # one that began anew has two runs
+    if all(len(lives) == 1 and lives[0].time for lives in logs.values()):  # one that began again has two runs
         recorded = program.run(**together([log for (log,) in logs.values()]))
         assert differing(placement, recorded, specification, logs) == []
     drawn = verdict.model.diagram("text")

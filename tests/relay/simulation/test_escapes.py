@@ -208,7 +208,7 @@ def test_what_was_put_elsewhere_before_is_seen_by_a_close_look(reach: Callable[[
 
 
 def test_lines_of_a_log_have_the_time_of_the_run(caplog: pytest.LogCaptureFixture) -> None:
-    """A program that writes some is none that asks for the time."""
+    """A program that writes some does not ask for the time."""
 
     @scenario(until=3.0)
     def world_of(world: World) -> None:

@@ -275,7 +275,7 @@ def test_a_block_that_stops_its_facet_is_the_last_of_it(order: tuple[str, ...]) 
     assert runs == [(name, 2) for name in order[: order.index("stop")]]
 
 
-def test_a_block_reads_anew_each_time() -> None:
+def test_a_block_reads_again_each_time() -> None:
     """What it does not read any more does not run it."""
     runs: list[Any] = []
     stage = Stage(lambda s: dataflow(lambda: runs.append(s.b.value if s.a.value else None)))

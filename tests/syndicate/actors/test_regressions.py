@@ -257,7 +257,7 @@ def test_during_runs_what_its_function_answers(spawns: bool) -> None:
 
 
 def test_a_group_is_headed_by_symbols() -> None:
-    """A string that reads like one is none."""
+    """A string that reads like one is not one."""
     with pytest.raises(PatternError, match="a group is of"):
         decode(Record("group", [Record.labelled("rec", [Symbol("P")]), {}]))
 

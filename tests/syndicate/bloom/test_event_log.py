@@ -253,7 +253,7 @@ class Drawn(Bloom):
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
-    """A program that does something else, a log that is none, and values that cannot be written."""
+    """A program that does something else, a file that is no log, and values that cannot be written."""
     program = Drawn(address="a", record=tmp_path / "log")
     program.row <= [(1,)]
     program.tick()

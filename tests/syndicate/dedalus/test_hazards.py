@@ -84,5 +84,5 @@ def test_a_long_specification() -> None:
     """What is read for a specification over thousands of rules is still one, and not counted again for each."""
     many = 3000
     text = "post(X) :- p0(X);" + "".join(f"p{n}(X) :- p{n + 1}(X)@3, notin p{n + 2}(X);" for n in range(many))
-    messages = Program.parse(text).hazards()  # that a specification reads a constant time is none
+    messages = Program.parse(text).hazards()  # that a specification reads a constant time is no hazard
     assert [one.message.split()[5] for one in messages] == ["p3000", "p3001"]

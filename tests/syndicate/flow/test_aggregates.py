@@ -151,7 +151,7 @@ def test_a_linear_aggregate_that_raises(value: Any) -> None:
 
 
 def test_linear_takes_functions() -> None:
-    """What is none is refused where it is written."""
+    """What is no aggregate is refused where it is written."""
     with pytest.raises(CircuitError, match="needs a function for add="):
         agg.linear(3)  # type: ignore[arg-type]
     with pytest.raises(UnhashableElement):

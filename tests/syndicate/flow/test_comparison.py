@@ -71,7 +71,7 @@ PAIRS = list(itertools.product(POOL, repeat=2))
 
 
 def test_identity_is_that_of_values() -> None:
-    """``same`` is the identity of assertions, and the order's ties are none."""
+    """``same`` is the identity of assertions, and the order has no ties."""
     for a, b in PAIRS:
         assert same(a, b) == (exact(a) == exact(b)) == identical(a, b)
         assert COMPARING["=="](a, b) is not COMPARING["!="](a, b)

@@ -121,7 +121,7 @@ def kinds(rng: random.Random) -> dict[str, bool]:
 
 
 def cleaned(state: Any) -> Any:
-    """What is kept, without what is empty, so that a group that has gone is none."""
+    """What is kept, without what is empty, so that a group that has gone is not there."""
     return {place: each for place, each in state.items() if each}
 
 

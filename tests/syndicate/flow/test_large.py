@@ -172,7 +172,7 @@ def test_a_given_dictionary_is_not_kept() -> None:
 
 @pytest.mark.parametrize("weight", [1.0, True, "1", 1 << 70])
 def test_odd_weights(weight: Any) -> None:
-    """A weight that is none is refused; one of more than 64 bits counts."""
+    """A weight that is no number is refused; one of more than 64 bits counts."""
     c, _ = workload()
     step = {"a": {(number, number): 1 for number in range(2 * LARGE_CHANGE)} | {(0, 0): weight}}
     if type(weight) is int:

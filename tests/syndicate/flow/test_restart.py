@@ -77,7 +77,7 @@ def test_a_restart_is_taken_back(many: float, monkeypatch: pytest.MonkeyPatch) -
     assert len(c.step({"a": -graph})["paths"]) == sum(1 for _ in c.step({"a": graph})["paths"])
 
 
-def test_a_large_deletion_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_deletion_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the limits as they are: half of a graph deleted is a start, one edge is not, an insertion never."""
     counted = starts(monkeypatch, syndicate.flow.loop.SMALL_LOOP, syndicate.flow.loop.MANY_DELETED, float("inf"))
     c, _ = closure()

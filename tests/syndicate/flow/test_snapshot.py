@@ -363,7 +363,7 @@ junk = st.recursive(
 @settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_forged_frames_never_break_anything(data: st.DataObject) -> None:
-    """With a digest that fits, a frame that is none is still one of the errors, or else a circuit that runs."""
+    """With a digest that fits, a frame that is not one is still one of the errors, or else a circuit that runs."""
     frames = opened(SOUND)
     number = data.draw(st.integers(0, len(frames) - 1))
     place = frames[number]

@@ -492,7 +492,7 @@ def test_observers_of_one_kind_of_interest() -> None:
     ],
 )
 def test_a_malformed_observe_is_a_plain_assertion(malformed: Callable[[Ref], Any]) -> None:
-    """What looks like an Observe and is none can be asserted, seen and retracted, and observes nothing."""
+    """What looks like an Observe and is not one can be asserted, seen and retracted, and observes nothing."""
     seen, nothing = [], []
 
     def boot() -> None:

@@ -384,7 +384,7 @@ def test_files_hold_what_chronicles_hold(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_who_writes_keeps_what_there_is_and_not_what_there_was(every: int) -> None:
-    """However much comes and goes, what a writer can name is bounded; and it names nothing anew that stands."""
+    """However much comes and goes, what a writer can name is bounded; and it names nothing again that is asserted."""
 
     async def main() -> None:
         async with open_system() as system:

@@ -313,7 +313,7 @@ ABC: list[Change] = [("a", "INSERT", 0, 100), ("b", "INSERT", 1, 101), ("c", "IN
 
 
 @pytest.mark.parametrize("restart", [False, True])
-async def test_ordinals_that_begin_anew(spark: SparkSession, tmp_path: Path, restart: bool) -> None:
+async def test_ordinals_that_begin_again(spark: SparkSession, tmp_path: Path, restart: bool) -> None:
     """While the place is among the snapshots that are kept, what was committed after it is asserted, and no more."""
     view = View("iceberg", *ABC)
     options: dict[str, Any] = {**view.options, "journal": tmp_path / "journal"}

@@ -339,7 +339,7 @@ async def test_supervised(tmp_path: Path) -> None:
             await system.settle()
             seen = instances[0]
             await until(lambda: len(seen) >= 2)
-            (tmp_path / "002.json").write_text('{"name": "c", "size": 1, "w": null}\n')  # a weight that is none
+            (tmp_path / "002.json").write_text('{"name": "c", "size": 1, "w": null}\n')  # a weight that is absent
             await until(lambda: len(seen) >= 4)
             drop(tmp_path, 2, ("c", 1, 1), ("a", 1, -1))  # mended: the same batch is called back
             await until(lambda: ("+", Crate("c", 1)) in seen and seen[-1] == ("-", Crate("a", 1)))

@@ -475,7 +475,7 @@ async def test_missing_columns(spark: SparkSession, drop: Drop) -> None:
     ],
 )  # fmt: skip
 async def test_frames_that_fail(spark: SparkSession, frame: Frame, options: dict[str, Any], message: str) -> None:
-    """A frame that Spark refuses, or that is none, is told in a sentence."""
+    """A frame that Spark refuses, or that is not one, is said in a sentence."""
     assert message in str(await failed(frame, **options))
 
 

@@ -88,7 +88,7 @@ def test_replaced_files_stay_for_a_while(tmp_path: Path) -> None:
     old = manifest(tmp_path)["snapshot"]["file"]
     table.append(rows(FLAT, ("b", 1, 1)), 1)
     table.close()
-    SinkTable(tmp_path, FLAT).close()  # a start removes orphans, and this is none
+    SinkTable(tmp_path, FLAT).close()  # a start removes orphans, and this is not one
     assert old != manifest(tmp_path)["snapshot"]["file"]
     assert (tmp_path / old).exists()
 

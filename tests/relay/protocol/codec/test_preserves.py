@@ -210,7 +210,7 @@ def test_annotations_are_dropped(data: str, form: Frozen) -> None:
 
 
 def test_any_order_and_no_duplicates() -> None:
-    """Keys and members in any order are one value; the same twice, by value identity, is none."""
+    """Keys and members in any order are one value; the same twice, by value identity, is an error."""
     assert one(bytes.fromhex("b7 b00102 80 b00101 80 84")) == freeze({1: False, 2: False})
     assert one(bytes.fromhex("b7 81 80 b00101 80 87083ff0000000000000 80 84")) == freeze(
         Dictionary([(1, False), (True, False), (1.0, False)])

@@ -427,7 +427,7 @@ def test_messages_cannot_break_a_key() -> None:
 
 
 def test_lattices_travel() -> None:
-    """A lattice value that is sent arrives as one, and is merged; what is none, or in a key, is refused."""
+    """A lattice value that is sent arrives as one, and is merged; what is not one, or in a key, is refused."""
 
     class Votes(Bloom):
         out = scratch(["to"], ["votes"])

@@ -127,7 +127,7 @@ def test_constructors_that_raise_anything() -> None:
     assert [(row.who, row.said.content) for row in p.heard] == [("ann", "HELLO")]
 
 
-def test_assertions_stand_when_a_program_is_wired_anew() -> None:
+def test_assertions_stand_when_a_program_is_wired_again() -> None:
     """A lattice value that nobody expected makes a new circuit, which is told what stands, and of its end."""
 
     class Present(Bloom):

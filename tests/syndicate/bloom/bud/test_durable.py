@@ -56,11 +56,11 @@ def make(tmp_path: Path) -> Iterator[Make]:
     """Makes programs on one file, the one before closed."""
     programs: list[Kept] = []
 
-    def made(cls: type[Bloom] = Kept, *, anew: bool = False) -> Any:
+    def made(cls: type[Bloom] = Kept, *, fresh: bool = False) -> Any:
         for one in programs:
             one.close()
         programs.clear()
-        if anew:
+        if fresh:
             for path in tmp_path.iterdir():
                 path.unlink()
         programs.append(cls(state=tmp_path / "state.db"))  # type: ignore[arg-type]  # of any class
@@ -101,7 +101,7 @@ def test_a_new_file_and_the_same(make: Make) -> None:
         p.given <= rows
         p.tick()
         assert sorted(p.t) == rows
-        p = make(anew=True)
+        p = make(fresh=True)
         assert len(p.t) == 0
     for run in range(10):
         p = make()
@@ -208,7 +208,7 @@ def test_rows_in_rows_and_rows_of_bootstrap(make: Make) -> None:
     p.tick()
     assert list(p.t2) == [(10, 20, 30, (5, 10))]
     for first in (True, False):
-        p = make(Boots, anew=first)
+        p = make(Boots, fresh=first)
         p.tick(2)
         assert sorted(p.t) == [(5, 10), (10, 15)]
         p.t <= [(5, 10)]

@@ -333,7 +333,7 @@ def test_when_all_are_there() -> None:
 
 
 def test_outer_joins_by_two_columns_and_over_ticks() -> None:
-    """A match in one column alone is none; what matches later takes the padding back."""
+    """A match in one column alone is not one; what matches later takes the padding back."""
 
     class Outer(Bloom):
         t1, t2 = table(), table()

@@ -135,7 +135,7 @@ def test_a_broken_seal() -> None:
     with pytest.raises(RowMisfit, match=r"sales is sealed for day = 0, by closed, and \(0, 2, 7\) comes after that"):
         program.tick()
     program.discard()
-    program.deliver("sold", [("localhost", 1, 2, 7), ("localhost", 0, 1, 5)])  # the same row again is none
+    program.deliver("sold", [("localhost", 1, 2, 7), ("localhost", 0, 1, 5)])  # the same row again is no row more
     program.tick()
     assert set(program.collection("sales")) == {(0, 1, 5), (1, 2, 7)}
     program.collection("sales").delete([(0, 1, 5)])

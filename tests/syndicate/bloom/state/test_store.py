@@ -410,7 +410,7 @@ def test_no_file(tmp_path: Path) -> None:
 
 
 def test_files_of_others(tmp_path: Path) -> None:
-    """A broker's journal, any other database, and what is none, are refused and left as they are."""
+    """A broker's journal, any other database, and what is no database, are refused and left as they are."""
     from relay.server.journal import StateDirectory
 
     broker = StateDirectory(tmp_path / "broker")

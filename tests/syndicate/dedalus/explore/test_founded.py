@@ -1,4 +1,4 @@
-"""Models that owe what arrives in the past to themselves are none, however long the run is."""
+"""What owes what arrives in the past to itself is no model, however long the run is."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_arithmetic_on_what_strangers_send(logs: list[MutableMapping[str, Any]])
     row, places = "('a', 'two') of {} makes a timestep fail: program:1:{}: at time 2: ", (("p", 1), ("q", 25))
     why = (
         "'two' / 2 needs numbers, and 'two' is text\n    d(L, X / 2) :- p(L, X);",
-        "sum and avg are of numbers, and 'two' is none\n    d(L, sum<X>) :- q(L, X);",
+        "sum and avg are of numbers, and 'two' is not one\n    d(L, sum<X>) :- q(L, X);",
     )
     assert reasons == [row.format(*place) + reason for place, reason in zip(places, why, strict=True)]
     assert not any("crashed" in entry["event"] for entry in logs)

@@ -233,7 +233,7 @@ def test_what_cannot_be_proved(text: str, why: str) -> None:
 
 
 def test_lemmas_that_were_not_tried_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are given to the solver some at a time, with the same answer; too many are none, and why is said."""
+    """They are given to the solver some at a time, with the same answer; too many are not taken, and why is said."""
     rules = core(parse(LOCK))
     proof = prove(rules, "two")
     monkeypatch.setattr(induction, "LEMMAS_AT_ONCE", 3)

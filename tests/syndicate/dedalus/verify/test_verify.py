@@ -112,7 +112,7 @@ PARTED = {
 @pytest.mark.parametrize("engine", ["auto", "search"])
 @pytest.mark.parametrize("ways", [*PARTED])
 def test_partitions_whatever_the_order_of_nodes(ways: str, engine: Engine) -> None:
-    """A verdict is the same for nodes in any order; one node is parted from what is none; sides are said once."""
+    """A verdict is the same for nodes in any order; one node is parted from what is no node; sides are said once."""
     program = Program.parse(PARTED[ways])
     asked: dict[str, Any] = {"eot": 3, "eff": 0, "partitions": 2, "engine": engine}
     one, other = (program.verify(**asked, nodes=nodes) for nodes in (["a", "b"], ["b", "a"]))

@@ -1,4 +1,4 @@
-"""A worker that is used again: archives are read anew when they have changed, and what was imported is set aside."""
+"""A worker that is used again: archives are read again when they have changed, and what was imported is set aside."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def added(place: Path, columns: tuple[str, ...]) -> dict[Any, int]:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_kills(tmp_path: Path) -> None:
-    """Whenever the program is killed, what its changes add up to is what all rows make, computed anew without Spark.
+    """Whenever the program is killed, what its changes add up to is what all rows make, computed again without Spark.
 
     ``SYNDICATE_SPARK_CRASHES=n`` kills n times.
     """

@@ -70,7 +70,7 @@ def test_groups_that_become_too_many(spark: SparkSession, monkeypatch: pytest.Mo
 
 
 def test_what_comes_between(spark: SparkSession, tmp_path: Path) -> None:
-    """A step that fails, a restart, values that are no integers, and one beyond 64 bits: the sums are made anew, or not
+    """A step that fails, a restart, values that are no integers, and one beyond 64 bits: the sums are made again or not
     used, and the changes are the same.
     """
     rng, local = random.Random(5), build()

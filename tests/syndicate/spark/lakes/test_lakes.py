@@ -60,7 +60,7 @@ class Lake:
         return sorted((row["article"], row["pieces"]) for row in rows)
 
     async def compact(self) -> None:
-        """Write the files anew: a commit that changes no row."""
+        """Write the files again: a commit that changes no row."""
         await self.do(self.compaction)
 
     async def forget(self) -> None:
