@@ -49,7 +49,7 @@ struct Crossing<'a, 'py> {
     cross: Bound<'py, PyAny>,
 }
 
-impl<'py> Way<'_, 'py> {
+impl<'py> Crossing<'_, 'py> {
     fn part(&self, form: &Bound<'py, PyAny>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
         if is_exactly(form, &self.kind) {
             return self.cross.call1((form,));
