@@ -27,13 +27,14 @@ from attrs import frozen
 from relay.capabilities.certificate import Capability
 from relay.capabilities.sturdy import DEFAULT
 from relay.client import ConnectionState, ConnectOptions, connect
+from relay.session.proxy import Proxy
 from syndicate.actors.field import Field, field
-from syndicate.actors.turn import Entity, Handle, current
-from syndicate.actors.verbs import assert_, on_stop, prevent_inert_check, ref
+from syndicate.actors.turn import UNSENT, Entity, Handle, current
+from syndicate.actors.verbs import assert_, current_facet, on_stop, prevent_inert_check, ref
 from syndicate.index.event import MESSAGE
 from syndicate.log import logger
 from syndicate.values.record import record
-from syndicate.values.value import Assertion, Frozen, Ref
+from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Value
 
 
 @record("connection")
@@ -66,6 +67,7 @@ class _Standing(Entity):
         self._wanted: dict[Assertion, Frozen] = {}
         self._passed: dict[Assertion, Handle] = {}
         self._there: Ref | None = None
+        self._home = current_facet()
 
     def arrive(self, there: Ref) -> None:
         """In the facet of a new connection."""
@@ -97,12 +99,37 @@ class _Standing(Entity):
         else:
             current("connect").enqueue(self._there.facet.actor, (MESSAGE, self._there, form, None))
 
+    def check_message(self, form: Frozen) -> None:
+        if self._there is not None and isinstance(self._there.entity, Proxy):
+            self._there.entity.check_message(form)
+
     def sync(self, peer: Ref) -> None:
         turn = current("connect")
         if self._there is None:
             turn.send(peer, False)
         else:
-            turn.sync(self._there, peer)
+            turn.sync(self._there, Ref(self._home, _Reply(self, peer)))
+
+    def unsent_of(self, actor: HomeActor) -> bool:
+        """Whether it asserts what could not go over the connection."""
+        proxy = self._there and self._there.entity
+        return isinstance(proxy, Proxy) and any(
+            isinstance(handle, Handle) and handle.facet.actor is actor and proxy.unsent(passed)
+            for handle, passed in self._passed.items()
+        )
+
+
+class _Reply(Entity):
+    """Awaits the reply to a sync: what is unsent of others is no matter of whoever asked."""
+
+    def __init__(self, standing: _Standing, peer: Ref) -> None:
+        self._standing = standing
+        self._peer = peer
+
+    def message(self, value: Value) -> None:
+        if value is UNSENT and not self._standing.unsent_of(self._peer.facet.actor):
+            value = True
+        current("sync").send(self._peer, value)
 
 
 def open_remote(

@@ -106,6 +106,10 @@ class TargetEnded(SyndicateError, RuntimeError):
     """What was to reply has ended: a dataspace whose facet has stopped, a peer whose connection is lost."""
 
 
+class NotSent(SyndicateError, ValueError):
+    """What an actor asserts beyond a connection could not go over it: it is too large, or has no encoding."""
+
+
 class WrongSystem(SyndicateError, ValueError):
     """A reference belongs to another open actor system than the actor that uses it."""
 

@@ -57,7 +57,7 @@ from syndicate.actors.field import dataflow
 from syndicate.actors.query import query_set
 from syndicate.actors.timer import after
 from syndicate.actors.turn import Entity, current, decorator
-from syndicate.actors.verbs import assert_, current_facet, linked_task, react, ref, sync
+from syndicate.actors.verbs import assert_, current_facet, linked_task, react, ref, sync_sent
 from syndicate.errors import AnswererCrashed, AnswerLate, AskFailed, NobodyAnswers, Refused, ServiceCycle
 from syndicate.log import logger
 from syndicate.values.pattern import Group, capture, capture_names, pattern_of
@@ -229,7 +229,7 @@ def ask(
             there.clear()
             look()
 
-        sync(ds, looked, partial(end, partial(failed, NobodyAnswers("the dataspace has ended"))))
+        sync_sent(ds, looked, partial(end, partial(failed, NobodyAnswers("the dataspace has ended"))))
         after(
             deadline, partial(end, partial(failed, AnswerLate(f"no answer within {deadline:g} seconds: {request!r}")))
         )

@@ -12,7 +12,7 @@ peer, and the rest when the peer takes it: a turn of a thousand large values cos
 ([b'\x92\xc0\x93\xc0\x00\x93\xd4\x01A\xa5hello\x01'], 16, [], 0)
 
 Contract: order is kept.  What cannot be encoded is left out and complained of, and so is its retraction.  A sync that
-goes out behind it is doubted: its answer will not mean that all that was done before has arrived.
+goes out while such an assertion has not been retracted is doubted: its answer may not mean that all has arrived.
 
 Source: ``docs/design/relay.md``, "Slow peers" and "Encoding".
 """
@@ -48,16 +48,15 @@ class Complainer(Protocol):
     def complain(self, error: NotAValue) -> None:
         """Say so."""
 
-    def doubt(self, echo: Value, omitted: bool) -> None:
-        """A sync, to be answered at *echo*, goes out; a message was *omitted* before, or assertions are ``unsent``."""
+    def doubt(self, echo: Value) -> None:
+        """A sync, to be answered at *echo*, goes out, while assertions are ``unsent``."""
 
 
 class Outbox:
     """What is on its way: so many bytes are ``waiting`` for the peer, about, those included that were taken last.
 
     ``said`` is what the messages weigh that are not encoded yet; ``unsent`` are the handles of what the peer could not
-    be notified of, and ``omitted`` says that there was such a message since the last sync. ``packets``, ``events`` and
-    ``bytes`` count what has left.
+    be notified of. ``packets``, ``events`` and ``bytes`` count what has left.
     """
 
     __slots__ = (
@@ -68,7 +67,6 @@ class Outbox:
         "bytes",
         "codec",
         "events",
-        "omitted",
         "packets",
         "said",
         "unsent",
@@ -79,7 +77,6 @@ class Outbox:
         self.codec = codec
         self.waiting = 0
         self.said = 0
-        self.omitted = False
         self.unsent = _NONE
         self.packets = self.events = self.bytes = 0
         self._limits: Final = limits
@@ -119,11 +116,9 @@ class Outbox:
             self._queue.append(packet)
             self.waiting += len(packet)
 
-    def omit(self, handle: int | None) -> None:
-        """The peer cannot be notified of an assertion with this *handle*, or of a message: None."""
-        if handle is None:
-            self.omitted = True
-        elif self.unsent:
+    def omit(self, handle: int) -> None:
+        """The peer cannot be notified of the assertion with this *handle*."""
+        if self.unsent:
             self.unsent.add(handle)
         else:
             self.unsent = {handle}
@@ -199,21 +194,16 @@ class Outbox:
                 if len(entries) > 1:
                     return None
                 event = entries[0][2]
-                if event[0] is not R:
-                    self.omit(event[2] if event[0] is A else None)
+                if event[0] is A:
+                    self.omit(event[2])
                 self._complainer.complain(e)
-            else:
-                if self.unsent or self.omitted:
-                    self._doubt(entries)
+        if self.unsent:
+            for _, _, event in entries:
+                if event[0] is S:
+                    self._complainer.doubt(event[1])
         if never:
             self.unsent -= never
         return packet
-
-    def _doubt(self, entries: Sequence[Entry]) -> None:
-        for _, _, event in entries:
-            if event[0] is S:
-                self._complainer.doubt(event[1], self.omitted)
-                self.omitted = False
 
     def _pieces(self, entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
         return pieces(entries, (len(entries) + 1) // 2, fitting(self._limits))
@@ -252,7 +242,7 @@ class _Nobody:
     def complain(self, error: NotAValue) -> None:
         """Nobody hears it."""
 
-    def doubt(self, echo: Value, omitted: bool) -> None:
+    def doubt(self, echo: Value) -> None:
         """Nobody waits for an answer."""
 
 

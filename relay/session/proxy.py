@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 
 from relay.session.backlog import Note
 from relay.session.membrane import Crossing
+from relay.session.outbox import Outbox
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity
@@ -29,6 +30,10 @@ class Teller(Protocol):
     most_notified: float
 
     @property
+    def outbox(self) -> Outbox:
+        """What is on its way to it."""
+
+    @property
     def asked(self) -> Bag:
         """Who waits for the peer's answers."""
 
@@ -38,6 +43,9 @@ class Teller(Protocol):
 
     def note(self, note: Note) -> None:
         """Add an event to what this turn tells the peer."""
+
+    def check_message(self, form: Frozen) -> None:
+        """Raise :class:`~syndicate.errors.NotAValue` if a message of this could not go over the connection."""
 
     def cut(self, limit: str, why: str) -> None:
         """End it."""
@@ -85,6 +93,14 @@ class Proxy(Entity):
     def message(self, form: Frozen) -> None:
         """Send it there."""
         self.session.note((MESSAGE, self, form, None))
+
+    def unsent(self, handle: Assertion) -> bool:
+        """Whether the peer could not be notified of this, which is asserted."""
+        return handle in self.sent and self.sent[handle][0] in self.session.outbox.unsent
+
+    def check_message(self, form: Frozen) -> None:
+        """Raise :class:`~syndicate.errors.NotAValue` if it is too large for the connection, or has no encoding."""
+        self.session.check_message(form)
 
     def sync(self, peer: Ref) -> None:
         """Let the peer answer once it has handled everything before."""

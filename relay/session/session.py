@@ -66,11 +66,11 @@ from relay.session.synced import Answer, Echo
 from relay.session.trail import PacketTrail
 from relay.session.usual import Done, act_usual, do_usual, say_usual, understand_usual
 from syndicate.actors.facet import Facet
-from syndicate.actors.turn import Entity, Handle, Turn, current
+from syndicate.actors.turn import Entity, Turn, current
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
-from syndicate.values.value import SEQ, TRUE, Frozen, HomeActor, Ref, Symbol, Value, thaw
+from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, Value, thaw
 
 _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
@@ -279,7 +279,6 @@ class Session(State):
                 try:
                     entries.append((SEQ, proxy.oid, (M, membrane.outward(value, None))))
                 except NotAValue as e:
-                    self.outbox.omit(None)
                     self.complain(e)
             else:
                 pins = []
@@ -308,23 +307,17 @@ class Session(State):
         """Say that the peer could not be notified of something; it continues without."""
         logger(peer=self.name).error("not told to the peer", reason=str(error))
 
-    def doubt(self, echo: Value, omitted: bool) -> None:
-        """A sync goes out of which the answer is no success: a message was *omitted* since the one before, or its actor
-        asserts what the peer could not be notified of.
-        """
+    def doubt(self, echo: Value) -> None:
+        """A sync goes out whose answer is no success if its actor asserts what the peer could not be notified of."""
         assert isinstance(echo, WireRef)
         crossing = self.membrane.exports.get(echo.oid)
         if crossing is not None and isinstance(crossing.ref.entity, Echo):
-            actor = crossing.ref.entity.waiting.facet.actor
-            crossing.ref.entity.doubtful = omitted or any(author is actor for author in self._authors_of_unsent())
+            crossing.ref.entity.doubt()
 
-    def _authors_of_unsent(self) -> Iterator[HomeActor]:
-        """Who asserts what the peer could not be notified of.  Looks at all that it was: that is for a rare case."""
-        for crossing in self.membrane.imports.values():
-            if isinstance(crossing.ref.entity, Proxy):
-                for handle, (number, _, _) in crossing.ref.entity.sent.items():
-                    if number in self.outbox.unsent and isinstance(handle, Handle):
-                        yield handle.facet.actor
+    def check_message(self, form: Frozen) -> None:
+        """Raise :class:`NotAValue` if a message of this could not go over the connection."""
+        if self.codec is not None and not self._silent:
+            self.codec.encode((SEQ, (SEQ, 0, (M, self.membrane.outward(form, None)))))
 
     def proxy(self, oid: int) -> Ref:
         """The reference that stands for a number of the peer's."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 from relay.session.membrane import Crossing, Membrane
-from syndicate.actors.turn import Entity, current
+from relay.session.proxy import Proxy
+from syndicate.actors.turn import UNSENT, Entity, Handle, current
 from syndicate.index.bag import Bag
 from syndicate.index.event import MESSAGE
 from syndicate.values.value import FALSE, Frozen, Ref, thaw
@@ -22,8 +23,8 @@ class Asking(Protocol):
 
 
 class Echo(Entity):
-    """Awaits the peer's answer to a sync of ours; which is no success if it is ``doubtful``: something that was done
-    before did not go out.
+    """Awaits the peer's answer to a sync of ours; which is no success if it is ``doubtful``: who asked asserts what
+    did not go out.
     """
 
     __slots__ = (
@@ -41,13 +42,24 @@ class Echo(Entity):
         self.pins = pins
         self.doubtful = False
 
+    def doubt(self) -> None:
+        """Look at all that the peer was to be notified of, since something could not go: that is a rare case."""
+        actor = self.waiting.facet.actor
+        proxies = [crossing.ref.entity for crossing in self.session.membrane.imports.values()]
+        self.doubtful = any(
+            isinstance(handle, Handle) and handle.facet.actor is actor and proxy.unsent(handle)
+            for proxy in proxies
+            if isinstance(proxy, Proxy)
+            for handle in proxy.sent
+        )
+
     def message(self, form: Frozen) -> None:
         """The answer."""
         pins, self.pins = self.pins, []
         if pins:  # only the first counts
             self.session.membrane.release(pins)
             self.session.asked.remove(self.waiting)
-            current("sync").send(self.waiting, form != FALSE and not self.doubtful)
+            current("sync").send(self.waiting, form != FALSE and (UNSENT if self.doubtful else True))
 
 
 class Answer(Entity):
@@ -70,6 +82,7 @@ class Answer(Entity):
         """The answer."""
         pins, self.pins = self.pins, []
         if pins:
+            form = FALSE if form is UNSENT else form
             current("sync").enqueue(
                 self.peer.facet.actor, (MESSAGE, self.peer, form if self.peer.raw else thaw(form), None)
             )

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from syndicate.actors.arguments import expect_ref
+from syndicate.actors.turn import Entity
 from syndicate.actors.verbs import send
 from syndicate.values.record import record
-from syndicate.values.value import Ref, Symbol, Value
+from syndicate.values.value import Ref, Symbol, Value, freeze
 
 KEEP: Final = Symbol("keep")
 FORGET: Final = Symbol("forget")
@@ -67,9 +69,9 @@ def keep(ds: Ref, value: Value) -> None:
 
     Raises:
         NotInTurn: no turn is running.
-        NotAValue: *value* is not one.
+        NotAValue: *value* is not one, is too large for the connection to *ds*, or has no encoding.
     """
-    send(ds, Keep(value))
+    _send(ds, Keep(value))
 
 
 def forget(ds: Ref, value: Value) -> None:
@@ -78,4 +80,12 @@ def forget(ds: Ref, value: Value) -> None:
     >>> from syndicate import dataspace, run
     >>> run(lambda: forget(dataspace(), ["paid", 100]))
     """
-    send(ds, Forget(value))
+    _send(ds, Forget(value))
+
+
+def _send(ds: Ref, value: Value) -> None:
+    """A message that is said to be safe later on is not to be lost on its way in silence."""
+    entity = expect_ref("keep", ds).entity
+    if isinstance(entity, Entity):
+        entity.check_message(freeze(value))
+    send(ds, value)

@@ -30,7 +30,7 @@ from syndicate.actors.field import Field
 from syndicate.actors.query import query_set
 from syndicate.actors.system import System
 from syndicate.actors.turn import Entity
-from syndicate.actors.verbs import current_facet, prevent_inert_check, stop, sync
+from syndicate.actors.verbs import current_facet, prevent_inert_check, stop, sync_sent
 from syndicate.errors import ActorCrashed, SystemStopped, TargetEnded
 from syndicate.index.event import ENTER
 from syndicate.values.value import Assertion, Ref, Value, ValueSet
@@ -143,7 +143,7 @@ class EventBuffer(Entity):
 
 def once(ds: Ref, follow: Callable[[], T], answer: Answer[T]) -> None:
     """In a turn, in a facet of its own, which then ends: call *follow*, and answer with what it returned when *ds* has
-    told all that is there, everything that this actor did before included.
+    told all that is there, everything that this actor did before included, but for what could not go over a connection.
     """
     facet = current_facet()
     prevent_inert_check()
@@ -157,7 +157,7 @@ def once(ds: Ref, follow: Callable[[], T], answer: Answer[T]) -> None:
         answer(None, TargetEnded(f"{ds!r} has ended, or its connection is lost, so that nothing is known of it"))
         stop(facet)
 
-    sync(ds, on_synced, lost)
+    sync_sent(ds, on_synced, lost)
 
 
 def snapshot(ds: Ref, pattern: Value, answer: Answer[list[Value]]) -> None:

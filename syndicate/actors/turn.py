@@ -46,12 +46,15 @@ from syndicate.errors import EndlessStop, NotCallable, NotInTurn, WrongActor, Wr
 from syndicate.index.analysis import Skeleton
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
 from syndicate.native import kernel
-from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Value, freeze, thaw
+from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Symbol, Value, freeze, thaw
 
 F = TypeVar("F", bound=Callable[..., object])
 
 Batch: TypeAlias = tuple[HomeActor, list[Event]]
 """A target actor and its events."""
+
+UNSENT: Final = Symbol("unsent")
+"""The reply to a sync over a connection of an actor that asserts what could not go over it."""
 
 
 class Entity:
@@ -84,8 +87,13 @@ class Entity:
     def message(self, value: Value) -> None:
         """*value* was sent."""
 
+    def check_message(self, form: Frozen) -> None:
+        """Raise :class:`~syndicate.errors.NotAValue` if a message of *form*, were it sent, could not get here."""
+
     def sync(self, peer: Ref) -> None:
-        """All earlier events were handled: reply by sending True to *peer*."""
+        """All earlier events were handled: reply by sending True to *peer*; or False from what has ended, or, beyond a
+        connection, :data:`UNSENT`: who asks asserts what could not go over it.
+        """
         current("sync").send(peer, True)
 
 

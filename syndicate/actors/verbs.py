@@ -29,8 +29,8 @@ from syndicate.actors.actor import Actor, Task
 from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.facet import ABOVE_ALL, AbstractActor, AbstractTurn, Facet, unmake
 from syndicate.actors.system import system_of
-from syndicate.actors.turn import Entity, Handle, Turn, current, foreign, here
-from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded, WrongActor
+from syndicate.actors.turn import UNSENT, Entity, Handle, Turn, current, foreign, here
+from syndicate.errors import ArgumentError, NotCallable, NotInTurn, NotSent, TargetEnded, WrongActor
 from syndicate.index.event import ASSERT, MESSAGE, Event
 from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, Ref, Value, freeze, freezers, thaw
@@ -192,9 +192,9 @@ def sync(target: Ref, then: Callable[[], object], otherwise: Callable[[], object
     """Call *then*, in the current facet, once *target* has handled everything that this actor did before.
 
     If *target* has ended, or ends before it can reply, *otherwise* is called; without it the actor crashes with a
-    :class:`~syndicate.errors.TargetEnded`.  The same where *target* is beyond a connection, over which not all of that
-    could go: what this actor asserts there is too large for a packet, or a message before was, or is text that has no
-    encoding.  The log says which.
+    :class:`~syndicate.errors.TargetEnded`.  The same, with a :class:`~syndicate.errors.NotSent`, if *target* is beyond
+    a connection, and this actor asserts something there that is too large for it, or text without an encoding; of such
+    messages there is only a line in the log.
 
     >>> from syndicate import assert_, dataspace, query_set, capture, run
     >>> def boot():
@@ -212,13 +212,28 @@ def sync(target: Ref, then: Callable[[], object], otherwise: Callable[[], object
     turn.sync(expect_ref("sync", target), Ref(turn.facet, SyncReply(target, then, otherwise)))
 
 
-class SyncReply(Entity):
-    """Awaits the reply to a sync: True, or False from what has ended."""
+def sync_sent(target: Ref, then: Callable[[], object], otherwise: Callable[[], object]) -> None:
+    """As :func:`sync`, of what has gone out: what could not go over a connection is no failure."""
+    turn = current("sync")
+    turn.sync(expect_ref("sync", target), Ref(turn.facet, SyncReply(target, then, otherwise, unsent=then)))
 
-    def __init__(self, target: Ref, then: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
+
+class SyncReply(Entity):
+    """Awaits the reply to a sync: True, or False from what has ended.  *unsent* is called where what this actor asserts
+    could not go over a connection; as a rule that is *otherwise*.
+    """
+
+    def __init__(
+        self,
+        target: Ref,
+        then: Callable[[], object],
+        otherwise: Callable[[], object] | None = None,
+        unsent: Callable[[], object] | None = None,
+    ) -> None:
         self.target = target
         self.then = then
         self.otherwise = otherwise
+        self.unsent = unsent or otherwise
         self.replied = False
 
     def message(self, value: Value) -> None:
@@ -226,15 +241,22 @@ class SyncReply(Entity):
         if self.replied:
             return
         self.replied = True
-        if value is not False:
+        if value is UNSENT:
+            if self.unsent is None:
+                raise NotSent(
+                    f"sync() asked {self.target!r}, and what this actor asserts there could not go over the "
+                    "connection: it is too large, or has no encoding, as the log says. Assert less, or say what to do "
+                    "then: sync(ds, then, otherwise)"
+                )
+            self.unsent()
+        elif value is not False:
             self.then()
         elif self.otherwise is not None:
             self.otherwise()
         else:
             raise TargetEnded(
                 f"sync() waited for {self.target!r}, which has ended: its connection is lost, or its facet "
-                "has stopped; or what was done before could not go over the connection, as the log says. "
-                "Ask within what ends with it, or say what to do then: sync(ds, then, otherwise)"
+                "has stopped. Ask within what ends with it, or say what to do then: sync(ds, then, otherwise)"
             )
 
 

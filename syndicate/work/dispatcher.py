@@ -24,9 +24,9 @@ from attrs import define
 
 from syndicate.actors.actor import Timer
 from syndicate.actors.during import on_asserted, on_retracted
-from syndicate.actors.keep import Volatile, forget, keep
+from syndicate.actors.keep import Forget, Keep, Volatile
 from syndicate.actors.timer import after
-from syndicate.actors.verbs import assert_, react, sync
+from syndicate.actors.verbs import assert_, react, send, sync
 from syndicate.errors import QueueMisuse
 from syndicate.log import logger
 from syndicate.outside import outside
@@ -206,14 +206,14 @@ class _Dispatching:
         """All that was kept has been read."""
         if self.issued is None:
             self.issued = Issued(self.queue, 0)
-            keep(self.ds, self.issued)
+            send(self.ds, Keep(self.issued))
         self.ready = True
         for ident, jobs in self.jobs.items():
             for job in jobs:
                 self._admit(ident, job)
         for ident, offer in self.offers.items():
             if ident not in self.entries:
-                forget(self.ds, offer)
+                send(self.ds, Forget(offer))
         for ident, done in self.done.items():
             self._prune(ident, done)
         for schedule in self.schedules.values():
@@ -241,7 +241,7 @@ class _Dispatching:
         if entry is not None and entry.job == job:
             return
         if entry is not None or ident in self.done or ident in self.dead:
-            forget(self.ds, job)
+            send(self.ds, Forget(job))
             return
         entry = self.entries[ident] = _Entry(job)
         offer, waiting = self.offers.get(ident), self.waits.get(ident)
@@ -303,16 +303,16 @@ class _Dispatching:
                 continue
             token += 1
             offer = Offer(self.queue, ident, entry.attempt, token, worker, entry.job.body, entry.history)
-            keep(self.ds, offer)
+            send(self.ds, Keep(offer))
             if entry.waiting is not None:
-                forget(self.ds, entry.waiting)
+                send(self.ds, Forget(entry.waiting))
                 entry.waiting = None
             entry.offer = offer
             self._take(entry, offer)
         if token != first:
             before, self.issued = self.issued, Issued(self.queue, token)
-            keep(self.ds, self.issued)
-            forget(self.ds, before)
+            send(self.ds, Keep(self.issued))
+            send(self.ds, Forget(before))
 
     def _free(self) -> str | None:
         """The worker with the most free slots, if one has any."""
@@ -388,8 +388,8 @@ class _Dispatching:
         if outcome.kind == "done":
             done = self.done[outcome.id] = Done(self.queue, outcome.id, outcome.value, outside().time_of_day())
             for fact in outcome.facts:
-                keep(self.ds, fact)
-            keep(self.ds, done)
+                send(self.ds, Keep(fact))
+            send(self.ds, Keep(done))
             self._end(entry)
             self._prune(outcome.id, done)
         elif outcome.kind == "permanent":
@@ -407,21 +407,21 @@ class _Dispatching:
         at = outside().time_of_day() + self.policy.retry.delay(entry.attempt)
         entry.attempt += 1
         entry.waiting = Waiting(self.queue, entry.job.id, entry.attempt, at, entry.history)
-        keep(self.ds, entry.waiting)
+        send(self.ds, Keep(entry.waiting))
         self._release(entry)
         self._at(at, partial(self._due, entry.job.id, entry))
 
     def _bury(self, entry: _Entry, why: str) -> None:
         dead = self.dead[entry.job.id] = Dead(self.queue, entry.job.id, why, entry.job, entry.history)
-        keep(self.ds, dead)
+        send(self.ds, Keep(dead))
         self._end(entry)
 
     def _end(self, entry: _Entry) -> None:
         """The job is forgotten."""
         del self.entries[entry.job.id]
-        forget(self.ds, entry.job)
+        send(self.ds, Forget(entry.job))
         if entry.waiting is not None:
-            forget(self.ds, entry.waiting)
+            send(self.ds, Forget(entry.waiting))
         self._release(entry)
 
     def _release(self, entry: _Entry) -> None:
@@ -429,7 +429,7 @@ class _Dispatching:
         offer, entry.offer = entry.offer, None
         if offer is None:
             return
-        forget(self.ds, offer)
+        send(self.ds, Forget(offer))
         if entry.watch is not None:
             entry.watch.cancel()
             entry.watch = None
@@ -448,7 +448,7 @@ class _Dispatching:
     def _forget_done(self, ident: str, done: Done) -> None:
         if self.done.get(ident) is done:
             del self.done[ident]
-            forget(self.ds, done)
+            send(self.ds, Forget(done))
 
     # ------------------------------------------------------------------------------------------------ requests
 
@@ -456,7 +456,7 @@ class _Dispatching:
         entry = self.entries.get(ident)
         if entry is not None:
             self._bury(entry, "it was cancelled")
-        forget(self.ds, Cancel(self.queue, ident))
+        send(self.ds, Forget(Cancel(self.queue, ident)))
         self._dispatch()
 
     def _redrive(self, ident: str) -> None:
@@ -464,9 +464,9 @@ class _Dispatching:
         if dead is not None:
             body, options = dead.job.body, dead.job.options
             again = Options(options.priority, 0.0, 0.0, options.group, options.submitted)
-            keep(self.ds, Job(self.queue, ident, body, again))
-            forget(self.ds, dead)
-        forget(self.ds, Redrive(self.queue, ident))
+            send(self.ds, Keep(Job(self.queue, ident, body, again)))
+            send(self.ds, Forget(dead))
+        send(self.ds, Forget(Redrive(self.queue, ident)))
 
     def _pause(self, paused: bool) -> None:
         self.paused = paused
@@ -490,7 +490,7 @@ class _Dispatching:
     def _fire(self, schedule: Schedule, slot: float) -> None:
         if self.schedules.get(schedule.name) == schedule:
             options = Options(0, 0.0, 0.0, "", slot)
-            keep(self.ds, Job(self.queue, f"{schedule.name}@{int(slot)}", schedule.body, options))
+            send(self.ds, Keep(Job(self.queue, f"{schedule.name}@{int(slot)}", schedule.body, options)))
             self._next_slot(schedule)
 
     # ------------------------------------------------------------------------------------------------ time

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.during import on_asserted
 from syndicate.actors.keep import forget, keep
-from syndicate.actors.verbs import react, stop, sync
+from syndicate.actors.verbs import react, stop, sync, sync_sent
 from syndicate.errors import ArgumentError
 from syndicate.outside import outside
 from syndicate.values.pattern import ANY, capture
@@ -109,7 +109,7 @@ def submit(
 
     Raises:
         NotInTurn: no turn is running.
-        NotAValue: *body* is not a value.
+        NotAValue: *body* is not a value, is too large for the connection, or has no encoding.
         ArgumentError: *jobs* is no queue, or another argument is not of its type.
     """
     expect_queue("submit", jobs)
@@ -125,7 +125,7 @@ def submit(
     options = Options(priority, now + delay if delay else 0.0, 0.0 if deadline is None else now + deadline, group, now)
     keep(jobs.ds, Job(jobs.name, name, body, options))
     if then is not None:
-        sync(jobs.ds, then, lambda: None)
+        sync_sent(jobs.ds, then, lambda: None)
     return name
 
 
@@ -141,7 +141,7 @@ def submit_many(
     pairs = bodies.items() if isinstance(bodies, Mapping) else (("", body) for body in bodies)
     ids = [submit(jobs, body, id=ident) for ident, body in pairs]
     if then is not None:
-        sync(jobs.ds, then, lambda: None)
+        sync_sent(jobs.ds, then, lambda: None)
     return ids
 
 

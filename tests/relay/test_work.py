@@ -11,7 +11,7 @@ import trio
 from relay import connect
 from relay.capabilities.sturdy import mint
 from syndicate import ANY, Ref, capture, on_asserted, on_retracted, run, stop_actor
-from syndicate.errors import QueueMisuse
+from syndicate.errors import NotAValue, QueueMisuse
 from syndicate.work import Claim, Retry, gather, queue, submit, worker
 from syndicate.work.records import Claimed
 from tests.relay.work_kills import kills
@@ -54,6 +54,8 @@ def test_outcomes_that_cannot_be_sent(value: str, tmp_path: Path) -> None:
         def connected(ds: Ref) -> None:
             jobs = queue(ds, "q", retry=Retry(times=2, first=0.05))
             worker(slots=2)(work).join(jobs)
+            with pytest.raises(NotAValue):
+                submit(jobs, value)
             ids = [submit(jobs, body, id=body) for body in ("result", "error")]
 
             def over(done: dict[str, object], dead: dict[str, str]) -> None:

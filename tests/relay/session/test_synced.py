@@ -10,25 +10,33 @@ from attrs import define
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay import connect, keep
+from relay import connect
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import Limits
 from relay.protocol.packets import A
+from relay.remote import open_remote
 from syndicate import (
     Facet,
     Ref,
     assert_,
+    capture,
     current_facet,
+    dataflow,
     dataspace,
     prevent_inert_check,
+    react,
     run,
     send,
     spawn,
     stop_actor,
     sync,
 )
+from syndicate.actors.keep import forget, keep
+from syndicate.actors.portal import snapshot
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import Computed
+from syndicate.errors import NobodyAnswers, NotAValue, NotSent
+from syndicate.service import ask
 from syndicate.values.value import Value
 from tests.relay.wire import Wire
 from tests.strategies import examples
@@ -94,17 +102,16 @@ class Author:
 
 @define
 class Sync:
-    """One that has not gone out for certain: what its actor asserts that could not go, and what of that went since."""
+    """One that has not gone out for certain: what its actor asserts that could not go, and whether some went since."""
 
     author: int
-    omitted: bool
     beyond: set[int]
     gone: bool = False
 
     @property
     def reply(self) -> bool | None:
         """The reply; None is either: what could not go is retracted since, perhaps before the sync went out."""
-        return False if self.omitted or self.beyond else None if self.gone else True
+        return False if self.beyond else None if self.gone else True
 
 
 class Oracle:
@@ -113,7 +120,6 @@ class Oracle:
     def __init__(self) -> None:
         self.asserted: list[list[tuple[int, bool]]] = [[] for _ in range(ACTORS)]
         self.replies: list[list[bool | None]] = [[] for _ in range(ACTORS)]
-        self._omitted = False
         self._count = 0
         self._syncs: list[Sync] = []
 
@@ -139,16 +145,13 @@ class Oracle:
         if step == "assert":
             self._count += 1
             asserted.append((self._count, bad))
-        elif step == "send":
-            self._omitted |= bad
         elif step == "retract":
             number, _ = asserted.pop(0)
             for earlier in self._syncs:
                 earlier.gone |= number in earlier.beyond
                 earlier.beyond.discard(number)
-        else:
-            self._syncs.append(Sync(author, self._omitted, {number for number, bad in asserted if bad}))
-            self._omitted = False
+        elif step == "sync":
+            self._syncs.append(Sync(author, {number for number, bad in asserted if bad}))
 
 
 def played(steps: list[Step], held: int) -> list[Step]:
@@ -169,9 +172,7 @@ def played(steps: list[Step], held: int) -> list[Step]:
 def test_syncs_and_what_was_left_out(
     codec: Callable[[Limits], Codec], turns: list[tuple[int, list[Step], bool]]
 ) -> None:
-    """Each fails whose actor asserts what could not go, or before which a message could not; all others succeed,
-    whether the peer keeps up or not.
-    """
+    """Each fails whose actor asserts what could not go; all others succeed, whether the peer keeps up or not."""
     wire = Wire(dataspace, LIMITS, codec)
     authors = [Author(wire) for _ in range(ACTORS)]
     oracle = Oracle()
@@ -215,11 +216,31 @@ def address() -> Iterator[str]:
         yield where
 
 
-@pytest.mark.parametrize("verb", [assert_, send, keep], ids=lambda verb: verb.__name__)
+Connect = Callable[[str, Callable[[Ref], None]], None]
+
+
+def by_connect(address: str, boot: Callable[[Ref], None]) -> None:
+    """In the facet of a connection."""
+    connect(address)(boot)
+
+
+def by_remote(address: str, boot: Callable[[Ref], None]) -> None:
+    """Through a reference that outlives connections."""
+    remote = open_remote(address)
+
+    @dataflow
+    def connected() -> None:
+        if remote.state.value.connected:
+            boot(remote.ds)
+
+
+@pytest.mark.parametrize("how", [by_connect, by_remote])
 @pytest.mark.parametrize("value", ["x" * (2 << 20), "\ud800"], ids=BAD)
-def test_over_a_socket(verb: Callable[[Ref, str], Handle | None], value: str, address: str) -> None:
-    """The actor that did it hears of it, and no other; when it has gone, all is well."""
-    replies: list[str] = []
+def test_over_a_socket(how: Connect, value: str, address: str) -> None:
+    """Of what is asserted its actor hears, and no other; when it has gone, all is well.  To ask what is there, or a
+    service, is possible meanwhile.
+    """
+    replies: list[object] = []
 
     def other(ds: Ref, then: Callable[[], None]) -> None:
         prevent_inert_check()
@@ -232,30 +253,68 @@ def test_over_a_socket(verb: Callable[[Ref, str], Handle | None], value: str, ad
         sync(ds, succeeded)
 
     def boot() -> None:
-        @connect(address)
-        def connected(ds: Ref) -> None:
-            assert_(ds, "before")
-            sync(ds, partial(beyond, ds))
+        how(address, connected)
 
-        def beyond(ds: Ref) -> None:
-            replies.append("before")
-            handle = verb(ds, value)
-            assert_(ds, "behind")
+    def connected(ds: Ref) -> None:
+        assert_(ds, "before")
+        sync(ds, partial(beyond, ds))
 
-            def afterwards() -> None:
-                if handle is not None:
-                    handle.retract()
-                sync(ds, succeeded)
+    def beyond(ds: Ref) -> None:
+        replies.append("before")
+        handle = assert_(ds, value)
+        assert_(ds, "behind")
+        facet = current_facet()
 
-            def succeeded() -> None:
-                replies.append("gone")
-                stop_actor()
+        def afterwards() -> None:
+            handle.retract()
+            sync(ds, succeeded)
 
-            def failed() -> None:
-                replies.append("failed")
-                spawn(other, ds, partial(current_facet().enter, afterwards))
+        def succeeded() -> None:
+            replies.append("gone")
+            stop_actor()
 
-            sync(ds, lambda: replies.append("wrong"), failed)
+        def asked(error: Exception) -> None:
+            replies.append(type(error))
+            react(lambda: snapshot(ds, capture(str), seen))
+
+        def seen(there: list[Value] | None, error: BaseException | None) -> None:
+            replies.append(there is not None and sorted(map(str, there)))
+            spawn(other, ds, partial(facet.enter, afterwards))
+
+        def failed() -> None:
+            replies.append("failed")
+            ask(ds, ["question", 1], replies.append, asked)
+
+        sync(ds, lambda: replies.append("wrong"), failed)
 
     run(boot)
-    assert replies == ["before", "failed", "another's", "gone"]
+    assert replies == ["before", "failed", NobodyAnswers, ["before", "behind"], "another's", "gone"]
+
+
+@pytest.mark.parametrize("how", [by_connect, by_remote])
+def test_who_says_nothing_crashes(how: Connect, address: str) -> None:
+    """With the reason."""
+
+    def connected(ds: Ref) -> None:
+        assert_(ds, "x" * (2 << 20))
+        sync(ds, lambda: None)
+
+    with pytest.raises(NotSent, match="too large"):
+        run(lambda: how(address, connected))
+
+
+@pytest.mark.parametrize("how", [by_connect, by_remote])
+@pytest.mark.parametrize("verb", [keep, forget])
+@pytest.mark.parametrize("value", ["x" * (2 << 20), "\ud800"], ids=BAD)
+def test_what_cannot_be_kept_is_refused(
+    how: Connect, verb: Callable[[Ref, str], None], value: str, address: str
+) -> None:
+    """Where it is said, and so it never is safe."""
+
+    def connected(ds: Ref) -> None:
+        verb(ds, "y" * 100_000)
+        with pytest.raises(NotAValue):
+            verb(ds, value)
+        stop_actor()
+
+    run(lambda: how(address, connected))
