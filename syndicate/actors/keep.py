@@ -85,7 +85,12 @@ def forget(ds: Ref, value: Value) -> None:
 
 def _send(ds: Ref, value: Value) -> None:
     """A message that is said to be safe later on is not to be lost on its way in silence."""
-    entity = expect_ref("keep", ds).entity
+    expect_sendable("keep", ds, value)
+    send(ds, value)
+
+
+def expect_sendable(what: str, ds: Ref, value: Value) -> None:
+    """Raise :class:`~syndicate.errors.NotAValue` if a message of *value* could not go over a connection to *ds*."""
+    entity = expect_ref(what, ds).entity
     if isinstance(entity, Entity):
         entity.check_message(freeze(value))
-    send(ds, value)

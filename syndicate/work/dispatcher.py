@@ -34,6 +34,8 @@ from syndicate.values.pattern import ANY, capture
 from syndicate.values.value import Ref, Value
 from syndicate.work.policy import Retry, next_slot
 from syndicate.work.records import (
+    ERRORS,
+    LENGTH,
     Cancel,
     Claimed,
     Dead,
@@ -76,6 +78,10 @@ class _Entry:
     waiting: Waiting | None = None
     watch: Timer | None = None  # until when its worker may be silent
     queued: bool = False  # whether it is in the heap of what is ready
+
+    def fail(self, why: str) -> None:
+        """An attempt has failed: of the latest the reasons are kept, so far as they fit beside the job."""
+        self.history = (*self.history, why[:LENGTH])[-ERRORS:]
 
 
 def candidate(ds: Ref, queue: str, policy: Policy) -> None:
@@ -393,14 +399,14 @@ class _Dispatching:
             self._end(entry)
             self._prune(outcome.id, done)
         elif outcome.kind == "permanent":
-            entry.history = (*entry.history, str(outcome.value))
+            entry.fail(str(outcome.value))
             self._bury(entry, str(outcome.value))
         else:
             self._failed(entry, str(outcome.value))
 
     def _failed(self, entry: _Entry, why: str) -> None:
         """An attempt has failed: wait for the next, or give up."""
-        entry.history = (*entry.history, why)
+        entry.fail(why)
         if entry.attempt >= self.policy.retry.times:
             self._bury(entry, f"{entry.attempt} attempts failed, the last because {why}")
             return

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.during import on_asserted
-from syndicate.actors.keep import forget, keep
+from syndicate.actors.keep import Keep, expect_sendable, forget, keep
 from syndicate.actors.verbs import react, stop, sync, sync_sent
 from syndicate.errors import ArgumentError
 from syndicate.outside import outside
@@ -18,7 +18,7 @@ from syndicate.values.pattern import ANY, capture
 from syndicate.values.value import Ref, Value, freeze
 from syndicate.work.dispatcher import Policy, candidate
 from syndicate.work.policy import Retry, next_slot
-from syndicate.work.records import Cancel, Dead, Done, Job, Options, Paused, Redrive, Schedule
+from syndicate.work.records import ROOM, Cancel, Dead, Done, Job, Options, Paused, Redrive, Schedule
 from syndicate.work.shelf import shelf
 
 
@@ -123,10 +123,17 @@ def submit(
     now = outside().time_of_day()
     name = id or outside().token(12).hex()
     options = Options(priority, now + delay if delay else 0.0, 0.0 if deadline is None else now + deadline, group, now)
-    keep(jobs.ds, Job(jobs.name, name, body, options))
+    job = Job(jobs.name, name, body, options)
+    _expect_room("submit", jobs, job)
+    keep(jobs.ds, job)
     if then is not None:
         sync_sent(jobs.ds, then, lambda: None)
     return name
+
+
+def _expect_room(what: str, jobs: Queue, job: Job) -> None:
+    """Raise :class:`NotAValue` if a job could go over the connection, and might not come back from there as dead."""
+    expect_sendable(what, jobs.ds, Keep(Dead(job.queue, job.id, ROOM * " ", job, ())))
 
 
 def submit_many(
@@ -279,11 +286,13 @@ def repeat(jobs: Queue, name: str, cron: str, body: Value) -> None:
 
     Raises:
         QueueMisuse: *cron* is no time.
+        NotAValue: *body* is not a value, is too large for the connection, or has no encoding.
         ArgumentError: *jobs* is no queue, or *name* or *cron* no text.
     """
     expect_queue("repeat", jobs)
     _expect_texts("repeat", name=name, cron=cron)
     next_slot(cron)
+    _expect_room("repeat", jobs, Job(jobs.name, name, body, Options(0, 0.0, 0.0, "", 0.0)))
 
     def replace() -> None:
         before: list[Schedule] = []

@@ -19,6 +19,8 @@ Source: ``docs/design/work.md``, "Facts".
 
 from __future__ import annotations
 
+from typing import Final
+
 from syndicate.values.record import record
 from syndicate.values.value import Value
 
@@ -32,6 +34,16 @@ class Options:
     deadline: float
     group: str
     submitted: float
+
+
+ROOM: Final = 96 << 10
+"""Bytes of a packet that are left beside a job: for why its attempts have failed."""
+
+ERRORS: Final = 10
+"""Why attempts have failed is kept of so many, the latest."""
+
+LENGTH: Final = 1000
+"""Characters of each reason that are kept."""
 
 
 @record("job")

@@ -101,3 +101,36 @@ def test_progress_that_cannot_be_sent(value: object, tmp_path: Path) -> None:
     with program(BIN / "syndicate-server", "--listen", "tcp://127.0.0.1:0", "--state", str(tmp_path)) as serving:
         run(boot, serving.wait_for("listening on").split()[-1])
     assert results == [{"x": 1}, {}, "begun", "half"]
+
+
+def test_the_largest_job_can_fail(tmp_path: Path) -> None:
+    """Whatever is taken can come back as dead, however often and with however much text it has failed."""
+    ends: list[dict[str, object]] = []
+
+    def work(body: str) -> None:
+        raise ValueError("\U0001f600" * 20_000)
+
+    def boot(address: str) -> None:
+        @connect(address, mint("durable", b""))
+        def connected(ds: Ref) -> None:
+            jobs = queue(ds, "q", retry=Retry(times=12, first=0.001, most=0.001))
+            worker(slots=1)(work).join(jobs)
+            size = 1 << 20
+            while True:  # the largest that is taken, but for some bytes
+                try:
+                    submit(jobs, "x" * size, id="large")
+                    break
+                except NotAValue:
+                    size -= 1000
+
+            def over(done: dict[str, object], dead: dict[str, str]) -> None:
+                ends.extend([done, {**dead}])
+                stop_actor()
+
+            gather(jobs, ["large"], over)
+
+    with program(BIN / "syndicate-server", "--listen", "tcp://127.0.0.1:0", "--state", str(tmp_path)) as serving:
+        run(boot, serving.wait_for("listening on").split()[-1])
+    done, dead = ends
+    assert done == {}
+    assert str(dead["large"]).startswith("12 attempts failed, the last because ValueError: ")
