@@ -307,7 +307,7 @@ fn take<'py>(
 }
 
 /// Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*, or is
-/// one of *unless*, by its identity.
+/// one of *unless*, by its identity, or in steps, which is no plain list.
 #[pyfunction]
 #[pyo3(signature = (turn, most, left, unless=None))]
 pub fn take_turns<'py>(
@@ -327,7 +327,7 @@ pub fn take_turns<'py>(
             Some(unless) => any(unless.clone())? && unless.contains(events.as_ptr() as usize)?,
             None => false,
         };
-        if size > most || aside {
+        if size > most || aside || !events.is_exact_instance_of::<PyList>() {
             queue.call_method1(intern!(py, "appendleft"), (batch,))?;
             break;
         }
@@ -361,8 +361,9 @@ pub fn take_all<'py>(system: Bound<'py, PyAny>, end: f64, clock: Bound<'py, PyAn
         if queue.is_empty()? {
             return Ok(Some(!slots.postponed.holds(&system)?));
         }
-        let large = queue.get_item(0)?.get_item(1)?.len()? as isize > names.large; // it needs a lane
-        if large || !usual(slots, &system)? || clock.call0()?.extract::<f64>()? >= end {
+        let events = queue.get_item(0)?.get_item(1)?;
+        let laned = events.len()? as isize > names.large || !events.is_exact_instance_of::<PyList>();
+        if laned || !usual(slots, &system)? || clock.call0()?.extract::<f64>()? >= end {
             return Ok(Some(false));
         }
         let left = take_turns(turn.clone(), names.large, EVENTS, None)?;

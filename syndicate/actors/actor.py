@@ -80,13 +80,13 @@ def refuse(turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion |
 @kernel
 def take_turns(turn: Turn, most: int, left: int, unless: Container[int] | None = None) -> int:
     """Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*,
-    or is one of *unless*, by its identity; returns how many are left.
+    or is one of *unless*, by its identity, or in steps, which is no plain list; returns how many are left.
     """
     queue = turn.queue
     while left > 0 and queue:
         actor, events = queue.popleft()
         size = len(events)
-        if size > most or (unless and id(events) in unless):
+        if size > most or type(events) is not list or (unless and id(events) in unless):
             queue.appendleft((actor, events))
             break
         actor.take(turn, events)  # type: ignore[attr-defined]  # it is of this system, whose actors all are Actors

@@ -439,7 +439,6 @@ class System:
         try:
             if self._piece is not None:
                 self._step_back()
-                most, unless = self._most()
             while clock() < end:
                 if self.meter is not None:
                     self.meter.look(rounds)
@@ -457,8 +456,7 @@ class System:
                             if self.inlet is not None:
                                 self._meanwhile(self.inlet)
                             if not queue:
-                                self._bring(self._next_piece())
-                                most, unless = self._most()
+                                queue.append(self._next_piece())
                             break
                         self.taken += 16 - left
                         return
@@ -484,20 +482,8 @@ class System:
             return
         if self.inlet is not None:
             self._meanwhile(self.inlet)
-        self.queue.popleft()
-        if self.queue:
-            self._postponed.appendleft((piece, 1))
-        else:
-            self._bring(piece)
-
-    def _bring(self, piece: Batch) -> None:
-        """Queue a piece of long work, whose turn it is."""
-        actor, events = piece
-        if type(events) is TurnSteps and self.chronicle is None and actor not in self.lanes:
-            assert isinstance(actor, Actor)
-            lane = self.lanes[actor] = Lane(actor, events)
-            piece = actor, lane.place
-        self.queue.append(piece)
+        if len(self.queue) > 1:
+            self._postponed.appendleft((self.queue.popleft(), 1))
 
     def _most(self) -> tuple[int, Container[int] | None]:
         """The most events of a batch that the pump hands over itself, *unless* it is one of these, by their identities;
@@ -519,7 +505,7 @@ class System:
             return 1
         lane = self.lanes.get(actor)
         if lane is None:
-            if len(events) <= LARGE:
+            if len(events) <= LARGE and (self.chronicle is not None or type(events) is not TurnSteps):
                 if self.chronicle is None:
                     actor.take(self.turn, events)
                 else:

@@ -508,6 +508,37 @@ def test_steps_are_one_turn_and_others_have_theirs_between_them(busy: bool, fail
     assert not system.lanes
 
 
+@pytest.mark.parametrize("steps", [4, 2 * LARGE])
+def test_steps_that_have_to_wait_for_others_are_no_stretch(steps: int) -> None:
+    """A slice that is over before they begin puts them behind what is there: what comes then is before the last."""
+    order: list[Any] = []
+    facets: list[Facet] = []
+
+    class Timed(systems.System):
+        """One whose clock goes on with each event."""
+
+        stopwatch = staticmethod(lambda: len(order))
+
+    def boot() -> None:
+        prevent_inert_check()
+        facets.append(current_facet())
+
+    system = Timed()
+    worker, other = system.spawn(boot), system.spawn(boot)
+    system.drain()
+    behind: Event = (ENTER, facets[1], partial(order.append, "behind"), None)
+    for number in range(40):
+        system.enter(other, (ENTER, facets[1], partial(order.append, f"before {number}"), None))
+    events: list[Event] = [(ENTER, facets[0], partial(order.append, number), None) for number in range(steps)]
+    system.postpone_steps(worker, events)
+    for _ in range(41 + steps):
+        system.drain(0.5)
+        if order[-1] == 0:
+            system.enter(other, behind)
+    assert order == [*(f"before {number}" for number in range(40)), 0, 1, "behind", *range(2, steps)]
+    assert not system.lanes
+
+
 class Seer(Entity):
     """Writes down what it is sent."""
 
