@@ -38,6 +38,7 @@ pub struct SystemNames {
     pub slots: SystemSlots,
     large: isize, // the most events of a batch that need no lane
     drain: Py<PyAny>,
+    take_open: Py<PyAny>,
     module: Py<PyAny>, // whose clock it is
 }
 
@@ -51,6 +52,7 @@ impl SystemNames {
                 slots: SystemSlots::of(&class)?,
                 large,
                 drain: class.getattr("drain")?.unbind(),
+                take_open: module.getattr("take_open")?.unbind(),
                 module: module.into_any().unbind(),
                 class: class.unbind(),
             })
@@ -391,7 +393,7 @@ pub fn drain(system: &Bound<'_, PyAny>, seconds: f64) -> PyResult<()> {
         let stopwatch = system.getattr(intern!(py, "stopwatch"))?;
         let clock = if stopwatch.is_none() { names.module.bind(py).getattr(intern!(py, "perf_counter"))? } else { stopwatch };
         let end = clock.call0()?.extract::<f64>()? + seconds;
-        if take_all(system.clone(), end, clock.clone())? {
+        if names.take_open.bind(py).call1((system, end, &clock))?.is_truthy()? {
             return Ok(());
         }
         left = (end - clock.call0()?.extract::<f64>()?).max(0.0);

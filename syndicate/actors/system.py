@@ -59,6 +59,12 @@ def take_all(system: System, end: float, clock: Callable[[], float], /) -> bool:
     return False
 
 
+@trio.lowlevel.disable_ki_protection  # asked twice, a turn that does not end is interrupted
+def take_open(system: System, end: float, clock: Callable[[], float]) -> bool:
+    """As :func:`take_all`, for kernels: Ctrl-C looks for a function of Python that says whether it may strike."""
+    return take_all(system, end, clock)
+
+
 class System:
     """A set of actors and what they have yet to do.  Made by :func:`~syndicate.actors.running.run` and
     :func:`~syndicate.actors.running.open_system`.

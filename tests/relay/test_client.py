@@ -7,6 +7,7 @@ import os
 import random
 import shlex
 import signal
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -648,3 +649,48 @@ async def test_what_fails_in_a_connection_ends_the_program(
         with pytest.raises((ZeroDivisionError, ActorCrashed)) as raised:
             await trio.to_thread.run_sync(run, boot, place.first)
         assert isinstance(raised.value.__cause__ or raised.value, ZeroDivisionError)
+
+
+ENDLESS = """
+import signal, sys, time, trio
+from relay import connect
+from relay.server.broker import Broker
+from syndicate import *
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def endless():
+    print("up", flush=True)
+    while True: time.sleep(0.01)
+def client():
+    spawn(lambda: (prevent_inert_check(), on_stop(lambda: print("stopped", flush=True))))
+    prevent_inert_check()
+    @connect(sys.argv[1])
+    def on_connected(ds):
+        on_message(ds, "go")(endless)
+        on_asserted(ds, "here")(lambda: send(ds, "go"))
+        assert_(ds, "here")
+async def main():
+    async with open_system() as system:
+        system.spawn(Broker([sys.argv[1]]))
+        system.spawn(client)
+        await trio.sleep_forever()
+trio.run(main)
+"""
+
+
+def test_a_turn_that_does_not_end_is_interrupted_where_a_connection_brings_it(tmp_path: Path) -> None:
+    """By the second Ctrl-C, as every other turn is; the rest ends in order."""
+    program = [sys.executable, "-c", ENDLESS, f"unix://{tmp_path}/s"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.3)
+        try:
+            out, err = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    assert out == "stopped\n"
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert "in endless" in err
