@@ -20,6 +20,7 @@ Source: ``docs/design/hosts.md``, "The state of a connection".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Unpack
 
 from attrs import frozen
@@ -27,14 +28,14 @@ from attrs import frozen
 from relay.capabilities.certificate import Capability
 from relay.capabilities.sturdy import DEFAULT
 from relay.client import ConnectionState, ConnectOptions, connect
-from relay.session.proxy import Proxy
+from relay.session.synced import Asker
 from syndicate.actors.field import Field, field
-from syndicate.actors.turn import UNSENT, Entity, Handle, current
-from syndicate.actors.verbs import assert_, current_facet, on_stop, prevent_inert_check, ref
+from syndicate.actors.turn import Entity, Handle, current
+from syndicate.actors.verbs import assert_, on_stop, prevent_inert_check, ref
 from syndicate.index.event import MESSAGE
 from syndicate.log import logger
 from syndicate.values.record import record
-from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Value
+from syndicate.values.value import Assertion, Frozen, Ref
 
 
 @record("connection")
@@ -67,7 +68,6 @@ class _Standing(Entity):
         self._wanted: dict[Assertion, Frozen] = {}
         self._passed: dict[Assertion, Handle] = {}
         self._there: Ref | None = None
-        self._home = current_facet()
 
     def arrive(self, there: Ref) -> None:
         """In the facet of a new connection."""
@@ -100,36 +100,27 @@ class _Standing(Entity):
             current("connect").enqueue(self._there.facet.actor, (MESSAGE, self._there, form, None))
 
     def check_message(self, form: Frozen) -> None:
-        if self._there is not None and isinstance(self._there.entity, Proxy):
-            self._there.entity.check_message(form)
+        entity = self._there and self._there.entity
+        if isinstance(entity, Entity):
+            entity.check_message(form)
 
     def sync(self, peer: Ref) -> None:
         turn = current("connect")
         if self._there is None:
             turn.send(peer, False)
         else:
-            turn.sync(self._there, Ref(self._home, _Reply(self, peer)))
-
-    def unsent_of(self, actor: HomeActor) -> bool:
-        """Whether it asserts what could not go over the connection."""
-        proxy = self._there and self._there.entity
-        return isinstance(proxy, Proxy) and any(
-            isinstance(handle, Handle) and handle.facet.actor is actor and proxy.unsent(passed)
-            for handle, passed in self._passed.items()
-        )
+            turn.sync(self._there, Ref(peer.facet, _Asker(peer, self._passed)))  # there it outlives this
 
 
-class _Reply(Entity):
-    """Awaits the reply to a sync: what is unsent of others is no matter of whoever asked."""
+class _Asker(Asker):
+    """Who asks through a reference that outlives connections: what is asserted there is *passed* for several actors."""
 
-    def __init__(self, standing: _Standing, peer: Ref) -> None:
-        self._standing = standing
-        self._peer = peer
+    def __init__(self, peer: Ref, passed: Mapping[Assertion, Handle]) -> None:
+        super().__init__(peer)
+        self._passed = passed
 
-    def message(self, value: Value) -> None:
-        if value is UNSENT and not self._standing.unsent_of(self._peer.facet.actor):
-            value = True
-        current("sync").send(self._peer, value)
+    def asserts(self, handle: Assertion) -> bool:
+        return any(passed is handle and super(_Asker, self).asserts(own) for own, passed in self._passed.items())
 
 
 def open_remote(

@@ -77,6 +77,12 @@ class Passage(Entity):
         if passed is not None and heard(self.target, passed):
             self.target.entity.message(passed if self.target.raw else thaw(passed))
 
+    def check_message(self, form: Frozen) -> None:
+        """Let the target say whether it could get what is handed on."""
+        passed, entity = self.pass_on(form), self.target.entity
+        if passed is not None and isinstance(entity, Entity):
+            entity.check_message(passed)
+
     def sync(self, peer: Ref) -> None:
         """Let the target answer."""
         self.target.entity.sync(peer)

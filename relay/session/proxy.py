@@ -44,8 +44,10 @@ class Teller(Protocol):
     def note(self, note: Note) -> None:
         """Add an event to what this turn tells the peer."""
 
-    def check_message(self, form: Frozen) -> None:
-        """Raise :class:`~syndicate.errors.NotAValue` if a message of this could not go over the connection."""
+    def check_message(self, oid: int, form: Frozen) -> None:
+        """Raise :class:`~syndicate.errors.NotAValue` if a message of this to one of the peer's could not go over the
+        connection.
+        """
 
     def cut(self, limit: str, why: str) -> None:
         """End it."""
@@ -100,7 +102,7 @@ class Proxy(Entity):
 
     def check_message(self, form: Frozen) -> None:
         """Raise :class:`~syndicate.errors.NotAValue` if it is too large for the connection, or has no encoding."""
-        self.session.check_message(form)
+        self.session.check_message(self.oid, form)
 
     def sync(self, peer: Ref) -> None:
         """Let the peer answer once it has handled everything before."""

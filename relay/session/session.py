@@ -314,10 +314,10 @@ class Session(State):
         if crossing is not None and isinstance(crossing.ref.entity, Echo):
             crossing.ref.entity.doubt()
 
-    def check_message(self, form: Frozen) -> None:
-        """Raise :class:`NotAValue` if a message of this could not go over the connection."""
+    def check_message(self, oid: int, form: Frozen) -> None:
+        """Raise :class:`NotAValue` if a message of this to one of the peer's could not go over the connection."""
         if self.codec is not None and not self._silent:
-            self.codec.encode((SEQ, (SEQ, 0, (M, self.membrane.outward(form, None)))))
+            self.codec.encode((SEQ, (SEQ, oid, (M, self.membrane.outward(form, None)))))
 
     def proxy(self, oid: int) -> Ref:
         """The reference that stands for a number of the peer's."""

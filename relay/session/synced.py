@@ -9,7 +9,7 @@ from relay.session.proxy import Proxy
 from syndicate.actors.turn import UNSENT, Entity, Handle, current
 from syndicate.index.bag import Bag
 from syndicate.index.event import MESSAGE
-from syndicate.values.value import FALSE, Frozen, Ref, thaw
+from syndicate.values.value import FALSE, Assertion, Frozen, Ref, Value, thaw
 
 
 class Asking(Protocol):
@@ -20,6 +20,21 @@ class Asking(Protocol):
     @property
     def asked(self) -> Bag:
         """Who waits for the peer's answers."""
+
+
+class Asker(Entity):
+    """Hands on the reply to a sync to *peer*, for which somebody else asserts, and knows what."""
+
+    def __init__(self, peer: Ref) -> None:
+        self.peer = peer
+
+    def asserts(self, handle: Assertion) -> bool:
+        """Whether *peer*'s actor asserts what the connection knows by *handle*."""
+        return isinstance(handle, Handle) and handle.facet.actor is self.peer.facet.actor
+
+    def message(self, value: Value) -> None:
+        """The reply."""
+        current("sync").send(self.peer, value)
 
 
 class Echo(Entity):
@@ -44,10 +59,11 @@ class Echo(Entity):
 
     def doubt(self) -> None:
         """Look at all that the peer was to be notified of, since something could not go: that is a rare case."""
-        actor = self.waiting.facet.actor
+        entity = self.waiting.entity
+        asserts = (entity if isinstance(entity, Asker) else Asker(self.waiting)).asserts
         proxies = [crossing.ref.entity for crossing in self.session.membrane.imports.values()]
         self.doubtful = any(
-            isinstance(handle, Handle) and handle.facet.actor is actor and proxy.unsent(handle)
+            proxy.unsent(handle) and asserts(handle)
             for proxy in proxies
             if isinstance(proxy, Proxy)
             for handle in proxy.sent

@@ -10,7 +10,7 @@ from attrs import define
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay import connect
+from relay import attenuate, connect
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import Limits
 from relay.protocol.packets import A
@@ -23,6 +23,7 @@ from syndicate import (
     current_facet,
     dataflow,
     dataspace,
+    open_system,
     prevent_inert_check,
     react,
     run,
@@ -31,13 +32,14 @@ from syndicate import (
     stop_actor,
     sync,
 )
-from syndicate.actors.keep import forget, keep
+from syndicate.actors.keep import Keep, forget, keep
 from syndicate.actors.portal import snapshot
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import Computed
 from syndicate.errors import NobodyAnswers, NotAValue, NotSent
 from syndicate.service import ask
 from syndicate.values.value import Value
+from tests.relay.doors import until
 from tests.relay.wire import Wire
 from tests.strategies import examples
 from tests.test_examples import server
@@ -318,3 +320,107 @@ def test_what_cannot_be_kept_is_refused(
         stop_actor()
 
     run(lambda: how(address, connected))
+
+
+@pytest.mark.parametrize("verb", [keep, forget])
+def test_what_cannot_be_kept_is_refused_through_a_narrowed_reference(
+    verb: Callable[[Ref, list[str]], None], address: str
+) -> None:
+    """What is looked at is what would go: a caveat may make another value of it, or drop it."""
+
+    def connected(ds: Ref) -> None:
+        first = attenuate(ds, f"<rewrite <rec {verb.__name__} [<arr [<bind <_>> <_>]>]> <ref 0>>")
+        verb(first, ["y", "x" * (2 << 20)])
+        with pytest.raises(NotAValue):
+            verb(first, ["x" * (2 << 20), "y"])
+        with pytest.raises(NotAValue):
+            verb(attenuate(first, "<rewrite <bind <_>> <ref 0>>"), ["\ud800", "y"])
+        stop_actor()
+
+    run(lambda: by_remote(address, connected))
+
+
+@pytest.mark.parametrize("oid", [0, 300])
+def test_what_is_refused_is_what_does_not_go(oid: int) -> None:
+    """To the byte: the number of its target is a part of the packet."""
+    wire = Wire(dataspace, LIMITS)
+    ds = wire.left.session.membrane.expect(oid)
+    refused: list[int] = []
+    lost: list[int] = []
+
+    def say(size: int) -> None:
+        try:
+            keep(ds, "x" * size)
+        except NotAValue:
+            refused.append(size)
+        send(ds, Keep("x" * size))
+
+    sizes = range(LIMITS.frame - 64, LIMITS.frame)
+    for size in sizes:
+        before = len(wire.left.events)
+        wire.act(wire.left, partial(say, size))
+        if len(wire.left.events) == before:
+            lost.append(size)
+    assert lost == refused
+    assert 0 < len(lost) < len(sizes)
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_who_asks_is_answered_when_the_connection_ends_with_its_actor(crashes: bool, address: str) -> None:
+    """Though it is another's actor, which opened it, and the peer has not answered yet."""
+    replies: list[bool] = []
+
+    def owner() -> None:
+        facet = current_facet()
+
+        def connected(ds: Ref) -> None:
+            spawn(asker, ds, lambda: facet.enter(end))
+
+        by_remote(address, connected)
+
+    def end() -> None:
+        if crashes:
+            raise ValueError
+        stop_actor()
+
+    def asker(ds: Ref, then: Callable[[], None]) -> None:
+        prevent_inert_check()
+        sync(ds, partial(replies.append, True), partial(replies.append, False))
+        then()
+
+    async with open_system() as system:
+        system.spawn(owner)
+        await until(lambda: replies)
+    assert replies == [False]
+
+
+async def test_what_is_asserted_after_a_sync_is_no_matter_of_it(address: str) -> None:
+    """Though something of another's could not go over the same connection before."""
+    replies: list[bool] = []
+
+    def other(ds: Ref, then: Callable[[], None]) -> None:
+        prevent_inert_check()
+        assert_(ds, "x" * (2 << 20))
+
+        def failed() -> None:
+            replies.append(False)
+            then()
+
+        sync(ds, partial(replies.append, True), failed)
+
+    def asker(ds: Ref) -> None:
+        prevent_inert_check()
+        spawn(other, ds, partial(current_facet().enter, partial(ask_first, ds)))
+
+    def ask_first(ds: Ref) -> None:
+        sync(ds, partial(replies.append, True), partial(replies.append, False))
+        assert_(ds, "z" * (2 << 20))
+        sync(ds, partial(replies.append, True), partial(replies.append, False))
+
+    def connected(ds: Ref) -> None:
+        spawn(asker, ds)
+
+    async with open_system() as system:
+        system.spawn(lambda: by_remote(address, connected))
+        await until(lambda: len(replies) == 3)
+    assert replies == [False, True, False]
