@@ -11,7 +11,7 @@ from attrs import field, frozen
 from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.during import on_asserted
 from syndicate.actors.keep import Keep, expect_sendable, forget, keep
-from syndicate.actors.verbs import react, stop, sync, sync_sent
+from syndicate.actors.verbs import react, send, stop, sync, sync_sent
 from syndicate.errors import ArgumentError
 from syndicate.outside import outside
 from syndicate.values.pattern import ANY, capture
@@ -125,7 +125,7 @@ def submit(
     options = Options(priority, now + delay if delay else 0.0, 0.0 if deadline is None else now + deadline, group, now)
     job = Job(jobs.name, name, body, options)
     _expect_room("submit", jobs, job)
-    keep(jobs.ds, job)
+    send(jobs.ds, Keep(job))  # keep() would look once more whether it can go
     if then is not None:
         sync_sent(jobs.ds, then, lambda: None)
     return name
