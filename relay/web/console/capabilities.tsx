@@ -1,7 +1,7 @@
 // Capabilities: have one minted by its name, narrow it here, see what it allows.
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useLayoutEffect, useState } from "preact/hooks"
 import { assert, attenuate, connect, type Connection, Dict, type Handle, parse, Rec, type Ref, ref, show, Sym, sym, type Value } from "../client/index.js"
 import { Entry } from "./drawer.js"
 import { minting, RELAY, writing } from "./questions.js"
@@ -88,7 +88,7 @@ export function Capabilities(): ComponentChildren {
   const [made, setMade] = useState("")
   const [shown, show_] = useState(false)
   const [, draw] = useState(0)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const look = (): void => {
       draw((n) => n + 1)
       if (minting) asked("names", [], ([all]) => setNames((all as Value[]).map(String)))

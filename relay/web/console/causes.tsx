@@ -1,7 +1,7 @@
 // What happened, in space and time: a line for each actor, a dot for each turn, an arrow from what caused it.
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Drawer, Entry } from "./drawer.js"
 import { move, type Place } from "./place.js"
 import { ask, follow, followed, type Row, watch } from "./questions.js"
@@ -148,7 +148,7 @@ export function Causes({ place }: { place: Place }): ComponentChildren {
   const [, draw] = useState(0)
   const [part, missing] = [place["filter"] ?? "", place["missing"] ?? ""]
   const on = followed.on
-  useEffect(() => watch(() => draw((n) => n + 1)), [])
+  useLayoutEffect(() => watch(() => draw((n) => n + 1)), [])
   useEffect(() => {
     if (!on || paused) return
     let frame = 0

@@ -1,7 +1,7 @@
 // What is known of one thing, beside the page: a value, an event, a step.
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef } from "preact/hooks"
+import { useLayoutEffect, useRef } from "preact/hooks"
 
 interface Given {
   readonly title: ComponentChildren
@@ -11,7 +11,7 @@ interface Given {
 
 export function Drawer({ title, close, children }: Given): ComponentChildren {
   const box = useRef<HTMLElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement
     const key = (event: KeyboardEvent): void => void (event.key === "Escape" && close())
     addEventListener("keydown", key)

@@ -1,7 +1,7 @@
 // The console: pages about a running broker or program, each with an address of its own.
 
 import { type ComponentChildren, render } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useState } from "preact/hooks"
 import { Actors } from "./actors.js"
 import { Assertions } from "./assertions.js"
 import { Capabilities } from "./capabilities.js"
@@ -54,7 +54,7 @@ function scheme(next = false): string {
 function State(): ComponentChildren {
   const [, draw] = useState(0)
   const [now, setScheme] = useState(() => scheme())
-  useEffect(() => {
+  useLayoutEffect(() => {
     const ends = [watch(() => draw((n) => n + 1)), eachSecond(() => draw((n) => n + 1))]
     return () => ends.forEach((end) => end())
   }, [])
@@ -75,7 +75,7 @@ function State(): ComponentChildren {
 /** Which dataspace is looked at, where there are several. */
 function Space({ place }: { place: Place }): ComponentChildren {
   const [, draw] = useState(0)
-  useEffect(() => watch(() => draw((n) => n + 1)), [])
+  useLayoutEffect(() => watch(() => draw((n) => n + 1)), [])
   if (spaces.rows.length < 2) return null
   return (
     <select class="space" aria-label="dataspace" title="the dataspace that is shown" value={String(spaces.at ?? spaces.rows[0]![0])} onChange={(event) => move({ page: place["page"] ?? "overview", space: event.currentTarget.value })}>
@@ -88,7 +88,7 @@ let help: (on: boolean) => void = () => {}
 function Help(): ComponentChildren {
   const [on, set] = useState(false)
   help = set
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!on) return
     const key = (event: KeyboardEvent): void => void (event.key === "Escape" && set(false))
     addEventListener("keydown", key)

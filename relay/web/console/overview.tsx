@@ -1,7 +1,7 @@
 // Is it alive, how much is there, how fast does it go, and what is worth a look.
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useLayoutEffect, useState } from "preact/hooks"
 import { Chart } from "./chart.js"
 import { eachSecond, history, latest, names } from "./health.js"
 import { address, type Place } from "./place.js"
@@ -55,7 +55,7 @@ function remarks(labels: Page | null, interests: Page | null): Remark[] {
 
 export function Overview(): ComponentChildren {
   const [, draw] = useState(0)
-  useEffect(() => eachSecond(() => draw((n) => n + 1)), [])
+  useLayoutEffect(() => eachSecond(() => draw((n) => n + 1)), [])
   const labels = useAnswer("labels", ["", 0, PEEK, 3])
   const interests = useAnswer("interests", ["", 0, PEEK, 3])
   if (!names().length) return <p class="soft">asking ..</p>

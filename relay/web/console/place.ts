@@ -1,6 +1,6 @@
 // Where in the console one is: in the address's fragment, so that each view can be linked to.
 
-import { useEffect, useState } from "preact/hooks"
+import { useLayoutEffect, useState } from "preact/hooks"
 
 export type Place = Readonly<Record<string, string>>
 
@@ -20,7 +20,8 @@ export function move(place: Place): void {
 
 export function usePlace(): Place {
   const [place, set] = useState(here)
-  useEffect(() => {
+  // Before the next frame, as all that listens does here: what happens between drawing and an effect would be lost.
+  useLayoutEffect(() => {
     const changed = (): void => set(here())
     addEventListener("hashchange", changed)
     return () => removeEventListener("hashchange", changed)

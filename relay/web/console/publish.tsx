@@ -1,7 +1,7 @@
 // Assert and send: what is asserted here stands as long as this page is open, and its connection lives.
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useLayoutEffect, useState } from "preact/hooks"
 import { assert, connect, type Connection, type Handle, parse, type Ref, send, show, type Value } from "../client/index.js"
 import { RELAY, spaces, writing } from "./questions.js"
 import { visible } from "./text.js"
@@ -42,7 +42,7 @@ export function Publish(): ComponentChildren {
   const [said, setSaid] = useState("")
   const [replaced, replace] = useState<Held | null>(null)
   const [, draw] = useState(0)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const one = (): void => draw((n) => n + 1)
     drawers.add(one)
     return () => void drawers.delete(one)

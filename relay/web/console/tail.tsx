@@ -1,7 +1,7 @@
 // What happens, event by event: pause, search, keep as a file, go through a file.
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Chart } from "./chart.js"
 import { Drawer, Entry } from "./drawer.js"
 import { type Happened, read, Ring, written } from "./events.js"
@@ -71,7 +71,7 @@ export function Tail({ place }: { place: Place }): ComponentChildren {
     }, 1000)
     return () => (end(), cancelAnimationFrame(frame), clearInterval(timer))
   }, [paused])
-  useEffect(() => {
+  useLayoutEffect(() => {
     const key = (pressed: KeyboardEvent): void => {
       if (pressed.key === "p" && !(pressed.target instanceof HTMLInputElement)) setPaused((before) => !before)
     }

@@ -1,7 +1,7 @@
 // Why something was asserted or sent, or why nothing like it is there: a tree of what led to it.
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useState } from "preact/hooks"
 import type { Value } from "../client/index.js"
 import { ask, follow, followed, type Page, type Row, useAnswer, watch } from "./questions.js"
 import { brief, visible } from "./text.js"
@@ -10,7 +10,7 @@ import { Coloured } from "./value.js"
 /** Whether what happens is followed, and the switch for it. */
 export function Following(): ComponentChildren {
   const [, draw] = useState(0)
-  useEffect(() => watch(() => draw((n) => n + 1)), [])
+  useLayoutEffect(() => watch(() => draw((n) => n + 1)), [])
   return (
     <label class="switch" title="a turn takes five to eight times as long meanwhile">
       <input type="checkbox" checked={followed.on} onChange={(event) => follow(event.currentTarget.checked)} /> follow what happens

@@ -40,6 +40,17 @@ await shows(tab, "more")
 if (await tab.evaluate(() => document.images.length || !document.title.endsWith("syndicate console"))) wrong.push("a value became markup")
 await tab.keyboard.press("Escape")
 await until(tab, () => !document.querySelector(".drawer"))
+/** Open what *selector* says by *click*, and press Escape as soon as it is drawn, before the page has shown a frame. */
+const closes = (click, selector) => tab.evaluate(async ([click, selector]) => {
+  const drawn = new Promise((resolve) => new MutationObserver((_, observer) => document.querySelector(selector) && (observer.disconnect(), resolve())).observe(document.body, { childList: true, subtree: true }))
+  document.querySelector(click).click()
+  await drawn
+  dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }))
+}, [click, selector])
+for (const [click, selector] of [[".room .row", ".drawer"], ["button.keys", ".help"]]) {
+  await closes(click, selector)
+  await until(tab, (selector) => !document.querySelector(selector), selector)
+}
 
 await tab.keyboard.press("3")
 await shows(tab, "<Absent ")
