@@ -14,7 +14,7 @@ WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/nu
 CODE := $(wildcard syndicate relay pyspark_syndicate tests examples benchmarks)
 
 # The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip; and each
-# process that a test starts would compile all modules anew without their bytecode: twice the processor time of a start.
+# process that a test starts would compile all modules again without their bytecode: twice the processor time of a start.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
@@ -56,7 +56,7 @@ dist: .venv/stamps/dev ## the wheel and the source archive, in dist, each instal
 	@$(PYTHON_BIN) -m tests.dist dist/*
 
 .PHONY: native
-native: .venv/stamps/dev ## build the native kernels anew, after a change of their sources (needs cargo)
+native: .venv/stamps/dev ## build the native kernels again, after a change of their sources (needs cargo)
 	@$(PYTHON_BIN) native/library.py
 
 .PHONY: pure

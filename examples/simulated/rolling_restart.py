@@ -65,7 +65,7 @@ def operator(address: str, restart: Callable[[str], None], waiting: bool) -> Non
             restart(second)
 
 
-def house(world: World, *, waiting: bool) -> None:
+def deployment(world: World, *, waiting: bool) -> None:
     """A broker, two servers and an operator."""
     broker = world.broker("b")
     releases = dict.fromkeys(SERVERS, 1)
@@ -97,10 +97,10 @@ def house(world: World, *, waiting: bool) -> None:
 @scenario(seeds=200, until=150.0)
 def timed(world: World) -> None:
     """With the bug."""
-    house(world, waiting=False)
+    deployment(world, waiting=False)
 
 
 @scenario(seeds=200, until=150.0)
 def waiting(world: World) -> None:
     """Without it."""
-    house(world, waiting=True)
+    deployment(world, waiting=True)

@@ -29,8 +29,8 @@ export function useFacet(boot, inputs) {
 export function useMatches(pattern) {
   const [rows, set] = useState([])
   useFacet((ds) => {
-    const found = querySet(ds, pattern)
-    dataflow(() => set(found.value))
+    const rows = querySet(ds, pattern)
+    dataflow(() => set(rows.value))
     onStop(() => set([]))
   }, [pattern])
   return rows

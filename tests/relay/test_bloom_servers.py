@@ -79,7 +79,7 @@ def test_one_server(server: Server, node: Node) -> None:
         assert sorted(words(each, "acknowledged")) == sorted(words(other, "got"))
     heard: list[Any] = []
 
-    def stranger() -> None:
+    def untrusted() -> None:
         @connect(address, attempts=1)
         def on_connected(ds: Ref) -> None:
             @on_message(ds, Record("bloom-packet", ["three", capture(), capture()]))
@@ -91,7 +91,7 @@ def test_one_server(server: Server, node: Node) -> None:
                 send(ds, Record("bloom-packet", ["two", "data_chan", row]))
             sync(ds, lambda: None)
 
-    run(stranger)
+    run(untrusted)
     assert heard == [("ack_chan", ("three", "two", 7))]
     two.wait_for("got three")
     one.say("two still there?")
@@ -206,10 +206,10 @@ def test_rows_from_afar_that_make_a_rule_raise(server: Server, logs: list[Any]) 
             assert_(ds, ["ready"])
 
         @connect(address, attempts=1)
-        def stranger(ds: Ref) -> None:
+        def untrusted(ds: Ref) -> None:
             on_asserted(ds, ["has", capture(), capture()])(lambda *row: shares.append(row))
 
-            @on_message(ds, Packet("stranger", "answer", capture()))
+            @on_message(ds, Packet("untrusted", "answer", capture()))
             def answered(row: Any) -> None:
                 answers.append(row[1:])
                 if row[1] == "last":
@@ -219,9 +219,9 @@ def test_rows_from_afar_that_make_a_rule_raise(server: Server, logs: list[Any]) 
             def ready() -> None:
                 for who, share in (("ann", 4), ("bob", 0), ("cid", 5)):
                     assert_(ds, ["present", who, share])
-                rows: list[Any] = [("divider", "stranger", ident, n) for ident, n in enumerate([3, 0, "six", 5, 0, 6])]
-                rows += [("divider", "stranger"), "nothing", ("divider", "stranger", 3, 7)]
-                for row in (*rows, ("divider", "stranger", "last", 1)):
+                rows: list[Any] = [("divider", "untrusted", ident, n) for ident, n in enumerate([3, 0, "six", 5, 0, 6])]
+                rows += [("divider", "untrusted"), "nothing", ("divider", "untrusted", 3, 7)]
+                for row in (*rows, ("divider", "untrusted", "last", 1)):
                     send(ds, Packet("divider", "question", row))
 
     run(boot)
@@ -230,5 +230,5 @@ def test_rows_from_afar_that_make_a_rule_raise(server: Server, logs: list[Any]) 
     assert sorted(shares) == [("ann", 25), ("cid", 20)]
     reasons = [line["reason"] for line in logs]
     assert (len(reasons), sum(f"{__file__}:" in reason for reason in reasons)) == (7, 5)
-    assert any("ZeroDivisionError" in reason and "('divider', 'stranger', 1, 0)" in reason for reason in reasons)
+    assert any("ZeroDivisionError" in reason and "('divider', 'untrusted', 1, 0)" in reason for reason in reasons)
     assert len(instances[0].asked) == 4

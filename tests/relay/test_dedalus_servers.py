@@ -190,7 +190,7 @@ def test_a_server_that_goes_and_comes(start: Start, node: Node) -> None:
     assert two.wait_for("meanwhile").endswith('+ known("b", "meanwhile")')
 
 
-def test_what_strangers_send_does_not_end_it(server: Server, tmp_path: Path) -> None:
+def test_what_untrusted_peers_send_does_not_end_it(server: Server, tmp_path: Path) -> None:
     """Text where a number is needed, and rows that are too long, are told on stderr; what comes after them is there."""
     _, address = server
     file = tmp_path / "total.ded"

@@ -402,7 +402,7 @@ def _fails(*row: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["bloom", "dedalus"])
 def test_a_function_that_never_makes_a_value(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
-    """It is the program's mistake, logged once as an error; no stranger is blamed, and none ends the program by it."""
+    """It is the program's mistake, logged once as an error; no untrusted peer is blamed, or ends the program by it."""
     stage = Stage(kind, outputs={"share": _fails})
     stage.tell(("a", 1), ("b", 2))
     stage.say(Said("c", 3))

@@ -521,7 +521,7 @@ def refused(logs: list[MutableMapping[str, Any]]) -> list[str]:
     return [str(line["reason"]) for line in logs if line["event"] == "a row was refused"]
 
 
-def test_a_function_that_raises_at_a_row_of_a_stranger(logs: list[MutableMapping[str, Any]]) -> None:
+def test_a_function_that_raises_at_a_row_of_an_untrusted_peer(logs: list[MutableMapping[str, Any]]) -> None:
     """The row is refused, and the log names it, the node and the element; the view goes on with all others."""
     c = Circuit()
     c.sink("out", c.source("in").map(lambda h: (h[0], 6 // h[1])).named("halve"))

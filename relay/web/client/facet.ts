@@ -38,7 +38,7 @@ function inTurn(verb: string): Turn {
 interface Export {
   readonly entity: Entity
   readonly facet: Facet
-  standing: number
+  holders: number
 }
 
 /** What runs on one connection, from its beginning to its end. */
@@ -113,7 +113,7 @@ export class Program {
 
   export(entity: Entity, facet: Facet): Ref {
     const oid = ++this.#oid
-    this.exports.set(oid, { entity, facet, standing: 0 })
+    this.exports.set(oid, { entity, facet, holders: 0 })
     facet.exports.push(oid)
     return new Ref(this, oid, entity)
   }
@@ -125,7 +125,7 @@ export class Program {
     const bytes = encode(event, (ref) => {
       if (ref.home !== this) throw new NotAValue("a reference of another connection cannot be sent here")
       if (!ref.entity) return [1, ref.oid]
-      if (!pins && !this.exports.get(ref.oid)?.standing)
+      if (!pins && !this.exports.get(ref.oid)?.holders)
         throw new NotAValue("a message cannot introduce a reference: assert something that holds it first")
       pins?.push(ref.oid)
       return [0, ref.oid]
@@ -133,21 +133,21 @@ export class Program {
     mine.entries.push([target.oid, bytes])
   }
 
-  assert(target: Ref, value: Value): Standing {
-    const standing = { target, handle: ++this.#handle, pins: [] as number[] }
-    this.event(target, new Rec(A, [value, standing.handle]), standing.pins)
-    for (const oid of standing.pins) this.#pin(oid, 1)
-    return standing
+  assert(target: Ref, value: Value): Assertion {
+    const assertion = { target, handle: ++this.#handle, pins: [] as number[] }
+    this.event(target, new Rec(A, [value, assertion.handle]), assertion.pins)
+    for (const oid of assertion.pins) this.#pin(oid, 1)
+    return assertion
   }
 
-  retract({ target, handle, pins }: Standing): void {
+  retract({ target, handle, pins }: Assertion): void {
     this.event(target, new Rec(R, [handle]), null)
     for (const oid of pins) this.#pin(oid, -1)
   }
 
   #pin(oid: number, by: number): void {
     const held = this.exports.get(oid)
-    if (held) held.standing += by
+    if (held) held.holders += by
   }
 
   /** Events of the other side, in one turn. */
@@ -169,7 +169,7 @@ export class Program {
   }
 }
 
-interface Standing {
+interface Assertion {
   readonly target: Ref
   readonly handle: number
   readonly pins: number[]
@@ -243,7 +243,7 @@ export class Facet {
 
 /** An assertion of ours. */
 export class Handle {
-  #standing: Standing | null = null
+  #assertion: Assertion | null = null
   #value: Value | undefined
   #block: Block | null = null
   #live = true
@@ -255,10 +255,10 @@ export class Handle {
   ) {
     facet.hold(this)
   }
-  /** Assert *value*, or what the function says, in place of what stands: first the new one, then the old one goes. */
+  /** Assert *value*, or what the function says, in place of what is asserted: first the new one, then the old one goes. */
   replace(value: Value | (() => Value | null | undefined)): this {
     inTurn("replace")
-    if (!this.#live) throw new TypeError("what was retracted cannot be replaced: assert it anew")
+    if (!this.#live) throw new TypeError("what was retracted cannot be replaced: assert it again")
     this.#block?.end()
     this.#block = null
     if (typeof value === "function") {
@@ -268,9 +268,9 @@ export class Handle {
     return this
   }
   #show(value: Value | undefined): void {
-    const before = this.#standing
+    const before = this.#assertion
     if (before && value !== undefined && same(value, this.#value!)) return
-    this.#standing = value === undefined ? null : this.facet.program.assert(this.target, value)
+    this.#assertion = value === undefined ? null : this.facet.program.assert(this.target, value)
     this.#value = value
     if (before) this.facet.program.retract(before)
   }
@@ -448,7 +448,7 @@ function observe(ds: Ref, pattern: Pattern, entity: (passes: (v: Value) => reado
   assert(ds, new Rec(OBSERVE, [form, ref(entity(passes))]))
 }
 
-/** Call *f* with the captures of each assertion that comes, and of those that stand. */
+/** Call *f* with the captures of each assertion that comes, and of those that are there. */
 export function onAsserted(ds: Ref, pattern: Pattern, f: Handler): void {
   observe(ds, pattern, (passes) => ({
     assert(value) {
@@ -485,7 +485,7 @@ export function onMessage(ds: Ref, pattern: Pattern, f: Handler): void {
   }))
 }
 
-/** Call *f* with the captures of each assertion, in a facet that lives as long as that stands. */
+/** Call *f* with the captures of each assertion, in a facet that lives as long as that is there. */
 export function during(ds: Ref, pattern: Pattern, f: Handler): void {
   observe(ds, pattern, (passes) => {
     const there = new Map<number, Facet>()
@@ -502,7 +502,7 @@ export function during(ds: Ref, pattern: Pattern, f: Handler): void {
   })
 }
 
-/** A field with the captures of all that stands, a list for each. */
+/** A field with the captures of all that is asserted, a list for each. */
 export function querySet(ds: Ref, pattern: Pattern): Field<readonly (readonly Value[])[]> {
   const rows = field<readonly (readonly Value[])[]>([])
   during(ds, pattern, (...captures: Value[]) => {
@@ -513,7 +513,7 @@ export function querySet(ds: Ref, pattern: Pattern): Field<readonly (readonly Va
   return rows
 }
 
-/** A field with the first capture of what stands, the newest if there are several, else *orElse*. */
+/** A field with the first capture of what is asserted, the newest if there are several, else *orElse*. */
 export function queryValue<T>(ds: Ref, pattern: Pattern, orElse: T): Field<Value | T> {
   const value = field<Value | T>(orElse)
   const rows = querySet(ds, pattern)

@@ -5,7 +5,7 @@
 // 30 seconds, and not at all when the browser is online again or its page is shown again.
 //
 // A page sends nothing to stay alive, for browsers slow the timers of hidden pages: it relies on what the server says
-// every few seconds, and connects anew if that stays away.
+// every few seconds, and connects again if that stays away.
 
 import { encode, Incomplete, ProtocolError, Reader } from "./codec.js"
 import { Program, type Entries, type Facet } from "./facet.js"
@@ -304,12 +304,12 @@ class Attempt implements Ear {
 
   #leave(entries: Entries): void {
     if (this.#over || !this.#transport) return
-    let kept = entries
+    let sent = entries
     if (this.#transport.waiting() > this.most) {
-      kept = entries.filter(([, event]) => !message(event))
-      for (let i = kept.length; i < entries.length; i++) this.fate.dropped()
+      sent = entries.filter(([, event]) => !message(event))
+      for (let i = sent.length; i < entries.length; i++) this.fate.dropped()
     }
-    for (let i = 0; i < kept.length; i += MOST_EVENTS) this.#transport.send(packet(kept.slice(i, i + MOST_EVENTS)))
+    for (let i = 0; i < sent.length; i += MOST_EVENTS) this.#transport.send(packet(sent.slice(i, i + MOST_EVENTS)))
   }
 }
 

@@ -26,13 +26,13 @@ export function parse(text: string): Value {
     }
   }
   const items = (end: string, depth: number): Value[] => {
-    const found: Value[] = []
+    const values: Value[] = []
     for (space(); !text.startsWith(end, at); space()) {
       if (at >= text.length) wrong("the text ends too early")
-      found.push(value(depth + 1))
+      values.push(value(depth + 1))
     }
     at += end.length
-    return found
+    return values
   }
   const quoted = (mark: string): string => {
     let out = ""

@@ -23,9 +23,9 @@ const MOST_SYMBOLS = 4096
 export function sym(name: string): Sym {
   const there = symbols.get(name)
   if (there) return there
-  const made = new Sym(name)
-  if (symbols.size < MOST_SYMBOLS) symbols.set(name, made)
-  return made
+  const symbol = new Sym(name)
+  if (symbols.size < MOST_SYMBOLS) symbols.set(name, symbol)
+  return symbol
 }
 
 /** A double that a `number` would not show: 1.0, -0.0, NaN, an infinity. */

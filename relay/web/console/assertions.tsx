@@ -68,8 +68,8 @@ export function Assertions({ place }: { place: Place }): ComponentChildren {
   const [row, open] = useState<Row | null>(null)
   const label = place["label"]
   useEffect(() => open(null), [label])
-  const known = useAnswer("labels", [label ?? "", 0, 50])
-  const answer = known && typeof known === "object" ? known.rows.find(([name]) => name === label) : undefined
+  const labels = useAnswer("labels", [label ?? "", 0, 50])
+  const answer = labels && typeof labels === "object" ? labels.rows.find(([name]) => name === label) : undefined
   const classes = (answer?.[3] ?? []) as readonly (readonly string[])[]
   const list = <Grid question="labels" columns={() => LABELS} place={place} empty="Nothing is asserted." onOpen={([name]) => (location.hash = address({ page: "assertions", label: String(name) || NONE }))} />
   if (label === undefined) return list

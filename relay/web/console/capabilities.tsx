@@ -45,14 +45,14 @@ function interest(label: string): Value[] {
   return [group, rec("rec", sym("bind"), [group])].map((each) => rec("rec", sym("Observe"), [each, rec("_")]))
 }
 
-/** What a caveat does, a line for each way through it. */
+/** What a caveat does, a line for each alternative. */
 function described(caveat: Value): string[] {
   if (caveat instanceof Rec && caveat.label instanceof Sym) {
     const { label: { name }, fields: [first, second] } = caveat
     if (name === "not-after") return [`ends ${new Date(Number(first) * 1000).toLocaleString()}`]
     if (name === "reject" && first !== undefined) return [`drops ${show(first)}`]
-    const ways = name === "or" && Array.isArray(first) ? (first as Rec[]).map((each) => each.fields) : name === "rewrite" ? [[first, second]] : null
-    if (ways) return [...ways.map(([from, to]) => from instanceof Rec && show(from.label) === "bind" && show(to!) === "<ref 0>" ? `lets pass ${show(from.fields[0]!)}` : `turns ${show(from!)} into ${show(to!)}`), "drops all else"]
+    const alternatives = name === "or" && Array.isArray(first) ? (first as Rec[]).map((each) => each.fields) : name === "rewrite" ? [[first, second]] : null
+    if (alternatives) return [...alternatives.map(([from, to]) => from instanceof Rec && show(from.label) === "bind" && show(to!) === "<ref 0>" ? `lets pass ${show(from.fields[0]!)}` : `turns ${show(from!)} into ${show(to!)}`), "drops all else"]
   }
   return ["drops everything, because it is not understood"]
 }
@@ -85,7 +85,7 @@ export function Capabilities(): ComponentChildren {
   const [watch, setWatch] = useState("")
   const [hours, setHours] = useState("")
   const [problem, setProblem] = useState("")
-  const [made, setMade] = useState("")
+  const [narrowed, setNarrowed] = useState("")
   const [shown, show_] = useState(false)
   const [, draw] = useState(0)
   useLayoutEffect(() => {
@@ -100,17 +100,17 @@ export function Capabilities(): ComponentChildren {
   }, [])
   const narrow = (): void => {
     try {
-      const ways = [
+      const alternatives = [
         ...only.split("\n").filter((line) => line.trim()).map((line) => pattern(parse(line))),
         ...watch.split(/[\s,]+/).filter(Boolean).flatMap(interest),
       ]
       const caveats: Value[] = []
-      if (ways.length) caveats.push(rec("or", ways.map((way) => rec("rewrite", rec("bind", way), rec("ref", 0)))))
+      if (alternatives.length) caveats.push(rec("or", alternatives.map((alternative) => rec("rewrite", rec("bind", alternative), rec("ref", 0)))))
       if (hours) caveats.push(rec("not-after", Math.floor(Date.now() / 1000 + Number(hours) * 3600)))
-      setMade(attenuate(base, ...caveats))
+      setNarrowed(attenuate(base, ...caveats))
       setProblem("")
     } catch (error) {
-      setMade("")
+      setNarrowed("")
       setProblem(error instanceof Error ? error.message : String(error))
     }
   }
@@ -122,7 +122,7 @@ export function Capabilities(): ComponentChildren {
           <h2>1. Have one made</h2>
           <div class="bar">
             <select aria-label="name" value={name} onChange={(event) => setName(event.currentTarget.value)}>{names.map((each) => <option>{visible(each)}</option>)}</select>
-            <button class="primary" onClick={() => asked("mint", [name], ([text]) => (setBase(String(text)), setMade("")))}>mint</button>
+            <button class="primary" onClick={() => asked("mint", [name], ([text]) => (setBase(String(text)), setNarrowed("")))}>mint</button>
           </div>
         </section>
       )}
@@ -137,11 +137,11 @@ export function Capabilities(): ComponentChildren {
         <div class="bar"><button class="primary" onClick={narrow}>narrow</button></div>
         {problem && <p class="bad">{visible(problem)}</p>}
       </section>
-      {made && (
+      {narrowed && (
         <section>
           <h2>The narrowed one</h2>
-          <p class="text made">{visible(made)} <Copy text={made} /></p>
-          <Allows text={made} />
+          <p class="text narrowed">{visible(narrowed)} <Copy text={narrowed} /></p>
+          <Allows text={narrowed} />
         </section>
       )}
       <Command line={`syndicate cap attenuate - ${only ? `--only '${only.split("\n")[0]}' ` : ""}${watch ? `--watch ${watch.split(/[\s,]+/)[0]} ` : ""}<capability`} />

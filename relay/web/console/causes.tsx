@@ -31,7 +31,7 @@ const LANES = 30
 const CREDIT = 1_000
 const [COLUMN, LANE] = [24, 30]
 
-const KINDS: Readonly<Record<string, string>> = { message: "was sent", assert: "was told of", retract: "was told of the end of", enter: "ran", sync: "was asked whether all is handled", dataflow: "computed", packet: "got a packet", crash: "crashed" }
+const KINDS: Readonly<Record<string, string>> = { message: "was sent", assert: "was notified of", retract: "was notified of the end of", enter: "ran", sync: "was asked whether all is handled", dataflow: "computed", packet: "got a packet", crash: "crashed" }
 
 /** The last turns, each with the turns that caused it. */
 class Turns {
@@ -58,14 +58,14 @@ class Turns {
   /** All turns that led to one, that one too. */
   past(number: number): Set<number> {
     const by = new Map(this.all.map((turn) => [turn.number, turn]))
-    const found = new Set<number>()
+    const past = new Set<number>()
     const pending = [number]
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-      if (found.has(next)) continue
-      found.add(next)
+      if (past.has(next)) continue
+      past.add(next)
       pending.push(...(by.get(next)?.causes ?? []))
     }
-    return found
+    return past
   }
 }
 

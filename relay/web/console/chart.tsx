@@ -3,14 +3,14 @@
 import type { ComponentChildren } from "preact"
 import { figure } from "./text.js"
 
-interface Given {
+interface Props {
   readonly values: readonly number[]
   readonly height?: number
   readonly axis?: boolean
   readonly label: string
 }
 
-export function Chart({ values, height = 30, axis = false, label }: Given): ComponentChildren {
+export function Chart({ values, height = 30, axis = false, label }: Props): ComponentChildren {
   const high = Math.max(1e-9, ...values)
   const low = axis ? 0 : Math.min(high, ...values)
   const of = (value: number): number => height - 2 - ((value - low) * (height - 5)) / Math.max(1e-9, high - low)

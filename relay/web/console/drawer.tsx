@@ -3,13 +3,13 @@
 import type { ComponentChildren } from "preact"
 import { useLayoutEffect, useRef } from "preact/hooks"
 
-interface Given {
+interface Props {
   readonly title: ComponentChildren
   close(): void
   readonly children: ComponentChildren
 }
 
-export function Drawer({ title, close, children }: Given): ComponentChildren {
+export function Drawer({ title, close, children }: Props): ComponentChildren {
   const box = useRef<HTMLElement>(null)
   useLayoutEffect(() => {
     const before = document.activeElement

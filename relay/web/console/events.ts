@@ -1,4 +1,4 @@
-// Events of a dataspace: the last ones, and what they leave standing at any of them.
+// Events of a dataspace: the last ones, and what is asserted after any of them.
 
 /** With what led to it, in a recording that has that. */
 export type Happened = readonly [seconds: number, mark: string, text: string, why?: readonly string[]]
@@ -31,30 +31,30 @@ export class Ring {
   }
   /** Up to *most* of the last ones with *part* in their text, in order. */
   last(part: string, most: number): Happened[] {
-    const found: Happened[] = []
-    for (let i = this.#events.length - 1; i >= 0 && found.length < most; i--)
-      if (!part || this.#events[i]![2].includes(part)) found.push(this.#events[i]!)
-    return found.reverse()
+    const events: Happened[] = []
+    for (let i = this.#events.length - 1; i >= 0 && events.length < most; i--)
+      if (!part || this.#events[i]![2].includes(part)) events.push(this.#events[i]!)
+    return events.reverse()
   }
   all(): readonly Happened[] {
     return this.#events
   }
 }
 
-/** What stands after each event of a recording: kept at each 2,000th, computed from there. */
-export class Standing {
-  readonly #kept: Map<string, number>[] = [new Map()]
+/** What is asserted after each event of a recording: kept at each 2,000th, computed from there. */
+export class Moments {
+  readonly #moments: Map<string, number>[] = [new Map()]
   constructor(readonly events: readonly Happened[]) {
     const now = new Map<string, number>()
     events.forEach((event, i) => {
       step(now, event)
-      if ((i + 1) % EVERY === 0) this.#kept.push(new Map(now))
+      if ((i + 1) % EVERY === 0) this.#moments.push(new Map(now))
     })
   }
-  /** What the first *count* events leave standing, and how often. */
+  /** What is asserted after the first *count* events, and how often. */
   after(count: number): Map<string, number> {
     const from = Math.floor(count / EVERY)
-    const now = new Map(this.#kept[from])
+    const now = new Map(this.#moments[from])
     for (let i = from * EVERY; i < count; i++) step(now, this.events[i]!)
     return now
   }

@@ -25,7 +25,7 @@ export interface Column {
   show?(row: Row): ComponentChildren
 }
 
-interface Given {
+interface Props {
   readonly question: string
   readonly fields?: readonly Value[]
   columns(rows: readonly Row[]): readonly Column[]
@@ -40,7 +40,7 @@ interface Given {
   onAnswer?(answer: Page): void
 }
 
-export function Grid({ question, fields = [], columns, place, empty, filtered = true, hint = "part of the text", children, chosen, onOpen, onAnswer }: Given): ComponentChildren {
+export function Grid({ question, fields = [], columns, place, empty, filtered = true, hint = "part of the text", children, chosen, onOpen, onAnswer }: Props): ComponentChildren {
   const [answer, setAnswer] = useState<{ from: number; page: Page } | string | null>(null)
   const [from, setFrom] = useState(0)
   const [top, setTop] = useState(0)

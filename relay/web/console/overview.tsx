@@ -32,7 +32,7 @@ interface Remark {
 
 const PEEK = 500
 function remarks(labels: Page | null, interests: Page | null): Remark[] {
-  const found: Remark[] = []
+  const list: Remark[] = []
   const counted = (rows: Page, what: (row: Page["rows"][number]) => boolean): [number, string] => {
     const count = rows.rows.filter(what).length
     return [count, count === PEEK && rows.matched > PEEK ? `${PEEK} or more` : String(count)]
@@ -40,17 +40,17 @@ function remarks(labels: Page | null, interests: Page | null): Remark[] {
   if (interests) {
     const [count, text] = counted(interests, ([, , matches]) => matches === 0)
     const [near] = counted(interests, ([, , matches, , alike]) => matches === 0 && Number(alike) > 0)
-    if (near) found.push({ count: String(near), text: near === 1 ? "interest misses values of its own label: a typing error?" : "interests miss values of their own label: a typing error?", place: { page: "interests", order: "3" } })
-    if (count - near) found.push({ count: near ? String(count - near) : text, text: "waiting for what nobody asserts or has sent", place: { page: "interests", order: "3" } })
+    if (near) list.push({ count: String(near), text: near === 1 ? "interest misses values of its own label: a typing error?" : "interests miss values of their own label: a typing error?", place: { page: "interests", order: "3" } })
+    if (count - near) list.push({ count: near ? String(count - near) : text, text: "waiting for what nobody asserts or has sent", place: { page: "interests", order: "3" } })
   }
   if (labels) {
     const [count, text] = counted(labels, ([name, values, observers]) => Number(values) > 0 && observers === 0 && name !== "Observe")
-    if (count) found.push({ count: text, text: count === 1 ? "label is asserted that nobody observes" : "labels are asserted that nobody observes", place: { page: "assertions" } })
+    if (count) list.push({ count: text, text: count === 1 ? "label is asserted that nobody observes" : "labels are asserted that nobody observes", place: { page: "assertions" } })
   }
   const waiting = latest("turns waiting")
-  if (waiting > 1000) found.push({ count: figure(waiting), text: "turns wait: it does not keep up", place: { page: "actors", order: "-6" } })
-  for (const name of names().filter((each) => each.startsWith("overload"))) found.push({ count: figure(latest(name)), text: name, place: { page: "sessions", order: "-9" } })
-  return found
+  if (waiting > 1000) list.push({ count: figure(waiting), text: "turns wait: it does not keep up", place: { page: "actors", order: "-6" } })
+  for (const name of names().filter((each) => each.startsWith("overload"))) list.push({ count: figure(latest(name)), text: name, place: { page: "sessions", order: "-9" } })
+  return list
 }
 
 export function Overview(): ComponentChildren {
@@ -60,14 +60,14 @@ export function Overview(): ComponentChildren {
   const interests = useAnswer("interests", ["", 0, PEEK, 3])
   if (!names().length) return <p class="soft">asking ..</p>
   const page = (answer: Page | string | null): Page | null => (typeof answer === "object" ? answer : null)
-  const found = remarks(page(labels), page(interests))
+  const list = remarks(page(labels), page(interests))
   return (
     <>
       <div class="cards large">{LARGE.map((name) => <Card name={name} large />)}</div>
       <div class="cards">{names().filter((name) => !LARGE.includes(name)).map((name) => <Card key={name} name={name} />)}</div>
       <h2>Worth a look</h2>
       {!labels || !interests ? <p class="soft">asking ..</p>
-        : found.length ? <ul class="remarks">{found.map(({ count, text, place }) => <li><a href={address(place)}><b>{count}</b> {text}</a></li>)}</ul>
+        : list.length ? <ul class="remarks">{list.map(({ count, text, place }) => <li><a href={address(place)}><b>{count}</b> {text}</a></li>)}</ul>
         : <p class="good">Nothing: each interest is met, and each assertion is observed.</p>}
     </>
   )

@@ -1,4 +1,4 @@
-// Names of actors, each a way to what is known of it.
+// Names of actors, each a link to what is known of it.
 
 import type { ComponentChildren } from "preact"
 import type { Value } from "../client/index.js"

@@ -1,4 +1,4 @@
-// Assert and send: what is asserted here stands as long as this page is open, and its connection lives.
+// Assert and send: what is asserted here lasts as long as this page is open, and its connection lives.
 
 import type { ComponentChildren } from "preact"
 import { useLayoutEffect, useState } from "preact/hooks"
@@ -72,7 +72,7 @@ export function Publish(): ComponentChildren {
   }
   return (
     <>
-      <p class="soft">What is asserted here{spaces.rows.length > 1 ? ` is in the dataspace ${visible(String(spaces.rows[0]![1]))}, and` : ""} stands until you retract it, or this page is closed.</p>
+      <p class="soft">What is asserted here{spaces.rows.length > 1 ? ` is in the dataspace ${visible(String(spaces.rows[0]![1]))}, and` : ""} is there until you retract it, or this page is closed.</p>
       <div class="bar">
         <input class="wide" aria-label="value" placeholder={'<Says "ann" "hello">'} value={text} spellcheck={false} autocomplete="off"
           aria-invalid={value instanceof Error} onInput={(event) => setText(event.currentTarget.value)}

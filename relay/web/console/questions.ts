@@ -1,4 +1,4 @@
-// Questions that stand: asked again when the connection is back, answered in pages of data.
+// Questions that are asserted: asked again when the connection is back, answered in pages of data.
 
 import { useEffect, useState } from "preact/hooks"
 import { assert, capabilityOfPage, connect, type Facet, react, Rec, type Ref, ref, type State, sym, type Value } from "../client/index.js"
@@ -25,14 +25,14 @@ const watchers = new Set<() => void>()
 let target: Ref | null = null
 
 /** A capability that the address had under *name*, which is kept for the tab. */
-function kept(name: string): string | null {
+function capability(name: string): string | null {
   const text = new URLSearchParams(location.hash.slice(1)).get(name) ?? sessionStorage.getItem(`syndicate-${name}`)
   if (text !== null) sessionStorage.setItem(`syndicate-${name}`, text)
   return text
 }
 /** The capability to use the dataspace, and that to have others minted, if the address had them. */
-export const writing = kept("write")
-export const minting = kept("mint")
+export const writing = capability("write")
+export const minting = capability("mint")
 const cap = capabilityOfPage()
 
 /** Where the console's socket is. */
@@ -63,13 +63,13 @@ if (!connection) Object.assign(link, { state: "no capability", reason: "open the
  */
 export const spaces = { rows: [] as readonly Row[], at: null as number | null }
 
-/** Look at another of them: all that stands is asked anew. */
+/** Look at another of them: all that is asked now is asked again. */
 export function look(at: number | null): void {
   if (at === spaces.at) return
   spaces.at = at
-  anew()
+  askAgain()
 }
-function anew(): void {
+function askAgain(): void {
   connection?.facet?.enter(() => {
     for (const each of questions) {
       if (each.name === "spaces") continue
@@ -121,7 +121,7 @@ export function useAnswer(name: string, fields: readonly Value[], keep = false):
   return answer
 }
 
-/** What stands until *end* is called: whether what happens is followed, which the whole page shares. */
+/** What lasts until *end* is called: whether what happens is followed, which the whole page shares. */
 export const followed = { on: false, figures: new Map<string, number>(), end: () => {} }
 export function follow(on: boolean): void {
   followed.end()
@@ -138,6 +138,6 @@ ask("spaces", ["", 0, 500], (answer) => {
   if (typeof answer === "string") return
   const first = spaces.rows[0]?.[0]
   spaces.rows = answer.rows
-  if (first === undefined && answer.rows.length) anew() // what could not be asked before there was one
+  if (first === undefined && answer.rows.length) askAgain() // what could not be asked before there was one
   for (const watcher of watchers) watcher()
 })

@@ -1,15 +1,15 @@
-// A recording, with what stands at any moment of it: a slider over its time, at the speed at which it happened or faster.
+// A recording, with what is asserted at any moment of it: a slider over its time, at the speed at which it happened or faster.
 
 import type { ComponentChildren } from "preact"
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { Chart } from "./chart.js"
-import { type Happened, Standing } from "./events.js"
+import { type Happened, Moments } from "./events.js"
 import { Line } from "./tail.js"
 import { brief, clock, figure, visible } from "./text.js"
 import { Coloured } from "./value.js"
 
 const SHOWN = 200
-const STANDING = 500
+const ASSERTED = 500
 const BARS = 120
 const SPEEDS = [1, 4, 16, 64]
 
@@ -17,7 +17,7 @@ export function Replay({ events, close }: { events: readonly Happened[]; close()
   const [at, setAt] = useState(events.length)
   const [speed, setSpeed] = useState(0)
   const [part, setPart] = useState("")
-  const standing = useMemo(() => new Standing(events), [events])
+  const moments = useMemo(() => new Moments(events), [events])
   const [begin, end] = [events[0]?.[0] ?? 0, events.at(-1)?.[0] ?? 0]
   const seconds = Math.max(0.001, end - begin)
   const density = useMemo(() => {
@@ -49,7 +49,7 @@ export function Replay({ events, close }: { events: readonly Happened[]; close()
     frame = requestAnimationFrame(go)
     return () => cancelAnimationFrame(frame)
   }, [speed])
-  const there = [...standing.after(at)].filter(([text]) => text.includes(part))
+  const there = [...moments.after(at)].filter(([text]) => text.includes(part))
   return (
     <>
       <div class="bar">
@@ -69,11 +69,11 @@ export function Replay({ events, close }: { events: readonly Happened[]; close()
         onInput={(moved) => (setSpeed(0), setAt(Number(moved.currentTarget.value) === 0 ? 0 : until(begin + (Number(moved.currentTarget.value) * seconds) / 1000)))} />
       <div class="halves">
         <section>
-          <h2>Stands then, of what has come since it began: {figure(there.length)}</h2>
+          <h2>Asserted then, of what has come since it began: {figure(there.length)}</h2>
           <div class="bar"><input type="search" placeholder="part of the text" aria-label="filter" value={part} onInput={(typed) => setPart(typed.currentTarget.value)} /></div>
           <div class="list">
-            {there.slice(0, STANDING).map(([text, copies]) => <div class="text one"><Coloured text={text.slice(0, 300)} />{copies > 1 ? <i class="soft"> {copies} times</i> : ""}</div>)}
-            {there.length > STANDING && <p class="soft">and {figure(there.length - STANDING)} more</p>}
+            {there.slice(0, ASSERTED).map(([text, copies]) => <div class="text one"><Coloured text={text.slice(0, 300)} />{copies > 1 ? <i class="soft"> {copies} times</i> : ""}</div>)}
+            {there.length > ASSERTED && <p class="soft">and {figure(there.length - ASSERTED)} more</p>}
           </div>
         </section>
         <section>

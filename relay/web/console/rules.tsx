@@ -27,7 +27,7 @@ interface Load {
   readonly entries: number
   readonly last: number
   readonly all: number
-  readonly given: number
+  readonly output: number
 }
 /** Beyond so many boxes, what is within loops is folded. */
 const MOST = 100
@@ -165,8 +165,8 @@ function Host({ place, rows }: { place: Place; rows: readonly Row[] }): Componen
   const answer = useAnswer("loads", [Number(id), view, 0, 500], true)
   const [chosen, choose] = useState("")
   const loads = new Map<string, Load>()
-  for (const [box, entries, last, all, given] of answer && typeof answer === "object" ? answer.rows : [])
-    loads.set(String(box), { entries: Number(entries), last: Number(last), all: Number(all), given: Number(given) })
+  for (const [box, entries, last, all, output] of answer && typeof answer === "object" ? answer.rows : [])
+    loads.set(String(box), { entries: Number(entries), last: Number(last), all: Number(all), output: Number(output) })
   const whole = loads.get("")
   const page = drawing && typeof drawing === "object" ? drawing : null
   const box = page?.rows.find((each) => each[0] === "box" && each[1] === chosen)
@@ -194,7 +194,7 @@ function Host({ place, rows }: { place: Place; rows: readonly Row[] }): Componen
           {box[5] ? <Entry name="more">{visible(String(box[5]))}</Entry> : null}
           {box[6] ? <Entry name="order"><span class="bad">what it holds may depend on the order of what comes</span></Entry> : null}
           {load && <Entry name="holds">{figure(load.entries)} rows</Entry>}
-          {load?.all ? <Entry name="time">{figure(Number(load.all.toPrecision(3)))} ms in all, {figure(Number(load.last.toPrecision(3)))} ms in the last step, in which it gave {figure(load.given)} rows</Entry> : null}
+          {load?.all ? <Entry name="time">{figure(Number(load.all.toPrecision(3)))} ms in all, {figure(Number(load.last.toPrecision(3)))} ms in the last step, in which it gave {figure(load.output)} rows</Entry> : null}
           <Held key={`${String(id)} ${view} ${chosen}`} id={Number(id)} view={view} box={chosen} />
         </section>
       )}

@@ -23,8 +23,8 @@ export function Coloured({ text }: { text: string }): ComponentChildren {
   const parts: ComponentChildren[] = []
   let [before, at] = ["", 0]
   TOKEN.lastIndex = 0
-  for (let found = TOKEN.exec(text); found && parts.length < MOST; found = TOKEN.exec(text)) {
-    const [token] = found
+  for (let match = TOKEN.exec(text); match && parts.length < MOST; match = TOKEN.exec(text)) {
+    const [token] = match
     const name = kind(token, before)
     parts.push(name ? <i class={name}>{visible(token)}</i> : visible(token))
     before = token

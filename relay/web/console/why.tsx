@@ -47,7 +47,7 @@ export function Why({ text, negative = false }: { text: string; negative?: boole
       {!asked ? null : answer === null ? <p class="soft">looking ..</p>
         : typeof answer === "string" ? <p class={answer === "nothing is followed" ? "soft" : "bad"}>{answer === "nothing is followed" ? "Nothing is followed yet: follow what happens, and ask about what comes from then on." : visible(answer)}</p>
         : answer.rows.length ? <Branch rows={answer.rows} at={0} depth={0} seen={new Set()} />
-        : <p class="soft">{negative ? "Nothing that could have asserted it was seen." : "It does not stand now, and was there before anything was followed, or what led to it is forgotten."}</p>}
+        : <p class="soft">{negative ? "Nothing that could have asserted it was seen." : "It is not asserted now, and was there before anything was followed, or what led to it is forgotten."}</p>}
     </section>
   )
 }

@@ -102,7 +102,7 @@ async def test_nobody_looks_while_nothing_goes_on(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_who_comes_does_not_outrun_those_who_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However fast strangers come, there are no more sessions than places, and those few that have yet to end."""
+    """However fast untrusted peers come, there are no more sessions than places, and those few that have yet to end."""
     places, numbers = 10, list[int]()
     arrived = Census.arrived
 

@@ -125,12 +125,12 @@ async def test_who_shows_none_is_not_let_in(tmp_path: Path) -> None:
     """Nor who shows one of another CA; and where none is asked for, none can be shown."""
     world = World(tmp_path)
     (tmp_path / "elsewhere").mkdir()
-    stranger = evolve(
+    unknown = evolve(
         Files(tmp_path / "elsewhere").issue("alice", "a.org", common_name="alice"), ca=world.files.client.ca
     )
     async with open_system() as system:
         server = await begin(system, world.config(CLIENTS))
-        nothing, forged = Client(door(server, "tls"), world.files.client), Client(door(server, "tls"), stranger)
+        nothing, forged = Client(door(server, "tls"), world.files.client), Client(door(server, "tls"), unknown)
         plain = Client(door(server, "tcp"), None)
         async with open_system() as theirs:
             for client in (nothing, forged, plain):

@@ -141,8 +141,8 @@ class Client:
         self.connect()
 
 
-class House:
-    """One life of a server on *disk*, without tasks: the test says when is written."""
+class Instance:
+    """One run of a server on *disk*, without tasks: the test says when is written."""
 
     def __init__(self, disk: SimulatedDisk, model: Model) -> None:
         self.disk = disk
@@ -275,19 +275,19 @@ def check_images(disk: SimulatedDisk, model: Model, count: Counter[str], point: 
 def test_is_a_set_and_survives(program: list[Step]) -> None:
     """Observers see the model's set after each step; every crash recovers a prefix; a restart has it, and no more."""
     model, disk = Model(), SimulatedDisk()
-    house = House(disk, model)
+    instance = Instance(disk, model)
     disk.step = partial(check_images, disk, model, Counter())
     for step in program:
-        house.do(step)
-        house.check()
+        instance.do(step)
+        instance.check()
     for _ in range(2):
-        house.do(("both", 0, [], False))
-        house.do(("write", 0, [], False))
+        instance.do(("both", 0, [], False))
+        instance.do(("write", 0, [], False))
     last = frozenset(model.kept)
     disk.step = lambda point: None
-    house = House(disk.copy(), model)
+    instance = Instance(disk.copy(), model)
     assert frozenset(model.kept) == last
-    assert house.seen == last  # nothing volatile
+    assert instance.seen == last  # nothing volatile
 
 
 def random_step(rng: random.Random) -> Step:
@@ -309,10 +309,10 @@ def test_random_crashes() -> None:
         model, disk = Model(), SimulatedDisk()
         for _life in range(4):
             disk.step = partial(check_images, disk, model, count)
-            house = House(disk, model)
+            instance = Instance(disk, model)
             disk.step = partial(check_images, disk, model, count)
             for _ in range(rng.randrange(25)):
-                house.do(random_step(rng))
+                instance.do(random_step(rng))
             disk = disk.crashed(rng)
         if sum(number for point, number in count.items() if "recovery" not in point) >= CRASHES:
             break
@@ -323,24 +323,24 @@ def test_random_crashes() -> None:
 def test_acknowledgements_come() -> None:
     """Whoever asked is told as soon as what was there is committed, and not before; at once if all is."""
     model, disk = Model(), SimulatedDisk()
-    house = House(disk, model)
-    house.do(("turn", 0, [("assert", 0)], True))
+    instance = Instance(disk, model)
+    instance.do(("turn", 0, [("assert", 0)], True))
     assert model.acknowledged == 0
-    house.do(("take", 0, [], False))
-    house.do(("turn", 1, [("assert", 1)], True))
-    house.do(("write", 0, [], False))
+    instance.do(("take", 0, [], False))
+    instance.do(("turn", 1, [("assert", 1)], True))
+    instance.do(("write", 0, [], False))
     assert model.acknowledged == 1
-    house.do(("both", 0, [], False))
+    instance.do(("both", 0, [], False))
     assert model.acknowledged == 2
     messages: list[bool] = []
-    house.facet.enter(lambda: sync(house.ref, lambda: messages.append(True)))
-    house.system.drain()
+    instance.facet.enter(lambda: sync(instance.ref, lambda: messages.append(True)))
+    instance.system.drain()
     assert messages == [True]
 
 
 def test_answers_keep_their_order() -> None:
     """Who asks between the commit and its announcement is not answered before those whom it is announced to."""
-    house = House(SimulatedDisk(), Model())
+    instance = Instance(SimulatedDisk(), Model())
     order: list[str] = []
 
     class Asker(Entity):
@@ -350,21 +350,21 @@ def test_answers_keep_their_order() -> None:
         def message(self, value: Value) -> None:
             order.append(self.name)
 
-    first, second = (Ref(house.facet, Asker(name)) for name in ("first", "second"))
-    house.system.schedule(actor_of(house.ref), (SYNC, house.ref, second, None))
-    house.entity._tell([first])
-    house.system.drain()
+    first, second = (Ref(instance.facet, Asker(name)) for name in ("first", "second"))
+    instance.system.schedule(actor_of(instance.ref), (SYNC, instance.ref, second, None))
+    instance.entity._tell([first])
+    instance.system.drain()
     assert order == ["first", "second"]
 
 
 def test_what_waits_is_bounded_by_state() -> None:
     """However often something comes and goes while the disk is busy, what waits is one row."""
     model, disk = Model(), SimulatedDisk()
-    house = House(disk, model)
+    instance = Instance(disk, model)
     for _ in range(200):
-        house.do(("turn", 1, [("assert", 0)], False))
-        house.do(("turn", 1, [("retract", 0)], False))
-    changes = house.journal.take()
+        instance.do(("turn", 1, [("assert", 0)], False))
+        instance.do(("turn", 1, [("retract", 0)], False))
+    changes = instance.journal.take()
     assert changes is not None
     assert len(changes.added) == 1
     assert not changes.removed

@@ -436,9 +436,9 @@ def test_a_directory_is_for_one(tmp_path: Path) -> None:
         "import sys; from tests.relay.server.test_journal import opened, Path\n"
         "journal = opened(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
     )
-    house = Path(__file__).parents[3]
+    root = Path(__file__).parents[3]
     with subprocess.Popen(
-        [sys.executable, "-c", program, tmp_path], cwd=house, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, tmp_path], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "open\n"

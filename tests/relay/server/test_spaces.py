@@ -101,17 +101,17 @@ async def test_dataspaces_are_apart_and_each_has_its_keys(tmp_path: Path) -> Non
             (oid, key): Client(server.address, oid, key, lambda ds, n=f"{oid}/{key}": assert_(ds, ["seen", n]))  # type: ignore[misc]  # a default
             for oid, key in [("orders", "orders"), ("orders", "older"), ("other", "other"), ("syndicate", "main")]
         }
-        strangers = [Client(server.address, *each) for each in [("orders", "main"), ("other", "orders")]]
+        others = [Client(server.address, *each) for each in [("orders", "main"), ("other", "orders")]]
         async with open_system() as theirs:
-            for client in [*clients.values(), *strangers]:
+            for client in [*clients.values(), *others]:
                 theirs.spawn(client)
             both = {"orders/orders", "orders/older"}
             await until(lambda: set(clients["orders", "orders"].seen) == both)
             await until(lambda: set(clients["orders", "older"].seen) == both)
             await until(lambda: clients["other", "other"].seen == ["other/other"])
             await until(lambda: clients["syndicate", "main"].seen == ["syndicate/main"])
-            await until(lambda: all("failed-validation" in each.reasons for each in strangers))
-            assert not any(each.ds for each in strangers)
+            await until(lambda: all("failed-validation" in each.reasons for each in others))
+            assert not any(each.ds for each in others)
             fewer = settings(tmp_path, old_key_files=[])
             await server.broker.reload(fewer)
             before = len(clients["orders", "orders"].seen)

@@ -522,7 +522,7 @@ async def test_a_stream_that_we_close_leaves_no_task(system: System, stream: Cal
     await until(lambda: trio.lowlevel.current_statistics().tasks_living == before, 2.0)
 
 
-async def test_a_silent_stranger(system: System) -> None:
+async def test_a_silent_untrusted_peer(system: System) -> None:
     """Who says nothing is cut off after so many seconds; whoever has said something is not."""
     silent, greeting = Fake(), Fake()
     sessions = [begin(system, silent), begin(system, greeting)]
@@ -917,7 +917,7 @@ async def loses_its_place(here: Place, stream: trio.SocketStream) -> None:
 
 
 @pytest.mark.parametrize("ends", [hangs_up, is_too_much, breaks_the_protocol, guesses, loses_its_place])
-async def test_a_stranger_that_has_gone_leaves_no_circle(
+async def test_an_untrusted_peer_that_has_gone_leaves_no_circle(
     monkeypatch: pytest.MonkeyPatch, ends: Callable[[Place, trio.SocketStream], Awaitable[None]]
 ) -> None:
     """However it goes, what its connection took is free when it has ended, and not when the collector comes by."""

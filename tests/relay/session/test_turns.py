@@ -134,8 +134,8 @@ class Party:
         return added, gone
 
 
-class House:
-    """A place where parties act in one dataspace, and observers look at one: the same, or what shows it."""
+class Stage:
+    """Where parties act in one dataspace, and observers look at one: the same, or what shows it."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -170,12 +170,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-def party_facets(house: House) -> None:
+def party_facets(stage: Stage) -> None:
     """An actor for each party of a program."""
 
     def boot() -> None:
         prevent_inert_check()
-        house.facets.append(current_facet())
+        stage.facets.append(current_facet())
 
     for _ in range(ACTORS):
         spawn(boot)
@@ -195,7 +195,7 @@ def test_a_turn_is_one_patch_here(place: str, program: list[Step]) -> None:
         instances.extend([ds, inner, innermost])
 
     system = settled(boot)
-    house = House(system)
+    stage = Stage(system)
     ds, inner, innermost = instances
     look, looked, act, acted = {
         "local": (ds, plain, ds, plain),
@@ -203,10 +203,10 @@ def test_a_turn_is_one_patch_here(place: str, program: list[Step]) -> None:
         "from outside": (inner, Inbound, ds, plain),
         "two levels": (inner, Inbound, innermost, lambda value: Outbound(Outbound(value))),
     }[place]
-    system.spawn(lambda: house.observe(look, looked))
-    system.spawn(lambda: party_facets(house))
+    system.spawn(lambda: stage.observe(look, looked))
+    system.spawn(lambda: party_facets(stage))
     system.drain()
-    house.perform(act, acted, program)
+    stage.perform(act, acted, program)
 
 
 class Between:
@@ -218,10 +218,10 @@ class Between:
         for one, other in ((self.acting, first), (self.looking, self.telling)):
             one.peer, other.peer = other, one
         self.system = settled(self._boot)
-        self.house = House(self.system)
+        self.stage = Stage(self.system)
         self.there, self.here = (end.session.membrane.expect(0) for end in (self.acting, self.looking))
-        self.system.spawn(lambda: self.house.observe(self.here, plain))
-        self.system.spawn(lambda: party_facets(self.house))
+        self.system.spawn(lambda: self.stage.observe(self.here, plain))
+        self.system.spawn(lambda: party_facets(self.stage))
         self.system.drain()
 
     def _boot(self) -> None:
@@ -242,7 +242,7 @@ CODECS = [Msgpack, Preserves, PreservesText]
 def test_a_turn_is_one_patch_at_a_peer(codec: Callable[..., Codec], program: list[Step]) -> None:
     """From one peer to another, by way of a broker: what is heard of each turn is what is heard of it here."""
     between = Between(codec)
-    between.house.perform(between.there, plain, program)
+    between.stage.perform(between.there, plain, program)
     for end in between.ends:
         assert end.session.reason is None
         for packet in end.sent:
@@ -256,25 +256,25 @@ def test_a_turn_is_one_patch_at_a_peer(codec: Callable[..., Codec], program: lis
 def test_turns_that_arrive_together_stay_turns(held: str, program: list[Step]) -> None:
     """However many turns a peer gets to read at once, they are heard one after the other."""
     between = Between(Msgpack)
-    house = between.house
+    stage = between.stage
     end = next(end for end in between.ends if end.name == held)
     end.blocked = True
-    for seen in house.seen.values():
+    for seen in stage.seen.values():
         seen.clear()
     expected: dict[str, list[Any]] = {name: [] for name in COARSE}
     for step in program:
         done: list[Any] = []
-        party, facet = house.parties[step[0]], house.facets[step[0]]
+        party, facet = stage.parties[step[0]], stage.facets[step[0]]
         facet.enter(lambda party=party, step=step, done=done: done.append(party.act(between.there, plain, step)))  # type: ignore[misc]
-        house.system.drain()
-        for name, heard in house.model.turn(*done[0]).items():
+        stage.system.drain()
+        for name, heard in stage.model.turn(*done[0]).items():
             expected[name] += heard
     end.blocked = False
     end.wake()
-    house.system.drain()
-    for name, seen in house.seen.items():
+    stage.system.drain()
+    for name, seen in stage.seen.items():
         assert [(mark, tuple(captures)) for mark, *captures in seen] == expected[name], name
-    assert all(party.answered == list(range(party.asked)) for party in house.parties)
+    assert all(party.answered == list(range(party.asked)) for party in stage.parties)
 
 
 @pytest.mark.parametrize("encoding", ["msgpack", "preserves", "text"])
@@ -283,7 +283,7 @@ async def test_a_turn_is_one_patch_at_a_peer_of_a_real_broker(where: str, encodi
     """Over sockets, however many turns are on their way at once: each is heard as it is heard here, in order."""
     draw = random.Random(f"{where} {encoding}")
     async with open_system() as system:
-        house = House(system)
+        stage = Stage(system)
         remotes: dict[str, Ref] = {}
         arrived = trio.Event()
 
@@ -296,9 +296,9 @@ async def test_a_turn_is_one_patch_at_a_peer_of_a_real_broker(where: str, encodi
             def connected(ds: Ref) -> None:
                 remotes[name] = ds
                 if name == "looking":
-                    house.observe(ds, plain)
+                    stage.observe(ds, plain)
                 else:
-                    party_facets(house)
+                    party_facets(stage)
                 sync(ds, lambda: arrived.set() if len(remotes) == 2 else None)
 
         def take(party: Party, step: Step, done: list[Any]) -> None:
@@ -315,24 +315,24 @@ async def test_a_turn_is_one_patch_at_a_peer_of_a_real_broker(where: str, encodi
         await system.settle()
         for _ in range(60):
             expected: dict[str, list[Any]] = {name: [] for name in COARSE}
-            for seen in house.seen.values():
+            for seen in stage.seen.values():
                 seen.clear()
             for _ in range(draw.choice([1, 1, 2, 5, 20])):
                 number, done = draw.randrange(ACTORS), list[Any]()
-                party, facet = house.parties[number], house.facets[number]
+                party, facet = stage.parties[number], stage.facets[number]
                 step = number, [random_act(draw) for _ in range(draw.choice([0, 1, 3, 8]))]
                 facet.enter(partial(take, party, step, done))
                 while not done:
                     await trio.lowlevel.checkpoint()
-                for name, heard in house.model.turn(*done[0]).items():
+                for name, heard in stage.model.turn(*done[0]).items():
                     expected[name] += heard
             await reached("acting")
             await reached("looking")
             await system.settle()
-            for name, seen in house.seen.items():
+            for name, seen in stage.seen.items():
                 assert [(mark, tuple(captures)) for mark, *captures in seen] == expected[name], name
         await reached("acting")
-        assert all(party.answered == list(range(party.asked)) for party in house.parties)
+        assert all(party.answered == list(range(party.asked)) for party in stage.parties)
 
 
 def random_act(draw: random.Random) -> tuple[str, int, int]:

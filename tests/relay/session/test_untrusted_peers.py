@@ -163,7 +163,7 @@ def questions(codec: Codec, size: int) -> bytes:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("attack", [half, small, many, references, questions])
-async def test_what_a_stranger_may_have(
+async def test_what_an_untrusted_peer_may_have(
     system: System, codec: Callable[[], Codec], attack: Callable[[Codec, int], bytes]
 ) -> None:
     """Before it would be more than its budget, the session ends, and nothing of it is held."""
@@ -214,7 +214,7 @@ def test_the_bytes_of_assertions_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "unix", "ws"])
-async def test_strangers_keep_nobody_out(scheme: str, tmp_path: Path) -> None:
+async def test_untrusted_peers_keep_nobody_out(scheme: str, tmp_path: Path) -> None:
     """However many hold their connections: the one that was there longest goes, and who has a capability stays."""
     where = f"unix://{tmp_path}/s" if scheme == "unix" else f"{scheme}://127.0.0.1:0"
     limits = Limits(strangers=8, opening=1e6)
@@ -327,7 +327,7 @@ async def test_who_is_sent_away_and_does_not_read_leaves_no_task(how: str, tmp_p
         await stream.close()
 
 
-async def test_all_strangers_share_what_is_held_of_them() -> None:
+async def test_all_untrusted_peers_share_what_is_held_of_them() -> None:
     """However many come, each with a packet that it never ends: together they have so many bytes, those who have most
     go first, and who has a capability comes in among them.
     """

@@ -56,7 +56,7 @@ class Place:
         look: Callable[[], object],
         pair: Callable[[], tuple[socket.socket, socket.socket]] = socket.socketpair,
         *,
-        strangers: bool = False,
+        untrusted: bool = False,
     ) -> None:
         self.system = system
         self.poller = watch
@@ -67,12 +67,12 @@ class Place:
         self.ends: list[socket.socket] = []
         self._limits = limits
         self._pair = pair
-        self._strangers = strangers
+        self._untrusted = untrusted
         system.spawn(self._boot, daemon=True)
 
     def _boot(self) -> None:
         ds = dataspace()
-        if self._strangers:
+        if self._untrusted:
             ds = ref(Gatekeeper({"ds": (b"a key that nobody has", ds)}))
         for number in range(PEERS):
             ours, theirs = self._pair()
@@ -117,7 +117,7 @@ class Place:
         return seen
 
 
-async def run_script(seed: int, codec: str, limits: str, strangers: bool, follow: bool) -> list[Any]:
+async def run_script(seed: int, codec: str, limits: str, untrusted: bool, follow: bool) -> list[Any]:
     """What is seen after each round, or after as many as *follow* each other."""
     rng = random.Random(seed)
     steps = script(seed, codec, PEERS, 120)
@@ -125,7 +125,7 @@ async def run_script(seed: int, codec: str, limits: str, strangers: bool, follow
     async with open_system() as system:
         with polling() as watch:
             look = watch._serve if follow else watch.look
-            place = Place(system, LIMITS[limits], watch, look, strangers=strangers)
+            place = Place(system, LIMITS[limits], watch, look, untrusted=untrusted)
             await place.quiet()
             while pieces := list(islice(steps, rng.choice([1, 1, 2, 4]))):
                 for peer, data in pieces:
@@ -155,9 +155,9 @@ def counting(kernel: Callable[..., bool | None], counts: list[int]) -> Callable[
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("strangers", [False, True], ids=["admitted", "strangers"])
+@pytest.mark.parametrize("untrusted", [False, True], ids=["admitted", "untrusted"])
 def test_a_round_of_the_kernel_does_what_links_do(
-    strangers: bool, codec: str, seed: int, limits: str, follow: bool, monkeypatch: pytest.MonkeyPatch
+    untrusted: bool, codec: str, seed: int, limits: str, follow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of random packets in random pieces, until the end or until a limit is exceeded; in one round, or in as many as
     follow each other.
@@ -167,9 +167,9 @@ def test_a_round_of_the_kernel_does_what_links_do(
     for name, kernel in (("make_round", make_round), ("make_rounds", make_rounds)):
         used = follow is (kernel is make_rounds)
         monkeypatch.setattr(poller_module, name, counting(kernel, counts) if used else native.specifications[name])
-    whole = partial(run_script, seed, codec, limits, strangers, follow)
+    whole = partial(run_script, seed, codec, limits, untrusted, follow)
     ours = trio.run(whole, clock=trio.testing.MockClock())
-    assert counts[0] > (20 if limits == "usual" and not strangers else 0)
+    assert counts[0] > (20 if limits == "usual" and not untrusted else 0)
     for name in ("make_round", "make_rounds"):
         monkeypatch.setattr(poller_module, name, native.specifications[name])
     theirs = trio.run(whole, clock=trio.testing.MockClock())

@@ -31,10 +31,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 async def test_certificates_that_are_refused(files: Files, tmp_path: Path, logs: list[Any]) -> None:
     """A client says in one line what is wrong with a certificate, and the server's log says that it went."""
-    stranger = trustme.CA()
-    stranger.cert_pem.write_to_path(str(tmp_path / "stranger.pem"))
+    unknown = trustme.CA()
+    unknown.cert_pem.write_to_path(str(tmp_path / "unknown.pem"))
     async with listening("tls://127.0.0.1:0", tls=files.server) as listener:
-        for tls in (None, Tls(ca=tmp_path / "stranger.pem")):
+        for tls in (None, Tls(ca=tmp_path / "unknown.pem")):
             with pytest.raises(ConnectError, match=r"no CA known here has signed.*name the CA's file"):
                 await open_stream(listener.address, tls=tls)
         another = files.issue("another", "example.org")

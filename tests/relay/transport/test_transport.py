@@ -356,7 +356,7 @@ def test_our_own_standard_streams() -> None:
 
 
 async def test_a_handshake_that_fails_oddly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a library raises over an untrusted peer's bytes costs that stranger its connection, and nobody else
+    """What a library raises over an untrusted peer's bytes costs that peer its connection, and nobody else
     anything.
     """
 

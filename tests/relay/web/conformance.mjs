@@ -15,8 +15,8 @@ async function inPage() {
   const url = new URL(address)
   const cap = new URLSearchParams(url.hash.slice(1)).get("write")
   await tab.goto(url.origin + url.pathname)
-  const given = ["ws://" + url.host + "/relay", { cap }, cases].map((each) => JSON.stringify(each)).join(", ")
-  const traces = await tab.evaluate(`import("/syndicate.js").then((s) => (${played})(s, ${given}))`)
+  const parameters = ["ws://" + url.host + "/relay", { cap }, cases].map((each) => JSON.stringify(each)).join(", ")
+  const traces = await tab.evaluate(`import("/syndicate.js").then((s) => (${played})(s, ${parameters}))`)
   await browser.close()
   return traces
 }

@@ -89,7 +89,7 @@ await tab.setInputFiles("input[type=file]", { name: "tail.jsonl", mimeType: "app
 await shows(tab, `event ${events.length} of ${events.length}`)
 await tab.click("text=one back")
 await shows(tab, `event ${events.length - 1} of`)
-// At 25 moments, what stands is what the events up to there leave.
+// At 25 moments, what is asserted is what the events up to there leave.
 for (let i = 0; i < 25; i++) {
   const [at, there] = await tab.evaluate((share) => {
     const slider = document.querySelector("input.time")
@@ -100,11 +100,11 @@ for (let i = 0; i < 25; i++) {
       [...document.querySelectorAll(".halves section:first-child .list > .text")].map((each) => each.textContent.replace(/ \d+ times$/, "")),
     ]), 60))
   }, String(i * 41))
-  const standing = new Map()
+  const copies = new Map()
   for (const { event, value } of events.slice(0, at))
-    if (event !== "!") standing.set(value, (standing.get(value) ?? 0) + (event === "+" ? 1 : -1))
-  const wanted = [...standing].filter(([, copies]) => copies > 0).map(([value]) => value)
-  if (JSON.stringify(wanted.sort()) !== JSON.stringify(there.sort())) wrong.push(`at event ${at} ${there} stands, and not ${wanted}`)
+    if (event !== "!") copies.set(value, (copies.get(value) ?? 0) + (event === "+" ? 1 : -1))
+  const wanted = [...copies].filter(([, number]) => number > 0).map(([value]) => value)
+  if (JSON.stringify(wanted.sort()) !== JSON.stringify(there.sort())) wrong.push(`at event ${at} ${there} is asserted, and not ${wanted}`)
 }
 await picture(tab, "replay")
 await tab.evaluate(() => {
@@ -116,8 +116,8 @@ await tab.click("text=× 1")
 await shows(tab, "stop")
 await tab.click("text=back to what happens now")
 const why = ["/srv/shop.py:3 sell in till of shop"]
-const told = [first, { at: 0.1, event: "!", value: "<Sold 7>", why }].map((line) => `${JSON.stringify(line)}\n`).join("")
-await tab.setInputFiles("input[type=file]", { name: "why.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(told) })
+const lines = [first, { at: 0.1, event: "!", value: "<Sold 7>", why }].map((line) => `${JSON.stringify(line)}\n`).join("")
+await tab.setInputFiles("input[type=file]", { name: "why.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(lines) })
 await shows(tab, "by shop.py:3 sell in till of shop") // what led to it, where the recording has that
 await tab.click("text=back to what happens now")
 await tab.setInputFiles("input[type=file]", { name: "other.jsonl", mimeType: "application/jsonl", buffer: Buffer.from("{}\n") })
@@ -147,9 +147,9 @@ await tab.click("text=mint")
 await tab.fill("textarea", '<Note "allowed">')
 await tab.click("button:text-is('narrow')")
 await shows(tab, 'lets pass <rec Note [<lit "allowed">]>')
-await tab.evaluate(() => document.querySelector(".made").scrollIntoView())
+await tab.evaluate(() => document.querySelector(".narrowed").scrollIntoView())
 await picture(tab, "capabilities")
-say(`narrowed ${await tab.evaluate(() => document.querySelector(".made").firstChild.textContent)}`)
+say(`narrowed ${await tab.evaluate(() => document.querySelector(".narrowed").firstChild.textContent)}`)
 await lines.next() // Python has used it
 
 const narrow = await open({ viewport: { width: 400, height: 720 }, colorScheme: "dark" })

@@ -11,10 +11,10 @@ const HOSTILE = "<img src=x onerror=alert(1)>"
 
 const element = await open()
 await element.evaluate(([server]) => {
-  const made = document.createElement("who-is-here")
-  made.setAttribute("server", server)
-  made.setAttribute("name", "Ann")
-  document.body.append(made)
+  const element = document.createElement("who-is-here")
+  element.setAttribute("server", server)
+  element.setAttribute("name", "Ann")
+  document.body.append(element)
 }, [server])
 const page = await open({}, `${react}?server=${encodeURIComponent(server)}`)
 for (const tab of [element, page]) await here(tab, [HOSTILE, "Ann", "Dora", "Eve", "Flo"])

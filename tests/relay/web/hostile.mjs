@@ -8,7 +8,7 @@ tab.on("dialog", (dialog) => (dialogs.push(dialog.message()), dialog.dismiss()))
 /** What a page may not become, whatever it shows. */
 async function harmless(where) {
   await pause(700)
-  const found = await tab.evaluate(() => ({
+  const page = await tab.evaluate(() => ({
     images: document.images.length,
     scripts: document.scripts.length,
     links: [...document.links].filter((link) => link.protocol === "javascript:").length,
@@ -17,11 +17,11 @@ async function harmless(where) {
     wide: document.documentElement.scrollWidth > innerWidth,
     long: Math.max(0, ...[...document.querySelectorAll("body *")].filter((each) => !each.childElementCount).map((each) => each.textContent.length)),
   }))
-  if (found.images || found.links || found.scripts !== 1) wrong.push(`${where}: a value became markup`)
-  if (!found.title.endsWith("syndicate console")) wrong.push(`${where}: the title is ${found.title}`)
-  if (/[\u0000-\u0008\u000b-\u001f\u200e\u200f\u2028\u202a-\u202e\u2066-\u2069]/.test(found.text)) wrong.push(`${where}: what controls a text is not written out`)
-  if (found.wide) wrong.push(`${where}: it is wider than its window`)
-  if (found.long > 5_000) wrong.push(`${where}: ${found.long} characters in one element`)
+  if (page.images || page.links || page.scripts !== 1) wrong.push(`${where}: a value became markup`)
+  if (!page.title.endsWith("syndicate console")) wrong.push(`${where}: the title is ${page.title}`)
+  if (/[\u0000-\u0008\u000b-\u001f\u200e\u200f\u2028\u202a-\u202e\u2066-\u2069]/.test(page.text)) wrong.push(`${where}: what controls a text is not written out`)
+  if (page.wide) wrong.push(`${where}: it is wider than its window`)
+  if (page.long > 5_000) wrong.push(`${where}: ${page.long} characters in one element`)
   if (dialogs.length) wrong.push(`${where}: a dialog: ${dialogs}`)
 }
 

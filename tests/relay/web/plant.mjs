@@ -82,7 +82,7 @@ await tab.evaluate(() => {
   claims.at(-1).dispatchEvent(new MouseEvent("click", { bubbles: true }))
 })
 await until(tab, () => document.querySelectorAll(".arrow.near").length)
-await shows(tab, "was told of")
+await shows(tab, "was notified of")
 await picture(tab, "causes")
 await go(tab, "#page=interests")
 await tab.click('.row:has-text("invoice")')

@@ -142,7 +142,7 @@ async def test_what_is_shown(start: Start, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-async def test_what_a_stranger_finds(tmp_path: Path) -> None:
+async def test_what_an_untrusted_visitor_finds(tmp_path: Path) -> None:
     """By clicks alone: which worker holds a job, and why an alarm is on; and the pages about actors, rules and causes
     of a program that is no broker.
     """

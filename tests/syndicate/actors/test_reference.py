@@ -140,8 +140,8 @@ def test_an_observer_of_no_actor_is_told_nothing() -> None:
 # ---------------------------------------------------------------------------------------------- what has ended
 
 
-class House:
-    """A dataspace that ends when it is told to, and an actor that uses it."""
+class Stage:
+    """A dataspace that ends when the test says so, and an actor that uses it."""
 
     def __init__(self, way: str) -> None:
         self.way = way
@@ -177,71 +177,71 @@ WAYS = ["facet", "actor", "crash", "nested"]
 
 
 @pytest.fixture(params=WAYS)
-def house(request: pytest.FixtureRequest) -> House:
+def stage(request: pytest.FixtureRequest) -> Stage:
     """One for each way in which a dataspace can end."""
-    return House(request.param)
+    return Stage(request.param)
 
 
-def test_handles_say_that_their_dataspace_has_ended(house: House) -> None:
+def test_handles_say_that_their_dataspace_has_ended(stage: Stage) -> None:
     """They are not live, cannot be replaced, and can be retracted; a computed assertion gathers nothing."""
     shown: list[Any] = []
     instances: list[Any] = []
 
     def assert_all() -> None:
         shown.append(field(0))
-        instances.extend([assert_(house.ds, n) for n in range(3)])
-        instances.append(assert_(house.ds, lambda: ["n", shown[0].value]))
-        instances.append(list(house.facet.handles))
+        instances.extend([assert_(stage.ds, n) for n in range(3)])
+        instances.append(assert_(stage.ds, lambda: ["n", shown[0].value]))
+        instances.append(list(stage.facet.handles))
 
-    house.act(assert_all)
+    stage.act(assert_all)
     one, two, _, computed, handles = instances
     assert [handle.live for handle in instances[:4]] == [True] * 4
-    house.end()
+    stage.end()
     assert [handle.live for handle in instances[:4]] == [False] * 4
-    assert house.act(lambda: one.replace(5)) is None
-    house.act(two.retract)
+    assert stage.act(lambda: one.replace(5)) is None
+    stage.act(two.retract)
     for n in range(5):
-        house.act(lambda n=n: shown[0].set(n))  # type: ignore[misc]
-    assert len(house.facet.handles) == len(handles) - 2
+        stage.act(lambda n=n: shown[0].set(n))  # type: ignore[misc]
+    assert len(stage.facet.handles) == len(handles) - 2
     assert not computed.live
-    assert house.facet.actor.running
+    assert stage.facet.actor.running
 
 
-def test_a_sync_with_what_has_ended_fails(house: House) -> None:
+def test_a_sync_with_what_has_ended_fails(stage: Stage) -> None:
     """Asked before it ended, in the same turn, or after: *otherwise* is called, once; what was answered is answered."""
     heard: list[str] = []
 
     def ask(name: str) -> None:
-        sync(house.ds, lambda: heard.append(f"{name}: done"), lambda: heard.append(f"{name}: ended"))
+        sync(stage.ds, lambda: heard.append(f"{name}: done"), lambda: heard.append(f"{name}: ended"))
 
-    house.act(lambda: ask("before"))
-    house.end()
-    house.act(lambda: ask("after"))
-    house.act(lambda: ask("again"))
+    stage.act(lambda: ask("before"))
+    stage.end()
+    stage.act(lambda: ask("after"))
+    stage.act(lambda: ask("again"))
     assert heard == ["before: done", "after: ended", "again: ended"]
 
 
-def test_who_only_waits_crashes_with_the_remedy(house: House) -> None:
+def test_who_only_waits_crashes_with_the_remedy(stage: Stage) -> None:
     """A sync that says nothing of it does not wait for ever."""
-    house.end()
-    house.act(lambda: sync(house.ds, lambda: None))
-    error = house.facet.actor.error
+    stage.end()
+    stage.act(lambda: sync(stage.ds, lambda: None))
+    error = stage.facet.actor.error
     assert isinstance(error, TargetEnded)
     assert "sync(ds, then, otherwise)" in str(error)
 
 
-def test_who_asserts_in_what_has_ended_is_told(house: House) -> None:
+def test_who_asserts_in_what_has_ended_is_told(stage: Stage) -> None:
     """By the log, with the remedy, now and then; messages to nobody are lost, as always."""
-    house.act(lambda: assert_(house.ds, "before"))
-    house.end()
+    stage.act(lambda: assert_(stage.ds, "before"))
+    stage.end()
     with structlog.testing.capture_logs() as logs:
-        house.act(lambda: send(house.ds, 1))
+        stage.act(lambda: send(stage.ds, 1))
         assert logs == []
         for n in range(100):
-            house.act(lambda n=n: assert_(house.ds, n))  # type: ignore[misc]
-        on = house.act(lambda: on_asserted(house.ds, capture())(print))
+            stage.act(lambda n=n: assert_(stage.ds, n))  # type: ignore[misc]
+        on = stage.act(lambda: on_asserted(stage.ds, capture())(print))
     assert on is print
     assert [entry["so_far"] for entry in logs] == [1, 2, 4, 8, 16, 32, 64]
     assert {entry["log_level"] for entry in logs} == {"warning"}
     assert all("that has ended" in entry["event"] and "handle.live" in entry["event"] for entry in logs)
-    assert house.facet.actor.running
+    assert stage.facet.actor.running

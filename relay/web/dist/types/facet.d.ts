@@ -9,7 +9,7 @@ export type Entries = [number, Uint8Array][];
 interface Export {
     readonly entity: Entity;
     readonly facet: Facet;
-    standing: number;
+    holders: number;
 }
 /** What runs on one connection, from its beginning to its end. */
 export declare class Program {
@@ -29,12 +29,12 @@ export declare class Program {
     end(): void;
     export(entity: Entity, facet: Facet): Ref;
     event(target: Ref, event: Rec, pins: number[] | null): void;
-    assert(target: Ref, value: Value): Standing;
-    retract({ target, handle, pins }: Standing): void;
+    assert(target: Ref, value: Value): Assertion;
+    retract({ target, handle, pins }: Assertion): void;
     /** Events of the other side, in one turn. */
     arrived(entries: [number, Rec][]): void;
 }
-interface Standing {
+interface Assertion {
     readonly target: Ref;
     readonly handle: number;
     readonly pins: number[];
@@ -59,7 +59,7 @@ export declare class Handle {
     #private;
     readonly target: Ref;
     readonly facet: Facet;
-    /** Assert *value*, or what the function says, in place of what stands: first the new one, then the old one goes. */
+    /** Assert *value*, or what the function says, in place of what is asserted: first the new one, then the old one goes. */
     replace(value: Value | (() => Value | null | undefined)): this;
     /** Take it back. */
     retract(): void;
@@ -98,16 +98,16 @@ export declare function field<T>(value: T): Field<T>;
 /** Call *f* now, and again whenever a field that it has read changes. */
 export declare function dataflow(f: () => void): void;
 type Handler = (...captures: any[]) => unknown;
-/** Call *f* with the captures of each assertion that comes, and of those that stand. */
+/** Call *f* with the captures of each assertion that comes, and of those that are there. */
 export declare function onAsserted(ds: Ref, pattern: Pattern, f: Handler): void;
 /** Call *f* with the captures of each assertion that goes. */
 export declare function onRetracted(ds: Ref, pattern: Pattern, f: Handler): void;
 /** Call *f* with the captures of each message. */
 export declare function onMessage(ds: Ref, pattern: Pattern, f: Handler): void;
-/** Call *f* with the captures of each assertion, in a facet that lives as long as that stands. */
+/** Call *f* with the captures of each assertion, in a facet that lives as long as that is there. */
 export declare function during(ds: Ref, pattern: Pattern, f: Handler): void;
-/** A field with the captures of all that stands, a list for each. */
+/** A field with the captures of all that is asserted, a list for each. */
 export declare function querySet(ds: Ref, pattern: Pattern): Field<readonly (readonly Value[])[]>;
-/** A field with the first capture of what stands, the newest if there are several, else *orElse*. */
+/** A field with the first capture of what is asserted, the newest if there are several, else *orElse*. */
 export declare function queryValue<T>(ds: Ref, pattern: Pattern, orElse: T): Field<Value | T>;
 export {};

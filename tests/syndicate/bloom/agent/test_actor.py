@@ -337,7 +337,7 @@ def test_channels_of_modules() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.one_of(values(), st.tuples(values(), values()), st.tuples(st.text(), values())), max_size=6))
-def test_strangers_cannot_crash_a_program(rows: list[Any]) -> None:
+def test_untrusted_peers_cannot_crash_a_program(rows: list[Any]) -> None:
     """Whatever is sent, the program goes on; what fits is there, and None and sets come as they were sent."""
 
     def boot() -> None:

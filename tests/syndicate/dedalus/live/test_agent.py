@@ -137,7 +137,7 @@ def test_messages_are_there_for_one_timestep() -> None:
         instance.insert("in", ("a", 1))
 
 
-def test_strangers_are_refused(logs: list[MutableMapping[str, Any]]) -> None:
+def test_untrusted_peers_are_refused(logs: list[MutableMapping[str, Any]]) -> None:
     """Whatever somebody sends or asserts, an agent goes on, and the log says what was refused; not a thousand times."""
     program = Program.parse("persist[p, 2]; q(X) :- p(X, 1);")
     seen: list[Seen] = []
@@ -177,7 +177,7 @@ def test_strangers_are_refused(logs: list[MutableMapping[str, Any]]) -> None:
     assert not any("nothing" in str(entry) for entry in logs if entry not in refused)
 
 
-def test_arithmetic_on_what_strangers_send(logs: list[MutableMapping[str, Any]]) -> None:
+def test_arithmetic_on_what_untrusted_peers_send(logs: list[MutableMapping[str, Any]]) -> None:
     """Text where a number is needed is refused, sent or asserted: relation, row, rule and error are told; no more."""
     program = Program.parse("d(L, X / 2) :- p(L, X); d(L, sum<X>) :- q(L, X); persist[p, 2];")
     seen: list[Seen] = []

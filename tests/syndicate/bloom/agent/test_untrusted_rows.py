@@ -195,13 +195,13 @@ def fragile(*messages: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any, Any,
 
         actors.append(spawn(program))
 
-        def stranger() -> None:
+        def untrusted() -> None:
             for one in messages:
                 send(ds, one)
             for one in stand:
                 assert_(ds, one)
 
-        spawn(stranger)
+        spawn(untrusted)
 
     instances: list[Any] = []
     actors: list[Any] = []
@@ -293,13 +293,13 @@ def test_rows_that_replace_each_other(*, program: bool) -> None:
         ds = dataspace()
         actors.append(spawn(lambda: instances.append(Latest(ds, address="me"))))
 
-        def stranger() -> None:
+        def untrusted() -> None:
             for n in range(5):
                 send(ds, Packet("me", "told", ("me", "ann", n)))
             if program:
                 instances[0].own.insert([("bob", 1), ("bob", 2)])
 
-        spawn(stranger)
+        spawn(untrusted)
 
     instances: list[Any] = []
     actors: list[Any] = []
@@ -333,11 +333,11 @@ def test_what_a_function_gave_is_kept() -> None:
     system = settled(boot)
     left += [3, 2, 1]
 
-    def stranger() -> None:
+    def untrusted() -> None:
         for who, n in (("a", 0), ("b", 6)):
             send(spaces[0], Packet("me", "told", ("me", who, n)))
 
-    system.spawn(stranger)
+    system.spawn(untrusted)
     system.drain()
     assert (actors[0].error, left) == (None, [3])
     assert sorted(instances[0].parts) == [("b", 2), ("queue", 6), ("queue", 12)]
@@ -451,11 +451,11 @@ def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]
         on_message(ds, ["echo", capture(), capture()])(lambda *row: seen.append(row))
         on_message(ds, Packet("you", "answer", capture()))(seen.append)
 
-        def stranger() -> None:
+        def untrusted() -> None:
             for who, n in (("a", 0), ("b", 1), ("c", 7), ("d", 2), ("e", "x"), ("f", 3)):
                 send(ds, Packet("me", "told", ("me", who, n)))
 
-        spawn(stranger)
+        spawn(untrusted)
 
     instances: list[Any] = []
     actors: list[Any] = []
