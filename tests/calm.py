@@ -1,8 +1,8 @@
 """``make calm``: random programs in Bloom, each over ten orders: nothing that is called confluent may differ.
 
 ``python -m tests.calm --programs 20000``: programs of plain rows (``test_calm``) and of lattices in terms, functions
-and columns, sent by timers (``test_calm_lattices``), by turns.  What is told: how many outputs have which verdict, and
-the share of those that did not differ in any of the orders, which bounds false alarms from above.
+and columns, sent by timers (``test_calm_lattices``), by turns.  What is reported: how many outputs have which verdict,
+and the share of those that did not differ in any of the orders, which bounds false alarms from above.
 """
 
 from __future__ import annotations

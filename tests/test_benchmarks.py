@@ -281,7 +281,7 @@ def test_verdicts_on_the_stopped_consumer() -> None:
 
 
 def test_the_first_page_says_what_the_tables_say() -> None:
-    """It is made of them, and was made again when they were; a work that is not measured is told."""
+    """It is made of them, and was made again when they were; a work that is not measured is reported."""
     results = RESULTS.read_text()
     assert page(results) in results
     with pytest.raises(NoSuchRow, match="measure that section first"):

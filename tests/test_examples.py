@@ -256,7 +256,7 @@ def test_guide_remote_program() -> None:
     with server() as address, program(BIN / watch[0], address, *watch[1:]) as console:
         source = PYTHON_BLOCKS[1].replace("tcp://127.0.0.1:8001", address)
         assert address in source
-        for _ in range(30):  # a message is told to those who are there: the console may not be yet
+        for _ in range(30):  # a message goes to those who are there: the console may not be yet
             assert run_to_end(source) == ("", "")
             try:
                 line = console.wait_for("Says", seconds=1)

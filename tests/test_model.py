@@ -1,8 +1,8 @@
 """A whole system beside a naive model: random programs over dataspaces, nested ones and peers, in every combination.
 
-At each rest every observer knows exactly what matches its pattern; what it is told comes and goes in turn; one turn
-makes no gap; messages come once each and in order; and what has ended leaves nothing.  A program that fails is printed
-as small as it can be made.  For many programs:
+At each rest every observer knows exactly what matches its pattern; what it is notified of comes and goes in turn; one
+turn makes no gap; messages come once each and in order; and what has ended leaves nothing.  A program that fails is
+printed as small as it can be made.  For many programs:
 
     python -m tests.test_model --seeds 5000 [--first 0]
 """
@@ -64,7 +64,7 @@ class Planned(Exception):
 
 
 class Ear(Entity):
-    """Writes down what it is told."""
+    """Writes down what it is notified of."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Any] = {}
@@ -353,7 +353,7 @@ class Trial:
         for name, ear in real.ears.items():
             if name not in watches and name not in self.before:  # had ended before
                 self.read.setdefault(name, len(ear.told))
-                assert len(ear.told) == self.read[name] or self.lost(name), f"{name} has ended, and is told"
+                assert len(ear.told) == self.read[name] or self.lost(name), f"{name} has ended, and is notified"
         for name, ear in real.ears.items():
             self.read[name] = len(ear.told)
         self.begin_interval()

@@ -440,7 +440,7 @@ class World:
 
 
 def without_classes(pattern: Any) -> Any:
-    """What a peer is asked for: classes of atoms have no published form, and are told apart on arrival."""
+    """What a peer is asked for: classes of atoms have no published form, and are distinguished on arrival."""
     if isinstance(pattern, Inbound | Outbound):
         return type(pattern)(without_classes(pattern.value))
     pattern = pattern_of(pattern)

@@ -211,7 +211,7 @@ def test_usage() -> None:
 
 @pytest.mark.usefixtures("carts")
 def test_repl_on_a_pipe() -> None:
-    """Lines are answered one by one; who made mistakes is told so on standard error and by the exit code."""
+    """Lines are answered one by one; who made mistakes is notified on standard error and by the exit code."""
     lines = 'def half(r):\n    return (r.number // 2,)\n\nsmall = table(["n"], [])\nsmall <= total.map(half)\n'
     done = bloom("repl", "carts:Cart", lines=f"{lines}log.insert([('a', 1, 4), ('a', 2, 3)])\n/run\n/dump small\n")
     assert (done.exit_code, done.stderr) == (0, "")

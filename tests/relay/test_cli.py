@@ -158,7 +158,7 @@ def opened(start: Start, *listen: str) -> Process:
 
 
 def test_console_no_reconnect(start: Start, tmp_path: Path) -> None:
-    """Unless it is told to fail then."""
+    """Unless it is asked to fail then."""
     address = f"unix://{tmp_path}/s"
     server = opened(start, address)
     console = start("console", address, "--no-reconnect")
@@ -204,7 +204,7 @@ def test_console_errors(start: Start, args: list[str], code: int, why: str) -> N
 
 
 def test_console_wrong_capability(start: Start, server: tuple[Process, str]) -> None:
-    """A server that refuses is told apart from one that is not there, and the capability is not shown."""
+    """A server that refuses is distinguished from one that is not there, and the capability is not shown."""
     cap = show(mint("syndicate", b"another key"))
     code, _, err = end(start("console", server[1], "--cap", cap))
     assert code == 1

@@ -191,7 +191,9 @@ def test_a_server_that_goes_and_comes(start: Start, node: Node) -> None:
 
 
 def test_what_untrusted_peers_send_does_not_end_it(server: Server, tmp_path: Path) -> None:
-    """Text where a number is needed, and rows that are too long, are told on stderr; what comes after them is there."""
+    """Text where a number is needed, and rows that are too long, are reported on stderr; what comes after them is
+    there.
+    """
     _, address = server
     file = tmp_path / "total.ded"
     rules = "total(L, T + X)@next :- total(L, T), add(L, X);\ntotal(L, T)@next :- total(L, T), notin add(L, _);\n"
@@ -227,7 +229,7 @@ def test_what_untrusted_peers_send_does_not_end_it(server: Server, tmp_path: Pat
 
 
 def test_what_is_typed(server: Server, node: Node, tmp_path: Path) -> None:
-    """What is no event is told, and the next line is taken; --until ends the command, --json is for programs."""
+    """What is no event is reported, and the next line is taken; --until ends the command, --json is for programs."""
     _, address = server
     one = node("a", address, "--json", "--show", "known")
     for line in ('said("a")', "nonsense(", "said(X, Y)", "known(X) :- p(X)", 'said("b", 1)', "", 'said("a", 1)'):
@@ -294,7 +296,7 @@ def test_an_event_log_survives_its_process(
     ],
 )
 def test_mistakes(file: Path, options: list[str], code: int, why: str) -> None:
-    """A mistake is told in a line, with the exit code of its kind."""
+    """A mistake is reported in a line, with the exit code of its kind."""
     done = CliRunner().invoke(dedalus, ["live", str(file), *options])
     assert done.exit_code == code
     assert why in done.output

@@ -103,7 +103,7 @@ class Scene:
         return handle[0]
 
     def watch(self, level: int, pattern: Any) -> Seen:
-        """What an observer at `level` is told."""
+        """What an observer at `level` is notified of."""
         lists: list[Seen] = []
         self.at(level, lambda ds: lists.append(watch(ds, pattern)))
         return lists[0]
@@ -124,7 +124,7 @@ class Scene:
 
 
 def taken(seen: Seen) -> Seen:
-    """What was told since the last time."""
+    """What happened since the last time."""
     events = seen[:]
     seen.clear()
     return events
@@ -326,7 +326,7 @@ def test_a_discard_is_not_a_literal() -> None:
 
 
 def test_one_of_two_interests_goes() -> None:
-    """The other one, overlapping, is told nothing: no assertion flickers when responsibility passes on."""
+    """The other one, overlapping, is notified of nothing: no assertion flickers when responsibility passes on."""
     scene = Scene()
     scene.at(0, asserting(Says("Alice", 1)))
     for keep, drop in [
@@ -530,7 +530,9 @@ def test_messages_while_interests_change() -> None:
 
 @pytest.mark.parametrize("goes", [0, 1])
 def test_a_message_after_an_interest_has_gone(goes: int) -> None:
-    """When the interest that told of a message goes, the other one tells of the next, though that equals the last."""
+    """When the interest that notified of a message goes, the other one notifies of the next, though that equals the
+    last.
+    """
     scene = Scene()
     heard: list[Seen] = []
 
@@ -828,7 +830,7 @@ class Observed:
         self.handle: Any = None
 
     def captures(self, value: Any) -> Any:
-        """What of an outer value it should be told, frozen, or None."""
+        """What of an outer value it should be notified of, frozen, or None."""
         for _ in range(self.levels):
             value = Inbound(value)
         matched = match(self.pattern, value)
@@ -912,9 +914,9 @@ class Model:
 @settings(max_examples=examples(250), deadline=None)
 @given(rounds=ROUNDS)
 def test_against_the_naive_matcher(levels: int, rounds: list[Any]) -> None:
-    """At rest each inner observer knows what its pattern matches outside, and was told no more than had to be.
+    """At rest each inner observer knows what its pattern matches outside, and was notified of no more than had to be.
 
-    One that was there before a round hears each matching message once, and is told only of captures that somebody
+    One that was there before a round hears each matching message once, and is notified only of captures that somebody
     asserted or retracted, whatever other interests came and went.  In the end nothing is left over.
     """
     model = Model(levels)

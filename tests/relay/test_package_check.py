@@ -1,4 +1,4 @@
-"""Another distribution's package ``syndicate`` over ours: whoever imports the relay, or starts a command, is told."""
+"""Another distribution's package ``syndicate`` over ours: whoever imports the relay, or starts a command, is warned."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_another_package_of_that_name(tmp_path: Path, theirs: str, registered: b
 
 
 def test_their_modules_in_ours(tmp_path: Path) -> None:
-    """Ours came last, and theirs is broken: that is told at once, in a line."""
+    """Ours came last, and theirs is broken: that is reported at once, in a line."""
     overlaid(tmp_path, (ROOT / "syndicate" / "__init__.py").read_text(), registered=True)
     assert said(tmp_path, "import syndicate") == (0, [])
     (tmp_path / "syndicate" / "mapset.py").touch()
@@ -85,7 +85,7 @@ def test_one_version() -> None:
 
 
 def test_our_own_package_that_lacks_something(tmp_path: Path) -> None:
-    """That is what is told then."""
+    """That is what is reported then."""
     overlaid(tmp_path, "import nothing_that_is_here\n", registered=False)
     code, lines = said(tmp_path, "import relay")
     assert code == 1

@@ -271,7 +271,7 @@ def collector() -> Iterator[tuple[str, list[Any]]]:
 
 
 def test_a_server_exports_what_it_follows(start: Start, collector: tuple[str, list[Any]], tmp_path: Path) -> None:
-    """To a collector, and to a file; the last ones, too, when it is told to end."""
+    """To a collector, and to a file; the last ones, too, when it is asked to end."""
     address, came = collector
     for where in (address, str(tmp_path / "spans.jsonl")):
         server = start("--listen", f"unix://{tmp_path}/s", "--trace", where, "--trace-every", "3")

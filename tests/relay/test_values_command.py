@@ -81,13 +81,15 @@ def test_a_command_beside_an_assertion(syndicate: Callable[..., Process], server
 def test_what_is_beyond_a_quota_ends_the_command(
     start: Start, tmp_path: Path, quota: str, words: list[str], said: str
 ) -> None:
-    """To say it again would be refused again: a script is told which quota it was, by the exit code and in words."""
+    """To say it again would be refused again: a script gets to know which quota it was, by the exit code and in
+    words.
+    """
     config = tmp_path / "server.toml"
     config.write_text(f"[quota]\n{quota}\n", encoding="utf-8")
     server = start("server", "--listen", "tcp://127.0.0.1:0", "--config", str(config))
     assert server.stdout is not None
     address = server.stdout.readline().split()[-1]
-    first = start("syndicate", "assert", address, "<First>")  # who is within it is not told, and stays
+    first = start("syndicate", "assert", address, "<First>")  # who is within it is not notified, and stays
     assert first.stderr is not None
     assert first.stderr.readline().startswith("asserted 1 value at")
     code, out, err = end(start("syndicate", words[0], address, *words[1:]))

@@ -102,7 +102,7 @@ def test_errors_are_of_a_line_or_two(story: str, args: list[str], code: int, sai
 
 
 def test_a_recording_has_causes_if_they_were_told(tmp_path: Path) -> None:
-    """A recording has causes if they were told, and has none else."""
+    """A recording has causes if they were sent, and has none else."""
     path = str(tmp_path / "rec")
     recorder = Recorder(path, address="tcp://127.0.0.1:1")
     recorder.note("+", 1, '<Lit "hall">', ["lamp.py:3 on in lamp of house"])

@@ -96,7 +96,7 @@ JOBS: dict[str, Callable[[Ref], object]] = {
 
 @pytest.mark.parametrize("message", JOBS)
 def test_jobs(message: str) -> None:
-    """Each is raised by the call; before, most were jobs that nobody does, and nobody is told of."""
+    """Each is raised by the call; before, most were jobs that nobody does, and nobody knows of."""
 
     def boot() -> None:
         JOBS[message](dataspace())

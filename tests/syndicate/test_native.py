@@ -566,7 +566,9 @@ def test_a_library_that_is_damaged_or_of_another_python(
 
 
 def test_a_kernel_that_the_library_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that only one side knows is told, and an error where kernels are required: it is not slow in silence."""
+    """A name that only one side knows is reported, and an error where kernels are required: it is not slow in
+    silence.
+    """
 
     def unheard_of() -> None:
         pass

@@ -1,4 +1,4 @@
-"""Questions: one answer, or a failure that is told; services that start in the order of their needs."""
+"""Questions: one answer, or a failure that is reported; services that start in the order of their needs."""
 
 # mypy: disable-error-code="misc, arg-type, func-returns-value"
 # (it cannot infer lambdas with defaults; a list in a lambda joins what is done in one turn)
@@ -95,7 +95,7 @@ CASES["nobody there"] = ("text", (AnswerLate, "no answer"))
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("how", ["callback", "task"])
 def test_outcomes(name: str, how: str) -> None:
-    """Each is told apart, by a function and in a task."""
+    """Each is distinguished, by a function and in a task."""
     request, expected = CASES[name]
     seen: list[Any] = []
 
@@ -231,7 +231,7 @@ def test_over_a_broker() -> None:
 
 
 def test_mistakes() -> None:
-    """A function that takes other things than the pattern captures is told where it is given."""
+    """A function that takes other things than the pattern captures is reported where it is given."""
     with pytest.raises(NotCallable):
         play(lambda: answer(dataspace(), Half(capture()))(lambda: 1))
 

@@ -171,7 +171,7 @@ def test_retracted() -> None:
     ],
 )
 def test_mistakes(mistake: Callable[[Ref], object], error: type[Exception], says: str) -> None:
-    """Each is told where it is made."""
+    """Each is reported where it is made."""
     with pytest.raises(error, match=says):
         run(lambda: mistake(dataspace()))
 
@@ -200,7 +200,7 @@ def test_a_frame_once_has_what_was_asserted_before() -> None:
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_frame_once_from_outside(kind: Kind) -> None:
-    """From a thread and beside asyncio, in each library; a mistake is told, and the system lives."""
+    """From a thread and beside asyncio, in each library; a mistake is reported, and the system lives."""
     readings = [Reading(name, 1.5, COLUMNS["at"][0]) for name in ("hall", "attic")]
     table = Table(("name", "value", "at"))
     expected = type(table.to(kind))

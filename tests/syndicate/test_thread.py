@@ -235,7 +235,7 @@ with System() as system:
 
 
 def test_views_and_events() -> None:
-    """What matches, now and as it changes; an overflow is told."""
+    """What matches, now and as it changes; an overflow is reported."""
 
     def emit(ds: Ref) -> None:
         for number in range(10):

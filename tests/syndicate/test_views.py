@@ -92,7 +92,7 @@ class Nobody:
 
 
 class Stage:
-    """A dataspace, an actor that acts on it, and what observers of it were told."""
+    """A dataspace, an actor that acts on it, and what observers of it were notified of."""
 
     def __init__(self, boot: Callable[[Ref], object]) -> None:
         self.system: System = settled(self._boot, boot)
@@ -113,7 +113,7 @@ class Stage:
         return answers
 
     def told(self, *classes: type) -> list[tuple[str, Any]]:
-        """What was told of records of these classes since we last asked, in order."""
+        """What happened to records of these classes since we last asked, in order."""
         events = [(mark, value) for mark, value in self.seen if isinstance(value, classes)]
         self.seen.clear()
         return events

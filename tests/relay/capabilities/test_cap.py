@@ -1,4 +1,4 @@
-"""The command ``cap``: made, narrowed and checked as text, and mistakes told in a line."""
+"""The command ``cap``: made, narrowed and checked as text, and mistakes reported in a line."""
 
 from __future__ import annotations
 

@@ -465,7 +465,7 @@ def test_interest_is_seen_as_published(place: Place) -> None:
 
 
 def test_a_rewritten_interest(place: Place) -> None:
-    """A caveat may attenuate an observer: it is then told only what that lets pass."""
+    """A caveat may attenuate an observer: it is then notified only of what that lets pass."""
     quiet = (
         "<rewrite <rec Observe [<bind <_>> <bind Embedded>]>"
         ' <rec Observe [<ref 0> <attenuate <ref 1> [<reject <arr [<lit "secret">]>>]>]>>'
@@ -696,7 +696,7 @@ def test_observing_through_a_narrowed_reference() -> None:
 
 
 def test_what_people_may_write() -> None:
-    """Text and values are caveats; mistakes are told."""
+    """Text and values are caveats; mistakes are reported."""
     assert written(ALICE) == written(parse(ALICE)) == SAYS
     with pytest.raises(TextError):
         written("<reject")

@@ -287,7 +287,7 @@ def test_what_was_given_out_ends_with_its_bind(gate: Gate) -> None:
 
 
 def test_a_dataspace_that_was_bound() -> None:
-    """Facts and interests that came through a bind go with it, and so do those who were told."""
+    """Facts and interests that came through a bind go with it, and so do those who were notified."""
     gate, seen, inside = Gate(), list[Seen](), list[Seen]()
     gate.room = gate.act(dataspace)
     inside.append(gate.act(lambda: watch(gate.room, ["x", capture()])))

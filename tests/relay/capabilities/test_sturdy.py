@@ -227,7 +227,7 @@ def test_caveats_that_are_signed() -> None:
     ],
 )
 def test_bad_text(text: str) -> None:
-    """What a person may mistype is told with an example."""
+    """What a person may mistype is reported with an example."""
     with pytest.raises(TextError, match="69ca300c1dbfa08fba692102dd82311a"):
         parse_ref(text)
 

@@ -26,7 +26,7 @@ def say(**what):
 
 
 class Watcher(actor.Entity):
-    """Says what it is told; returns a capability in it by a message to that."""
+    """Says what it is asked to; returns a capability in it by a message to that."""
 
     def __init__(self, name):
         self.name = name
@@ -89,7 +89,7 @@ class Commands:
         turn.sync(self.ds, lambda: say(event="synced", name=name))
 
     def fail(self, name, value):
-        raise RuntimeError("as told")
+        raise RuntimeError("as asked")
 
     def stop(self, name, value):
         turn.stop_actor()

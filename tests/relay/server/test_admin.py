@@ -271,7 +271,7 @@ async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/livez", "/metrics", "/syndicate.js", "/console/", "/nothing"])
 async def test_who_rebinds_a_name_reads_nothing(path: str) -> None:
-    """Whoever calls a port of this machine by a name of their own is told nothing, on any path."""
+    """Whoever calls a port of this machine by a name of their own gets nothing, on any path."""
     async with serving() as (system, broker), port(broker, system) as admin:
         for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost@evil.example", "[", " "):
             status, body = await get(admin, path, name)

@@ -142,7 +142,9 @@ NARROW = parse_ref(DEFAULT).attenuate("<reject <lit 1>>")
 async def test_connections_are_bounded(
     most: str, cap: str, other: str, why: str, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """In all, by address and by capability: who is one too many is told which, and comes in when another has gone."""
+    """In all, by address and by capability: who is one too many gets to know which, and comes in when another has
+    gone.
+    """
     async with serving("tcp://127.0.0.1:0") as server:
         setattr(server.broker.turnstile, most, 1)
         here: list[str] = []
@@ -218,7 +220,9 @@ async def test_an_interest_in_no_pattern_ends_nobody(depth: int, tmp_path: Path)
 
 
 async def test_reload_revokes(tmp_path: Path) -> None:
-    """Who holds what the new configuration revokes is told, and what it had said is gone; and back, once it is not."""
+    """Who holds what the new configuration revokes gets to know, and what it had said is gone; and back, once it is
+    not.
+    """
     here = f"unix://{tmp_path}/s"
     narrow = parse_ref(DEFAULT).attenuate("<reject <lit 1>>")
     name = revocation(claim(freeze(narrow)).sig)

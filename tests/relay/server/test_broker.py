@@ -216,7 +216,7 @@ async def test_a_frozen_client_delays_nobody(server: Server) -> None:
 
 
 async def test_reconnect(logs: list[MutableMapping[str, Any]]) -> None:
-    """When the server comes back, so do the client and all that it asserts; one line told of the outage."""
+    """When the server comes back, so do the client and all that it asserts; one line is logged of the outage."""
     seen: list[tuple[str, str]] = []
     async with serving("tcp://127.0.0.1:0") as server:
         address = server.address
@@ -291,7 +291,7 @@ async def try_once(address: str, cap: SturdyRef) -> None:
 
 
 async def test_a_wrong_capability(tmp_path: Path) -> None:
-    """The holder of another key, or of none, is refused, and told so; the right one gets in."""
+    """The holder of another key, or of none, is refused, and gets the reason; the right one gets in."""
     async with serving(f"unix://{tmp_path}/s", key=KEY) as server:
         for cap in (mint("syndicate", b""), mint("syndicate", b"another sixteen!"), mint("other", KEY)):
             with pytest.raises(ConnectError, match="refuses the capability"):
@@ -558,7 +558,7 @@ async def test_a_door_that_fails_does_not_take_the_others_along(
 
 
 async def test_a_drain_loses_nothing_that_was_handled(server: Server) -> None:
-    """What was received is done and told to everybody before the sessions end; then nobody gets in."""
+    """What was received is done, and everybody is notified, before the sessions end; then nobody gets in."""
     heard: list[int] = []
     address = server.address
 
@@ -640,7 +640,7 @@ async def test_overload_stops_publishers_and_newcomers(
 
 
 async def test_overload_cuts_the_largest_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If that does not help, the peer for which most waits is cut off, and told why; nobody else."""
+    """If that does not help, the peer for which most waits is cut off, with the reason; nobody else."""
     monkeypatch.setattr("relay.server.governor.PATIENCE", 0.5)
     async with serving("tcp://127.0.0.1:0") as server:
         seen = server.watch(["present", capture()])

@@ -55,13 +55,13 @@ async def test_it_is_served_while_the_program_runs() -> None:
     ],
 )
 def test_where_it_cannot_be(at: str, why: str) -> None:
-    """Each mistake is told when it is made."""
+    """Each mistake is reported when it is made."""
     with pytest.raises(AddressError, match=why):
         run(lambda: console(dataspace(), at))
 
 
 def test_a_port_that_is_taken() -> None:
-    """It is told by its address."""
+    """It is reported by its address."""
     with socket.create_server(("127.0.0.1", 0)) as there:
         at = f"127.0.0.1:{there.getsockname()[1]}"
         with pytest.raises(ListenError, match=at):

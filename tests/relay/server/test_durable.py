@@ -57,7 +57,7 @@ Action = tuple[str, int]
 """What is done, and with which of the values."""
 
 Step = tuple[str, int, list[Action], bool]
-"""``turn`` of a client, its actions, whether it asks to be told; ``ask`` alone; ``lose`` it; ``take``, ``write``, or
+"""``turn`` of a client, its actions, whether it asks for a reply; ``ask`` alone; ``lose`` it; ``take``, ``write``, or
 ``both``.
 """
 
@@ -321,7 +321,7 @@ def test_random_crashes() -> None:
 
 
 def test_acknowledgements_come() -> None:
-    """Whoever asked is told as soon as what was there is committed, and not before; at once if all is."""
+    """Whoever asked gets a reply as soon as what was there is committed, and not before; at once if all is."""
     model, disk = Model(), SimulatedDisk()
     instance = Instance(disk, model)
     instance.do(("turn", 0, [("assert", 0)], True))

@@ -87,7 +87,7 @@ class Wire:
                         self.told.add(oid)
 
     def asked(self) -> tuple[int, Event]:
-        """A sync, and the number that is told its answer."""
+        """A sync, and the number that gets its answer."""
         number = next(self.numbers)
         return number, (S, WireRef(MINE, number))
 

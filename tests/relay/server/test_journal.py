@@ -131,7 +131,7 @@ def test_the_format(tmp_path: Path) -> None:
 
 
 def test_epochs_and_numbers(tmp_path: Path) -> None:
-    """Each opening is a new epoch; a number is not used twice; an orderly end is told from a crash."""
+    """Each opening is a new epoch; a number is not used twice; an orderly end is distinguished from a crash."""
     for epoch in (1, 2, 3):
         journal = opened(tmp_path)
         assert (journal.epoch, journal.clean) == (epoch, epoch != 3)
@@ -427,7 +427,9 @@ def test_a_full_disk_is_final(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_for_one(tmp_path: Path) -> None:
-    """A second server, in this process or another, is told by whom the directory is used; after a kill it is free."""
+    """A second server, in this process or another, gets to know by whom the directory is used; after a kill it is
+    free.
+    """
     journal = opened(tmp_path)
     with pytest.raises(StateError, match=f"state directory {tmp_path} is in use by process {os.getpid()}, this one: "):
         opened(tmp_path)

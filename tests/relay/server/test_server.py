@@ -403,7 +403,7 @@ def test_drain_keeps_what_was_acknowledged(start: Start, tmp_path: Path) -> None
 
 
 def test_a_full_disk_is_the_end_for_nobody_else(start: Start, tmp_path: Path) -> None:
-    """Who keeps something is told that it is not kept, all others go on, and the next start heals."""
+    """Who keeps something gets to know that it is not kept, all others go on, and the next start heals."""
     address, state = f"unix://{tmp_path}/s", tmp_path / "state"
     server = start("--listen", address, "--state", str(state), "--admin", "127.0.0.1:0")
     said = opened(server)
@@ -536,7 +536,7 @@ class Managed:
         self.process = start("--config", str(self.file), *args, NOTIFY_SOCKET=str(folder / "notify"))
 
     def told(self) -> str:
-        """What the service manager is told next."""
+        """What the service manager is notified of next."""
         return self._manager.recv(4096).decode()
 
     def reload(self, text: str) -> None:

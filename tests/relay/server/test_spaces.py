@@ -50,7 +50,7 @@ def settings(folder: Path, **more: object) -> Config:
 
 
 class Client:
-    """Says what it is told to, and keeps what it sees and what became of its connection."""
+    """Says what it is asked to, and keeps what it sees and what became of its connection."""
 
     def __init__(self, address: str, oid: str, key: str, act: Callable[[Ref], object] = lambda ds: None) -> None:
         self.seen: list[object] = []
@@ -78,7 +78,7 @@ class Client:
 
     @property
     def reasons(self) -> str:
-        """What it was told of its connection."""
+        """The states that it had of its connection."""
         return " ".join(map(str, self.states))
 
 

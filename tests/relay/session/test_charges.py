@@ -190,7 +190,7 @@ def test_no_event_causes_more_than_it_was_charged(patterns: list[Any], there: li
 
 
 def observers_of_observers(count: int) -> list[TurnPacket]:
-    """Each is told of all, and all of each."""
+    """Each is notified of all, and all of each."""
     return [turn(*[(A, observe(capture(pattern_of_observe()), i), i) for i in range(count)])]
 
 

@@ -267,7 +267,7 @@ async def test_a_consumer_that_stops_reading(monkeypatch: pytest.MonkeyPatch) ->
         await peer.read_until(lambda: {form[2] for form in peer.there.values()} == {times})
         assert sorted(peer.there.values(), key=lambda form: form[1]) == [freeze([i, times]) for i in range(many)]
         assert peer.least >= many, "the new before the old"
-        print(f"events that it was told: {peer.told - messages} of {2 * many * times}")
+        print(f"events that it was notified of: {peer.told - messages} of {2 * many * times}")
         await peer.stream.aclose()
         await until(lambda: not session.facet.alive)
         await until(lambda: here.residue() == before)
@@ -277,7 +277,7 @@ async def test_a_consumer_that_stops_reading(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_consumer_of_messages_that_stops_reading(
     monkeypatch: pytest.MonkeyPatch, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """Messages that wait too long, though not too many at once, end its session; it is told why, once it reads."""
+    """Messages that wait too long, though not too many at once, end its session; it gets the reason, once it reads."""
     async with place(monkeypatch, backlog=1 << 20, grace=0.3) as here:
         before = here.residue()
         peer = await here.join(buffer=1 << 14)
@@ -558,7 +558,7 @@ async def test_pings(system: System) -> None:
     await trio.sleep(10.05)
     assert sessions[0].facet.alive, "it never pings, and so may be silent"
     assert [round(time - began, 6) for time, _ in quiet.sent] == [1.0 * i for i in range(1, 11)]
-    assert {packet for _, packet in quiet.sent} == {Nop()}, "it has not said how it lives, and is told nothing of it"
+    assert {packet for _, packet in quiet.sent} == {Nop()}, "it has not said how it lives, and gets no reply to it"
     assert sessions[1].reason == "idle: the peer pings, and was not heard for 3 seconds"
     assert isinstance(pinging.sent[-1][1], Error)
     assert pinging.sent[-1][0] - began == pytest.approx(3.0)
@@ -592,7 +592,7 @@ async def test_liveness_is_negotiated(system: System) -> None:
 
 
 async def test_liveness_can_be_demanded(system: System) -> None:
-    """Who does not say how it lives is told so, and refused, whatever else it says."""
+    """Who does not say how it lives gets the reason, and is refused, whatever else it says."""
     older, newer = Fake(), Fake()
     sessions = [begin(system, stream, evolve(TIMES, liveness=True)) for stream in (older, newer)]
     newer.say(liveness(1.0, 5.0))
@@ -945,7 +945,7 @@ async def test_an_untrusted_peer_that_has_gone_leaves_no_circle(
 
 @pytest.mark.parametrize("together", [1, 8])
 async def test_too_many_assertions_of_one_hash_are_told(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
-    """One or some in a packet: who sends them is told why the session ends."""
+    """One or some in a packet: who sends them gets to know why the session ends."""
     async with place(monkeypatch) as here:
         peer = await here.join()
         await peer.send(TurnPacket([(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC)), WireRef(MINE, 0)), 1))]))

@@ -504,7 +504,7 @@ def turn(*events: Event, oid: int = 0) -> TurnPacket:
 def test_a_bad_packet_has_no_effect_and_ends_the_session(
     wire: Wire, probe: Probe, packet: TurnPacket, why: str
 ) -> None:
-    """The peer is told what was wrong; nothing of its packet was done, and what it had asserted is retracted."""
+    """The peer gets to know what was wrong; nothing of its packet was done, and what it had asserted is retracted."""
     wire.right.inject(turn((A, "before", 1)))
     wire.system.drain()
     wire.right.inject(packet)
@@ -586,7 +586,7 @@ def test_a_malformed_interest_is_a_plain_assertion(shared: Wire) -> None:
 
 
 def test_a_dataspace_does_not_observe_for_a_peer(shared: Wire) -> None:
-    """A peer cannot make a dataspace tell itself what it was told: that would never end, and multiply."""
+    """A peer cannot make a dataspace notify itself of what it was notified of: that would never end, and multiply."""
     wire, ds = shared, right_ds(shared)
     everything = freeze(encode(pattern_of(capture())))
     sequences = freeze(encode(pattern_of([capture()])))

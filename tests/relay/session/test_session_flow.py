@@ -58,7 +58,7 @@ AT_ONCE = evolve(DEFAULT, ahead=0)
 
 
 class Probe(Entity):
-    """An entity that remembers what it was told, and how little there ever was."""
+    """An entity that remembers what it was notified of, and how little there ever was."""
 
     def __init__(self) -> None:
         self.there: dict[Any, Any] = {}
@@ -125,7 +125,7 @@ def turn(*events: Event, oid: int = 0) -> TurnPacket:
 
 @pytest.mark.parametrize("most", [1, 1000, 1 << 16])
 def test_a_peer_that_was_away_gets_what_stands(wire: Wire, probe: Probe, most: int) -> None:
-    """However often values change meanwhile, it is told of the last ones, and never sees too few."""
+    """However often values change meanwhile, it is notified of the last ones, and never sees too few."""
     handles: list[Handle] = []
     wire.act(wire.left, lambda: handles.extend(assert_(wire.remote, i) for i in range(100)))
     wire.left.blocked = True
@@ -285,7 +285,7 @@ class Scene:
 
     @property
     def known(self) -> set[Any]:
-        """What the observer takes to be there; each was told once, and taken back at most once."""
+        """What the observer takes to be there; each was asserted once, and taken back at most once."""
         counts: Counter[Any] = Counter()
         for mark, *captures in self.seen[0]:
             if mark != "!":
@@ -818,7 +818,7 @@ def test_whatever_goes_out_in_pieces_arrives_whole_and_in_order(
     wire.system.drain()
     for number, (kind, size, takes) in enumerate(steps):
         facets[0].enter(partial(act, kind, size))
-        if ends and number == len(steps) - 1:  # behind what it has told its connection, which is in pieces yet
+        if ends and number == len(steps) - 1:  # behind what it has sent over its connection, which is in pieces yet
             facets[0].enter(lambda: wire.left.facet.enter(stop_actor))
         if takes:
             wire.system.drain()
@@ -829,5 +829,5 @@ def test_whatever_goes_out_in_pieces_arrives_whole_and_in_order(
         wire.system.drain()
     assert [value for value, _ in probe.messages] == said
     assert Counter(probe.there.values()) == Counter(there)
-    assert len(probe.ever) == len(set(probe.ever)), "each was told at most once"
+    assert len(probe.ever) == len(set(probe.ever)), "each was asserted at most once"
     assert not wire.left.session.statistics().waiting_entries

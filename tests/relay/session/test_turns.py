@@ -486,4 +486,4 @@ def test_fields_and_facets_never_see_a_gap() -> None:
 
     facet.enter(change)
     system.drain()
-    assert looks == [(1,), (), (1, 2)], "the interest in any value was not told again"
+    assert looks == [(1,), (), (1, 2)], "the interest in any value was not asserted again"

@@ -1,6 +1,6 @@
 """Usual packets: a broker's sessions with the kernels beside the same sessions without, event by event.
 
-The same random packets come in the same random pieces; what is told to the peers, what the sessions count, what is
+The same random packets come in the same random pieces; what goes to the peers, what the sessions count, what is
 held, and the turns are the same.
 """
 
@@ -86,7 +86,7 @@ class Place:
         session.facet.enter(partial(session.feed, data))
 
     def state(self) -> list[Any]:
-        """What is told to each peer next, and what there is of it."""
+        """What goes to each peer next, and what there is of it."""
         self.system.drain()
         seen: list[Any] = [self.turns[:]]
         self.turns.clear()

@@ -120,7 +120,7 @@ def torn_is_whole(patch: Patch) -> None:
 
 
 def told_after_a_failed_commit(patch: Patch) -> None:
-    """A commit that fails is passed over, and whoever waits for it is told that all is well."""
+    """A commit that fails is passed over, and whoever waits for it gets to know that all is well."""
     real = Journal.commit
 
     def commit(self: Journal, changes: Commit) -> None:
@@ -383,7 +383,7 @@ def synced_too_early(patch: Patch) -> None:
 
 
 def one_hears_less(patch: Patch) -> None:
-    """Of those who have a narrowed capability, one is not told of what goes."""
+    """Of those who have a narrowed capability, one is not notified of what goes."""
     real = Session._encode
 
     def encode(self: Session, notes: list[Note]) -> None:

@@ -115,7 +115,7 @@ def test_exit_codes(arguments: list[str], code: int, words: str) -> None:
 
 
 def test_faults_of_the_command_take_the_place_of_the_scenarios(tmp_path: Path) -> None:
-    """In each process, in a tape, and in the commands that are told."""
+    """In each process, in a tape, and in the commands that are reported."""
     assert simulate(f"{QUEUE}:hasty", "--seeds", "20", "--faults", "none").exit_code == 0
     result = simulate(f"{QUEUE}:hasty", "--seeds", "8", "--faults", "kills=3,until=20", "--jobs", "2", "--json")
     said = json.loads(result.stdout)

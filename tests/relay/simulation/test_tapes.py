@@ -245,7 +245,7 @@ def test_a_failure_as_a_test_fails(failing: Taped) -> None:
 
 
 def test_the_command_replays_shrinks_and_writes(failing: Taped, tmp_path: Path) -> None:
-    """One command each; a tape of another program is told."""
+    """One command each; a tape of another program is reported."""
     tape, record, test = tmp_path / "a.tape", tmp_path / "a.jsonl", tmp_path / "test_a.py"
     failing.write(tape)
     said = simulate(CACHE, "--replay", str(tape), "--record", str(record), "--test", str(test), "--json")

@@ -411,7 +411,7 @@ def test_a_world_that_cannot_be_built_is_told(build: Callable[[World], object], 
 
 
 def test_a_property_that_raises_does_not_hold() -> None:
-    """And its line is told."""
+    """And its line is named."""
 
     @scenario(until=10.0)
     def hasty(world: World) -> None:

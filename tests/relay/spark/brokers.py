@@ -76,7 +76,7 @@ class Broker:
         self.act(lambda ds: [send(ds, Forget(parse(text))) for text in texts])
 
     def there(self, pattern: Value) -> list[Any]:
-        """What a client is told of, who is not the Data Source; sorted."""
+        """What a client is notified of, who is not the Data Source; sorted."""
         results: list[Any] = []
 
         def look(ds: Ref) -> None:

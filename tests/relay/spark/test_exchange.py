@@ -73,7 +73,7 @@ def test_what_is_replaced(broker: Broker, keyed: bool) -> None:
 
 
 def test_what_is_not_durable(broker: Broker) -> None:
-    """That is told before anything is said that others could hear, and before anything stands."""
+    """That is refused before anything is said that others could hear, and before anything stands."""
     with pytest.raises(SinkError, match=r"keeps nothing.*--state DIR.*messages"):
         commit(of(broker, VOLATILE), Batch([sensor("a", 1)], [], "q", 0))
     assert ask(of(broker), [SENSOR.pattern]) == [[]]

@@ -24,7 +24,7 @@ QUESTION = Question.of("<Sensor $name $value>")
 
 
 class Consumer:
-    """What Spark would have: the sum of all it was told, up to an offset that it has noted."""
+    """What Spark would have: the sum of all it was notified of, up to an offset that it has noted."""
 
     def __init__(self, broker: Broker, file: Path | None) -> None:
         self.broker = broker
@@ -50,11 +50,11 @@ class Consumer:
             self.log.forget(end)
 
     def there(self) -> list[str]:
-        """The rows that are there, as far as it was told."""
+        """The rows that are there, as far as it was notified."""
         return sorted([f'<Sensor "{row[1]}" {row[2]}>' for row, weight in self.sums.items() if weight])
 
     def until(self, expected: set[str]) -> None:
-        """Go on until it was told this."""
+        """Go on until it was notified of this."""
         end = time.monotonic() + 60
         while self.there() != sorted(expected):
             assert time.monotonic() < end, (self.there(), expected)
@@ -90,7 +90,7 @@ def test_whatever_is_killed(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_a_lost_connection_is_no_change(broker: Broker, tmp_path: Path) -> None:
-    """While the broker is away nothing is told; what changed meanwhile is told, and nothing else."""
+    """While the broker is away there is no event; what changed meanwhile is one, and nothing else."""
     broker.keep('<Sensor "a" 1>', '<Sensor "b" 1>')
     consumer = Consumer(broker, None)
     consumer.until({'<Sensor "a" 1>', '<Sensor "b" 1>'})
@@ -115,7 +115,7 @@ def test_a_broker_that_was_never_there(tmp_path: Path) -> None:
 
 
 def test_messages(broker: Broker) -> None:
-    """What is sent while the stream is connected is told once each, also twice the same."""
+    """What is sent while the stream is connected comes once each, also twice the same."""
     target = Options.of(options(broker, pattern=QUESTION.text)).broker
     log = FeedLog(None)
     following = Following(target, [QUESTION.pattern], log, messages=True)

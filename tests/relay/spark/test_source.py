@@ -187,7 +187,7 @@ def simple(text: str) -> Any:
     ],
 )
 def test_mistakes_of_readers(broker: Broker, settings: dict[str, str | None], error: str) -> None:
-    """Each is told with the option's name and what to do, before any row is read."""
+    """Each is reported with the option's name and what to do, before any row is read."""
     changed = {**options(broker, pattern=SENSORS, columns=COLUMNS), **settings}
     data_source = source({name: text for name, text in changed.items() if text is not None})
     with pytest.raises(SourceError, match=error):
@@ -218,7 +218,7 @@ def test_mistakes_about_columns(broker: Broker) -> None:
     ],
 )
 def test_mistakes_of_writers(broker: Broker, settings: dict[str, str], schema: str, error: str) -> None:
-    """Each is told before any row is written."""
+    """Each is reported before any row is written."""
     with pytest.raises(SyndicateError, match=error):
         source({**options(broker), **settings}).writer(simple(schema), overwrite=False)
 

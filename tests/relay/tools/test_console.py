@@ -188,7 +188,7 @@ def test_a_crash_gives_the_terminal_back(start: Start, person: Callable[..., Per
 
 
 def test_a_slow_pipe(start: Start, server: Server) -> None:
-    """A reader that stops reading holds nobody up, is told what it missed, and ends with what is there."""
+    """A reader that stops reading holds nobody up, gets to know what it missed, and ends with what is there."""
     _, address = server
     console = start("console", address, "--json")
     assert console.stdout is not None

@@ -153,7 +153,7 @@ def test_count_ends_it() -> None:
 
 
 def test_a_reader_who_does_not_read_blocks_nobody() -> None:
-    """A turn never waits; when the reader is back it gets what fits, and is told what it missed."""
+    """A turn never waits; when the reader is back it gets what fits, and gets to know what it missed."""
     reading, written, woken = threading.Event(), bytearray(), threading.Event()
 
     def write(data: bytes) -> None:

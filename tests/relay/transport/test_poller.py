@@ -166,7 +166,7 @@ async def test_a_number_that_was_closed_in_silence_is_another_ones(system: Syste
 
 
 async def test_whoever_raises_takes_nobody_along(system: System, pair: tuple[socket.socket, socket.socket]) -> None:
-    """It is called no more, and told that it is over; the others are read on."""
+    """It is called no more, and notified that it is over; the others are read on."""
     ours, theirs = pair
     calls: list[str] = []
 

@@ -253,7 +253,7 @@ async def test_unix(tmp_path: Path) -> None:
 
 
 async def test_unix_where_none_can_be(tmp_path: Path) -> None:
-    """A file that is no socket is left alone, and a missing directory is told."""
+    """A file that is no socket is left alone, and a missing directory is reported."""
     (tmp_path / "file").write_text("precious")
     with pytest.raises(ListenError, match="a file that is no socket is there already"):
         await open_listener(Address.parse(f"unix://{tmp_path}/file"))
@@ -309,7 +309,7 @@ def python(program: str) -> Address:
 
 
 async def test_a_child() -> None:
-    """Its standard streams are a stream, half-closed included, and how it ended is told."""
+    """Its standard streams are a stream, half-closed included, and how it ended is reported."""
     before = descriptors()
     stream = await open_stream(
         python("import sys; sys.stdout.write(sys.stdin.read()[::-1]); sys.stdout.flush(); sys.exit(7)")

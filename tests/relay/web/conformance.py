@@ -30,7 +30,7 @@ Trace: TypeAlias = "list[list[Any]]"
 
 
 class _Play:
-    """One case: its names, and what its observers were told."""
+    """One case: its names, and what its observers were notified of."""
 
     def __init__(self, ds: Ref) -> None:
         self.ds = ds
@@ -92,7 +92,7 @@ setattr(_Play, "assert", _Play.begin)
 
 
 def traces(address: str, cases: list[Case]) -> dict[str, Trace]:
-    """What the observers of each case were told, by its name."""
+    """What the observers of each case were notified of, by its name."""
     played: dict[str, Trace] = {}
 
     def boot() -> None:

@@ -116,8 +116,8 @@ await tab.click("text=× 1")
 await shows(tab, "stop")
 await tab.click("text=back to what happens now")
 const why = ["/srv/shop.py:3 sell in till of shop"]
-const lines = [first, { at: 0.1, event: "!", value: "<Sold 7>", why }].map((line) => `${JSON.stringify(line)}\n`).join("")
-await tab.setInputFiles("input[type=file]", { name: "why.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(lines) })
+const caused = [first, { at: 0.1, event: "!", value: "<Sold 7>", why }].map((line) => `${JSON.stringify(line)}\n`).join("")
+await tab.setInputFiles("input[type=file]", { name: "why.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(caused) })
 await shows(tab, "by shop.py:3 sell in till of shop") // what led to it, where the recording has that
 await tab.click("text=back to what happens now")
 await tab.setInputFiles("input[type=file]", { name: "other.jsonl", mimeType: "application/jsonl", buffer: Buffer.from("{}\n") })

@@ -75,7 +75,7 @@ class Stage:
 
 
 def test_equal_values_count_once() -> None:
-    """Asserted n times, told once; gone with the last copy (row 1)."""
+    """Asserted n times, notified of once; gone with the last copy (row 1)."""
     stage = Stage(P(capture()))
     handles = [stage.act(lambda ds: assert_(ds, P(5))) for _ in range(3)]
     for handle in handles[:2]:
@@ -207,7 +207,7 @@ def test_a_message_goes_once_to_each_matching_observer() -> None:
 
 
 def test_one_entity_with_two_interests_gets_both() -> None:
-    """And with one interest asserted twice it is told once (row 6)."""
+    """And with one interest asserted twice there is one event (row 6)."""
     stage = Stage()
     watcher = Watcher()
 
@@ -260,7 +260,7 @@ def test_a_turn_is_one_patch() -> None:
 
 
 def test_a_sync_is_answered_after_the_retractions_before_it() -> None:
-    """Whoever has the answer knows that all of its turn has been told, however the turn went about it."""
+    """Whoever has the answer knows that all of its turn has been notified, however the turn went about it."""
     stage = Stage(P(capture()))
     handle = stage.act(lambda ds: assert_(ds, P(1)))
     stage.forget()
@@ -277,7 +277,7 @@ def test_a_sync_is_answered_after_the_retractions_before_it() -> None:
 
 
 def test_messages_and_assertions_keep_one_order() -> None:
-    """FIFO for each pair: what an actor says in order is told in order, over any number of turns."""
+    """FIFO for each pair: what an actor says in order is handled in order, over any number of turns."""
     stage = Stage(P(capture()))
     for n in range(0, 9, 3):
         stage.act(lambda ds, n=n: (send(ds, P(n)), assert_(ds, P(n + 1)), send(ds, P(n + 2))))

@@ -88,7 +88,7 @@ def further_down(source: Callable[[], object]) -> None:
 
 
 def by_link(source: Callable[[], object]) -> None:
-    """Told afterwards."""
+    """Notified afterwards."""
     link(spawn(source))
     prevent_inert_check()
 

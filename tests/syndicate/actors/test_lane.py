@@ -51,7 +51,7 @@ MANY = 5_000
 
 
 class Counting(Entity):
-    """Counts what it is told."""
+    """Counts what it is notified of."""
 
     def __init__(self) -> None:
         self.heard = 0
@@ -98,7 +98,7 @@ class Stage:
 
 @pytest.mark.parametrize("handlers", [1, 200])
 def test_few_events_are_handled_between_two_looks_at_the_clock(handlers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the dataspace that is told of many values in one turn, and by the observers that it tells of them."""
+    """By the dataspace that is notified of many values in one turn, and by the observers that it notifies of them."""
     calls = [0]
 
     def observe(ds: Ref) -> None:

@@ -1,4 +1,4 @@
-"""The mistakes that people make, and what they are told: each at once, in the line that made it, with the remedy."""
+"""The mistakes that people make, and what the errors say: each at once, in the line that made it, with the remedy."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ def test_what_a_record_class_may_have_besides_fields() -> None:
 
 
 async def test_a_linked_task_that_is_not_async(system: System, settle: Callable[[], Any]) -> None:
-    """The actor crashes, and is told how to run what blocks."""
+    """The actor crashes, with an error that says how to run what blocks."""
     actor = system.spawn(lambda: linked_task(wrong(lambda: 3)))
     await settle()
     assert isinstance(actor.error, NotCallable)
@@ -428,7 +428,7 @@ DECORATORS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("where", ["boot", "a later turn", "a facet", "a stop handler", "a block"])
 @pytest.mark.parametrize("what", DECORATORS)
 def test_a_decorator_without_a_function(what: str, where: str) -> None:
-    """It is told when the turn ends, with file and line; the actor crashes, and nothing else."""
+    """It is reported when the turn ends, with file and line; the actor crashes, and nothing else."""
     seen: list[Any] = []
 
     def forgets(ds: Ref) -> None:

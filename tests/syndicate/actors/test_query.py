@@ -181,7 +181,7 @@ def test_what_reads_a_query_runs_when_it_changes() -> None:
 
 
 def test_queries_are_current_in_handlers_of_the_same_turn() -> None:
-    """A query made before a handler knows what the handler is told of."""
+    """A query made before a handler knows what the handler is notified of."""
     log: list[Any] = []
 
     def query(ds: Ref) -> Field[Any]:

@@ -56,7 +56,7 @@ FOREIGN: dict[str, Callable[[Ref], object]] = {
 
 @pytest.mark.parametrize("what", FOREIGN)
 async def test_references_into_another_system_are_refused(what: str) -> None:
-    """Its turns are its own: whoever uses one is told so, where it is used, and nothing of it has happened."""
+    """Its turns are its own: whoever uses one gets an error, where it is used, and nothing of it has happened."""
     async with open_system() as one, open_system() as other:
         instances: list[Ref] = []
         one.spawn(lambda: instances.append(dataspace()))

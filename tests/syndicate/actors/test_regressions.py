@@ -64,7 +64,7 @@ def test_a_call_from_a_thread_that_has_ended_is_not_lost() -> None:
 
 
 def test_a_dataspace_may_observe_another() -> None:
-    """Captures told to a dataspace are sequences in it, and go again."""
+    """Captures asserted in a dataspace are sequences in it, and go again."""
     seen: list[object] = []
 
     def boot() -> None:

@@ -53,7 +53,7 @@ class Reading:
 
 
 class Counter(Entity):
-    """Counts what it is told."""
+    """Counts what it is notified of."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -311,13 +311,13 @@ def test_growth_is_linear(step: Step) -> None:
 ASSERTIONS, OBSERVERS = 100_000, 10_000
 
 ASSERTION_BYTES = 420
-"""The most that an assertion may take: its value, its handle, its places in the dataspace, all told."""
+"""The most that an assertion may take: its value, its handle, its places in the dataspace, in all."""
 
 CACHE_BYTES = 120
 """The most that a skeleton with constants may take for each assertion that it looks at."""
 
 OBSERVER_BYTES, TOLD_BYTES = 900, 350
-"""The most that an observer with a pattern of its own may take, and each thing that it is told."""
+"""The most that an observer with a pattern of its own may take, and each thing that it is notified of."""
 
 
 def single_steps(s: Stage, n: int) -> dict[str, int]:
@@ -349,7 +349,7 @@ def single_steps(s: Stage, n: int) -> dict[str, int]:
 
 
 def crowd(assertions: int, observers: int) -> Stage:
-    """A dataspace in which each of so many observers is told of ten of so many assertions."""
+    """A dataspace in which each of so many observers is notified of ten of so many assertions."""
     s = Stage()
     s.act(lambda: [assert_(s.ds, Reading(i % observers, i)) for i in range(assertions)])
     for first in range(0, observers, 100):

@@ -341,7 +341,7 @@ finally:
 
 @pytest.mark.parametrize(("number", "status"), [(INT, -INT), (TERM, 128 + TERM), (HUP, 128 + HUP)])
 def test_a_program_that_is_told_to_end(number: int, status: int) -> None:
-    """In order, unwound, with the signal's exit status; Ctrl-C is told in a word, without a traceback."""
+    """In order, unwound, with the signal's exit status; Ctrl-C is reported in a word, without a traceback."""
     with start(WAITING) as process:
         assert line(process) == "up"
         process.send_signal(number)
@@ -352,7 +352,9 @@ def test_a_program_that_is_told_to_end(number: int, status: int) -> None:
 
 
 def test_errors_keep_their_tracebacks() -> None:
-    """A Ctrl-C that was caught, and then an error: that is told in full; so is a KeyboardInterrupt of another place."""
+    """A Ctrl-C that was caught, and then an error: that is reported in full; so is a KeyboardInterrupt of another
+    place.
+    """
     program = """
     def boot():
         after(1000, lambda: 0)

@@ -40,7 +40,7 @@ Settle: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Stage:
-    """A supervised child that ends as it is told: each life is logged with the time of its start."""
+    """A supervised child that ends as it is asked to: each instance is logged with the time of its start."""
 
     def __init__(self, system: System, **options: Any) -> None:
         self.system = system
@@ -353,7 +353,7 @@ def test_a_tree() -> None:
 
 
 def test_mistakes_of_groups() -> None:
-    """Are told where they are made."""
+    """Are reported where they are made."""
     for mistake in ({"strategy": "all"}, {"restart": "never"}):
         with pytest.raises(ArgumentError):
             run(lambda: supervise_group([print], **mistake))  # type: ignore[arg-type]  # noqa: B023

@@ -468,7 +468,7 @@ async def test_the_end_of_a_system() -> None:
 
 
 async def test_errors_inside_the_block_come_out_as_they_are(logs: list[MutableMapping[str, Any]]) -> None:
-    """After all actors were stopped; the first actor's crash is told at once, and ends the block."""
+    """After all actors were stopped; the first actor's crash is reported at once, and ends the block."""
     log: list[str] = []
 
     async def failing_block() -> None:
@@ -494,7 +494,7 @@ async def test_errors_inside_the_block_come_out_as_they_are(logs: list[MutableMa
 
 
 async def test_the_block_has_the_last_word_on_a_failure() -> None:
-    """What the block itself raises while it is cancelled comes out: the failure has been told."""
+    """What the block itself raises while it is cancelled comes out: the failure has been reported."""
 
     async def block(then: BaseException | None) -> None:
         async with open_system(lambda: 1 / 0):

@@ -372,7 +372,7 @@ def low(x: Any, limit: int) -> Any:
 
 
 def revealed(x: Any) -> list[Any]:
-    """The content of any lattice, as a list: not monotone, for a reader that is told no class."""
+    """The content of any lattice, as a list: not monotone, for a reader that is given no class."""
     content = x.reveal()
     return sorted(content) if hasattr(content, "__iter__") else [] if content is None else [content]
 

@@ -73,7 +73,7 @@ def test_a_merge_that_raises() -> None:
 
 
 def test_an_interrupt() -> None:
-    """Ctrl-C within a tick is told by the next: nobody goes on with half a tick."""
+    """Ctrl-C within a tick is raised by the next: nobody goes on with half a tick."""
 
     class Slow(Bloom):
         s = scratch(["x"], [])

@@ -1,4 +1,6 @@
-"""What is likely to be written wrongly in a program is told with its file and line, what it is about, and a remedy."""
+"""What is likely to be written wrongly in a program is reported with its file and line, what it is about, and a
+remedy.
+"""
 
 # ruff: noqa: B015, F821  # the mistakes are the point
 # mypy: ignore-errors
@@ -177,7 +179,7 @@ def test_rows_from_outside() -> None:
 
 
 def test_names_that_change_in_a_block() -> None:
-    """A function sees the last value of a loop's name, whatever it was when the rule was made: it is told."""
+    """A function sees the last value of a loop's name, whatever it was when the rule was made: it is reported."""
 
     def loop(p: Any) -> None:
         for n in (1, 2):
@@ -226,7 +228,7 @@ def test_methods_as_functions() -> None:
 
 
 def test_a_constructor_that_makes_no_program() -> None:
-    """It is told when the program is used, and a lattice's first value where it is declared."""
+    """It is reported when the program is used, and a lattice's first value where it is declared."""
 
     class Own(Collections):
         def __init__(self, n: int) -> None:
@@ -264,7 +266,7 @@ def test_channels_without_an_address() -> None:
 
 
 def test_blocks_that_would_not_run() -> None:
-    """A block that waits, yields, or takes more than the program is told where it is marked."""
+    """A block that waits, yields, or takes more than the program is reported where it is marked."""
     with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: waits is marked @bloom and is async: leave that"):
 
         @bloom

@@ -179,7 +179,7 @@ class Checked(Doubling):
 
     @bloom
     def check(self) -> None:
-        """Even numbers go in, and what comes out is told with one more."""
+        """Even numbers go in, and what comes out is sent with one more."""
         self.inp <= self.inp.filter(lambda r: r.n % 2 == 0)
         self.refused <= self.inp.filter(lambda r: r.n % 2)
         self.out <= self.out.map(lambda r: (r.n + 1,))

@@ -30,7 +30,7 @@ from syndicate.testing import settled
 
 
 class Talker(Bloom):
-    """Keeps what arrives, and sends what it is told to, by each kind of collection that sends."""
+    """Keeps what arrives, and sends what it is asked to, by each kind of collection that sends."""
 
     wire = channel(["@to", "text"], [])
     plain = channel()
@@ -78,7 +78,7 @@ def by_hand() -> None:
 
 
 def in_a_dataspace() -> None:
-    """As actors, told by one of their own turns."""
+    """As actors, notified by one of their own turns."""
     shown: list[str] = []
     objects: dict[str, Talker] = {}
 
@@ -100,7 +100,7 @@ def in_a_dataspace() -> None:
 
 
 def in_the_background() -> None:
-    """In a thread, told by another, with the network's part played by the test."""
+    """In a thread, notified by another, with the network's part played by the test."""
     shown: list[str] = []
     a, b = Talker(address="a", write=shown.append), Talker(address="b")
     a.send = lambda address, name, row: b.deliver(name, [row])

@@ -1,4 +1,4 @@
-"""Rules: what Python makes of the operators, what is refused and how, and what is told of functions that fail."""
+"""Rules: what Python makes of the operators, what is refused and how, and what is reported of functions that fail."""
 
 # ruff: noqa: B015  # rules are comparisons
 
@@ -197,7 +197,7 @@ def test_unstratifiable() -> None:
 
 
 def test_failing_function() -> None:
-    """A function that raises undoes the tick, and is told with its place and row; the next tick goes on."""
+    """A function that raises undoes the tick, and is reported with its place and row; the next tick goes on."""
     p = program(lambda p: p.t <= p.s.map(lambda r: (r.a, 10 // r.b)))
     p.tick()
     p.s <= [(1, 5), (2, 0)]
@@ -216,7 +216,7 @@ def _mapping(function: Any, p: Any) -> None:
 
 
 def test_misfit_rows() -> None:
-    """A function whose rows are too wide, or none at all, is told with its place."""
+    """A function whose rows are too wide, or none at all, is reported with its place."""
     for function, message in ((lambda r: (r.a, r.b, r.a + r.b), "has 3 columns"), (lambda r: r.a + 1, "is no row")):
         p = program(partial(_mapping, function))
         p.s <= [(1, 2)]

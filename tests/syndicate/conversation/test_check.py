@@ -39,7 +39,7 @@ class SetBox:
 
 
 def found(tmp_path: Path, text: str, *more: str) -> list[tuple[str, int]]:
-    """The codes of what is told of a program, with the lines within *text*."""
+    """The codes of what is reported of a program, with the lines within *text*."""
     files = []
     for number, each in enumerate((text, *more)):
         file = tmp_path / f"program{number}.py"
@@ -157,7 +157,7 @@ def test_stars(tmp_path: Path) -> None:
 
 
 def test_examples_are_in_order() -> None:
-    """Nothing that is certain is told of programs that work: all examples."""
+    """Nothing that is certain is reported of programs that work: all examples."""
     for file in sorted((ROOT / "examples").rglob("*.py")):
         assert [str(each) for each in check([str(file)]).findings if each.certain] == []
 

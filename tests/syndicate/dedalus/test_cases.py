@@ -90,7 +90,7 @@ def faults(case: dict[str, Any], chosen: list[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", VERDICTS, ids=lambda c: f"{c['program']}-{c['eff']}-{c['max_crashes']}")
 def test_counterexamples(case: dict[str, Any]) -> None:
-    """Without faults `post` is what is told; each known counterexample violates the specification."""
+    """Without faults `post` is what must hold; each known counterexample violates the specification."""
     program = Program.load(CASES / case["program"])
     good = program.run(1, case["eot"], schedule=faults(case, [])).at(case["eot"])
     assert sorted(map(list, good["post"])) == sorted(case["ff_post"])

@@ -81,7 +81,7 @@ def test_a_recorded_run_is_repeated(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes(arguments: list[str | Path], code: int, says: str) -> None:
-    """A mistake is told in a few lines, never by a traceback."""
+    """A mistake is reported in a few lines, never by a traceback."""
     done = dedalus(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert says in done.stderr

@@ -1,4 +1,4 @@
-"""What is allowed and rarely meant is told, and nothing else."""
+"""What is allowed and rarely meant is reported, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from syndicate.dedalus.desugar import core
     ],
 )
 def test_hazards(text: str, says: list[str]) -> None:
-    """A cycle into the past and a constant time are told, each once; what cannot go wrong is not."""
+    """A cycle into the past and a constant time are reported, each once; what cannot go wrong is not."""
     program = Program.parse(text)
     assert not program.check()
     results = [one.message for one in program.hazards()]
@@ -35,7 +35,7 @@ def test_hazards(text: str, says: list[str]) -> None:
 
 
 def test_what_nothing_gives() -> None:
-    """A relation that no rule and no fact gives is told once, with the name that may have been meant."""
+    """A relation that no rule and no fact gives is reported once, with the name that may have been meant."""
     text = """node("a", "b")@1; persist[node, 2]; persist[q, 1];
         log(X) :- nod(X, _), notin crash(X, X, _); late(X) :- nod(X, X);"""
     messages = [one.message for one in Program.parse(text).hazards()]

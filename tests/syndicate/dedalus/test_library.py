@@ -476,7 +476,7 @@ def test_all_who_want_the_token_get_it(wanting: set[tuple[str, int]], how_long: 
 
 
 def test_includes(tmp_path: Path) -> None:
-    """The library is there for text and for files, once; a file of that name comes first; others are told."""
+    """The library is there for text and for files, once; a file of that name comes first; others are refused."""
     path, own = tmp_path / "own.ded", tmp_path / "std" / "queue.ded"
     path.write_text('include "std/queue"; include "std/queue.ded"; include "std/fifo";')
     twice = Program.parse('include "std/queue"; include "std/queue"; include "std/fifo";')

@@ -160,7 +160,7 @@ def test_mistakes(options: dict[str, Any], says: str) -> None:
 
 @pytest.mark.parametrize("node", [True, float("nan"), float("inf"), None, ("a",)])
 def test_nodes_are_values(node: Any) -> None:
-    """Whoever is told of a crash, crashes or is down is a value of Dedalus: rows have no others."""
+    """Whoever is notified of a crash, crashes or is down is a value of Dedalus: rows have no others."""
     for options in ({"nodes": (node,)}, {"crash": {node: 2}}, {"down": [Outage(node, 1)]}):
         with pytest.raises(ScheduleError, match="a node is a text, an integer or a finite float"):
             Net(**options)

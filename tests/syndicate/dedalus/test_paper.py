@@ -214,7 +214,7 @@ def test_lamport_clocks(arrive: int) -> None:
 
 
 def test_quiescent_timesteps_are_skipped() -> None:
-    """Waiting costs nothing: a message from far ahead is waited for in few timesteps, all told."""
+    """Waiting costs nothing: a message from far ahead is waited for in few timesteps in all."""
     text = 'n(1)@1; persist[n, 1]; q("x", "y")@90000; p(A, B)@later :- q(A, B); persist[p, 2];'
     model = Program.parse(text).run(1, 100_000)
     assert model.visited < 12

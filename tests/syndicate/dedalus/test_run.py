@@ -46,7 +46,7 @@ def test_constant_time_ahead() -> None:
 
 
 def test_paradox() -> None:
-    """A message into the past that prevents itself leaves no model, and so is told."""
+    """A message into the past that prevents itself leaves no model, and is refused so."""
     program = Program.parse("s(1)@2; q(X)@async :- s(X), notin p(X); p(X)@next :- q(X);")
     entry = {"rel": "q", "tuple": [1], "sent": 2, "arrive": 1}
     with pytest.raises(DedalusParadox, match=r"no model.*later"):
@@ -74,7 +74,7 @@ def test_unbounded_recursion_is_refused() -> None:
 
 
 def test_arithmetic_says_what_is_wrong() -> None:
-    """Text in a sum, and a division by zero, are told with the time."""
+    """Text in a sum, and a division by zero, are reported with the time."""
     with pytest.raises(DedalusArithmetic, match=r"time 2.*needs numbers"):
         json_of('p("x")@2; q(X + 1) :- p(X);')
     with pytest.raises(DedalusArithmetic, match=r"time 2: sum and avg are of numbers"):

@@ -249,7 +249,7 @@ def test_failed_steps_and_snapshots(seed: int) -> None:
 
         def fail(pair: Any) -> Any:
             if failing[0]:
-                raise ValueError("as told")
+                raise ValueError("as asked")
             return pair
 
         for name, node in list(c.sinks.items()):
@@ -260,14 +260,14 @@ def test_failed_steps_and_snapshots(seed: int) -> None:
     rng = random.Random(seed)
     (c, failing), (twin, _) = build(), build()
     for deltas, wrong in zip(changes(rng, 12, kinds=2), changes(random.Random(-seed), 12, kinds=2), strict=True):
-        failing[0], message = True, "as told"
+        failing[0], message = True, "as asked"
         try:
             assert not c.step(wrong)
         except StepFailed as error:
             message = str(error)
         else:
             twin.step(wrong)
-        assert "as told" in message
+        assert "as asked" in message
         failing[0] = False
         if rng.random() < 0.2:
             data = c.snapshot()

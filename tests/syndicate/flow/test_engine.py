@@ -442,7 +442,7 @@ def wired_wrongly() -> dict[str, tuple[Callable[[Circuit, Stream], Any], type[Ex
 
 @pytest.mark.parametrize("name", wired_wrongly())
 def test_wired_wrongly(name: str) -> None:
-    """Each mistake is told where it is made, with the remedy."""
+    """Each mistake is reported where it is made, with the remedy."""
     build, error, says = wired_wrongly()[name]
     c = Circuit()
     with pytest.raises(error, match=says):
@@ -450,7 +450,7 @@ def test_wired_wrongly(name: str) -> None:
 
 
 def test_an_unhashable_result() -> None:
-    """A function that makes lists is told so, with its node."""
+    """A function that makes lists is refused so, with its node."""
     c = Circuit()
     c.sink("out", c.source("a").map(lambda e: [e]))
     with pytest.raises(UnhashableElement, match=r"map \(node 1, .*a list cannot .*write a tuple"):
@@ -507,7 +507,7 @@ def test_nothing_of_an_engine_is_in_the_nodes() -> None:
 
 
 def test_a_mistaken_first_step_does_not_close_the_circuit() -> None:
-    """Who is told that there is no such source, or that a function fails, can add it, or another, and go on."""
+    """Who gets to know that there is no such source, or that a function fails, can add it, or another, and go on."""
     c = Circuit()
     with pytest.raises(UnknownStream):
         c.step({"x": {1: 1}})

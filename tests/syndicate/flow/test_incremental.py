@@ -71,7 +71,7 @@ def ops(circuit: Circuit) -> list[str]:
 
 
 def test_rules() -> None:
-    """Linear, bilinear and chain rule leave no integral; the rules used are told."""
+    """Linear, bilinear and chain rule leave no integral; the rules used are listed."""
     q, a, b = two_sources()
     q.sink("out", a.filter(bool).index_with(first).join_stream(b.index_with(first), ends).distinct_stream())
     rewrite = incremental(q)

@@ -56,7 +56,7 @@ def test_inspect_in_a_loop(depth: int) -> None:
 
 
 def test_the_bound_of_a_loop() -> None:
-    """A loop without end is told after ten thousand iterations, unless a longer one is asked for."""
+    """A loop without end is reported after ten thousand iterations, unless a longer one is asked for."""
     c = Circuit()
     a = c.source("a")
     c.sink("out", c.recursive(lambda r: a + r.map(lambda n: n + 1)))

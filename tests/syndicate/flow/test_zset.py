@@ -228,7 +228,7 @@ def test_mistakes(make: Any, error: type[Exception], says: str) -> None:
 
 
 def test_other_hashable_objects() -> None:
-    """Any hashable object is an element, told apart by its class and its own ==."""
+    """Any hashable object is an element, distinguished by its class and its own ==."""
     zset = ZSet([(Fraction(1), 1), (1, 1), (frozenset([1]), 1), (frozenset([True]), 1), (Dictionary({"a": 1}), 1)])
     assert len(zset) == 5
     assert zset[Fraction(2, 2)] == 1

@@ -30,7 +30,7 @@ class VagueBulk(FormsBulk):
 
 
 class World:
-    """An index, and what its observers know: the captures that each pattern's observers have been told of."""
+    """An index, and what its observers know: the captures that each pattern's observers have been notified of."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, Any]] = []

@@ -66,7 +66,7 @@ each_temperature = pytest.mark.parametrize("hot", [1, compiled.HOT, sys.maxsize]
 
 
 class Listener:
-    """Who is told by an index: writes down (mark, captures)."""
+    """Who is notified by an index: writes down (mark, captures)."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, Any]] = []
@@ -135,7 +135,7 @@ class Observer(Entity):
         return freeze(thaw(value) if self.raw else value)
 
     def assert_(self, value: Any, handle: Any) -> None:
-        assert handle not in self.standing, "told twice"
+        assert handle not in self.standing, "notified twice"
         self.standing[handle] = self.form(value)
         self.heard.append(("+", self.form(value)))
 
@@ -236,7 +236,7 @@ class Machine(RuleBasedStateMachine):
     # ------------------------------------------------------------------------------------------------ the model
 
     def add(self, value: Any) -> list[tuple[int, str, Frozen]]:
-        """A value comes: who is told what."""
+        """A value comes: who is notified of what."""
         form = freeze(value)
         value = thaw(form)
         _, count = self.present.get(form, (value, 0))
@@ -269,7 +269,7 @@ class Machine(RuleBasedStateMachine):
         return notices
 
     def join(self, observe: Observe, interest: Interest) -> list[tuple[int, str, Frozen]]:
-        """An observer comes: first its Observe is seen, then it is told what there is."""
+        """An observer comes: first its Observe is seen, then it is notified of what there is."""
         notices = self.add(observe)
         form = freeze(observe)
         if form not in self.active:
@@ -451,7 +451,7 @@ def test_ever_new_labels_and_shapes_leave_nothing(watched: bool) -> None:
 
 
 def test_an_observer_sees_observers_and_itself() -> None:
-    """Observe assertions are told like any other, in the form of the published schema: its own first of all."""
+    """Observe assertions are seen like any other, in the form of the published schema: its own first of all."""
     seen = []
 
     def boot() -> None:
@@ -625,7 +625,7 @@ def test_the_audience_of_a_nested_value_is_counted_at_each_level() -> None:
 
 
 def test_the_population_of_observers_counts_what_only_looks_like_one() -> None:
-    """An interest and a malformed Observe are kept apart, and an observer of observers can be told of both."""
+    """An interest and a malformed Observe are kept apart, and an observer of observers can be notified of both."""
     index = Index(Listener())
     skeleton, _ = analyse(pattern_of(Record("Observe", [capture(), ANY])))
     for n in range(3):
@@ -637,7 +637,7 @@ def test_the_population_of_observers_counts_what_only_looks_like_one() -> None:
 
 @pytest.mark.parametrize("observers", [1, 63, 64, 65, 128, 129, 200])
 def test_each_of_many_observers_in_one_actor_is_told(observers: int) -> None:
-    """They are told in groups; none is left out, and none is told twice."""
+    """They are notified in groups; none is left out, and none is notified twice."""
     seen: list[Seen] = []
 
     def boot() -> None:

@@ -451,7 +451,7 @@ async def test_why_rows_of_rules_are_there(autojump_clock: trio.testing.MockCloc
 
 
 async def test_what_happened_and_why(autojump_clock: trio.testing.MockClock) -> None:
-    """Steps are told as they happen, with their causes; a value is explained by them, and so is one that is absent; the
+    """Steps are sent as they happen, with their causes; a value is explained by them, and so is one that is absent; the
     chronicle is there as long as somebody asks.
     """
     async with Program([]).running() as program:
@@ -612,7 +612,7 @@ async def test_a_standing_question_is_answered_again(autojump_clock: trio.testin
 
 async def test_a_tail_is_what_happens_from_then_on(autojump_clock: trio.testing.MockClock) -> None:
     """What stood is no event, nor is interest; each change and message is one, in order, and who wants fewer than there
-    are is told how many.
+    are gets to know how many.
     """
     async with Program([Record("Lit", ["attic"])]).running() as program:
         askers = {("", 100): Asker(), ("hall", 100): Asker(), ("", 2): Asker()}

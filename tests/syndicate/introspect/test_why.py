@@ -433,7 +433,7 @@ def test_who_writes_keeps_what_there_is_and_not_what_there_was(every: int) -> No
 
 
 def test_a_handler_ran_as_often_as_something_came() -> None:
-    """An end that it is told of is no run of it."""
+    """An end that it is notified of is no run of it."""
 
     async def main() -> str:
         async with open_system() as system:

@@ -136,7 +136,7 @@ def test_immutable() -> None:
 
 
 def test_no_truth() -> None:
-    """An ``if`` would read a value before it is complete: it is told what to write instead."""
+    """An ``if`` would read a value before it is complete: it is an error that says what to write instead."""
     with pytest.raises(LatticeValue, match=r"Use when_true\(\), a threshold"):
         bool(Bool(True))
 

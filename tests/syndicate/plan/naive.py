@@ -52,7 +52,7 @@ def place(value: Any) -> Any:
 
 
 class Rows:
-    """A set of rows, told apart by value identity."""
+    """A set of rows, distinguished by value identity."""
 
     def __init__(self, rows: Iterable[Named] = ()) -> None:
         self.by_form = {form(tuple(row[name] for name in sorted(row))): row for row in rows}

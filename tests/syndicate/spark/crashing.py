@@ -88,7 +88,7 @@ def stream(directory: Path, session: Any) -> Any:
 
 
 def follow(address: str, start: Callable[[Ref, dict[str, Any]], None], engine: str) -> None:
-    """Connect, and start what follows the stream with these options, until it dies or is told to end."""
+    """Connect, and start what follows the stream with these options, until it dies or is asked to end."""
     session = Session() if engine == "files" else None
 
     def boot() -> None:

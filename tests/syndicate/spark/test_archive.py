@@ -61,14 +61,14 @@ def test_one_that_does_not_fit(tmp_path: Path, content: str) -> None:
 
 
 def test_without_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no place to keep one in, which is told before anything starts."""
+    """There is no place to keep one in, which is reported before anything starts."""
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     with pytest.raises(JavaMissing, match="lies in a virtual environment, and this Python is in none"):
         make_archive()
 
 
 def test_an_environment_that_is_not_written_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The stand-in then lies elsewhere, where an archive is no good: told before a session opens."""
+    """The stand-in then lies elsewhere, where an archive is no good: reported before a session opens."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr("syndicate.spark.archive.java_runs", lambda: False)
     monkeypatch.setattr("syndicate.spark.archive.open_session", lambda *_, **__: pytest.fail("a session is opened"))

@@ -83,7 +83,7 @@ def test_types_of_python_s_go_there_and_back(cls: type, values: st.SearchStrateg
 
 
 def test_types_of_python_s_that_parquet_does_not_have() -> None:
-    """Times of the day and lengths of time are read, and what does not fit the annotation is told."""
+    """Times of the day and lengths of time are read, and what does not fit the annotation is reported."""
     second = pa.array([dt.timedelta(seconds=1), None], pa.duration("ns"))
     assert forms(second, "x", dt.timedelta) == [freeze(dt.timedelta(seconds=1)), NULL]
     assert forms(pa.array([dt.time(1, 2)]), "x", dt.time) == [freeze(dt.time(1, 2))]

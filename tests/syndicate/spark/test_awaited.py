@@ -140,7 +140,7 @@ async def test_a_stop_while_it_waits(
 
 @pytest.mark.parametrize("options", [{"sources": Jar}, {"sources": "Jar"}, {"sources": [1]}, {"grace": "1"}])
 async def test_wrong_use(tmp_path: Path, options: dict[str, Any]) -> None:
-    """What is no source and no time is told at the call."""
+    """What is no source and no time is reported at the call."""
 
     def boot() -> None:
         with pytest.raises(SinkError, match=r"(sources|grace)= takes a "):

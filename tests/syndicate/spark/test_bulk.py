@@ -72,7 +72,7 @@ def table_of(rows: list[tuple[Any, Any]], weights: list[int] | None = None) -> p
 
 
 class Heard(Entity):
-    """An observer that notes what it is told, and what it knows to be there."""
+    """An observer that notes what it is notified of, and what it knows to be there."""
 
     def __init__(self, name: str, heard: list[Any]) -> None:
         self.name = name
@@ -180,7 +180,7 @@ class Side:
         await self.system.settle()
 
     def step_heard(self) -> Counter[Any]:
-        """What observers were told since the last time."""
+        """What observers were notified of since the last time."""
         heard, self.heard[:] = Counter(self.heard), []
         return heard
 
@@ -277,8 +277,8 @@ def test_traces(
     kind: str,
     journal: bool,
 ) -> None:
-    """Batches, snapshots, restarts and observers in any order: after each, both sources have told the same, row by row;
-    in the end nothing of either is left.
+    """Batches, snapshots, restarts and observers in any order: after each, both sources have asserted the same, row by
+    row; in the end nothing of either is left.
     """
     key = ["name"] if "keyed" in kind else []
     rows = TableRows(Crate, key, "w" if kind == "weights" else None)

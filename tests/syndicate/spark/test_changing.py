@@ -265,7 +265,7 @@ async def test_what_passes(spark: SparkSession, failure: Callable[[Any], Any], p
 
 
 async def test_a_first_look_that_fails(spark: SparkSession, tmp_path: Path) -> None:
-    """What was never there is a mistake in the frame: it is told at once."""
+    """What was never there is a mistake in the frame: it is reported at once."""
     async with sourced(lambda session: session.read.parquet(str(tmp_path / "no"))) as watched:
         assert "[PATH_NOT_FOUND]" in str(await watched.end())
 
@@ -360,7 +360,7 @@ async def test_a_place_that_has_gone(
     message: str,
     restart: bool,
 ) -> None:
-    """What was committed in between cannot be told: that is an error, which names the place and the remedy."""
+    """What was committed in between cannot be known: that is an error, which names the place and the remedy."""
     view = View(kind, *before)
     options: dict[str, Any] = {**view.options, "journal": tmp_path / "journal"}
     async with sourced(view, **options) as watched:
@@ -528,7 +528,7 @@ async def test_commits_that_go_while_they_are_read(spark: SparkSession, monkeypa
 
 
 async def test_commits_without_a_name(spark: SparkSession) -> None:
-    """A null among the commits is told, in the first look and later."""
+    """A null among the commits is reported, in the first look and later."""
     for changes in ([], ABC):
         view = View("iceberg", *changes)
         async with sourced(view, **view.options) as watched:
@@ -541,7 +541,7 @@ async def test_commits_without_a_name(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("kind", ["iceberg", "delta", "other"])
 async def test_changes_without_an_order(spark: SparkSession, kind: str) -> None:
-    """A null in the order of a later change is told, as it is in the first look."""
+    """A null in the order of a later change is reported, as it is in the first look."""
     word = "c" if kind == "other" else "insert"
     view = View(kind, ("a", word, 3, 100))
     async with sourced(view, **view.options) as watched:
@@ -624,7 +624,7 @@ async def test_orders_of_every_type(spark: SparkSession, tmp_path: Path, order: 
 
 
 async def test_two_commits_at_one_place(spark: SparkSession) -> None:
-    """A later commit with the order of the last one would be passed over: that is told."""
+    """A later commit with the order of the last one would be passed over: that is reported."""
     view = View("iceberg", *ABC)
     async with sourced(view, **view.options) as watched:
         await watched.until(*stocks("a", "b", "c"))

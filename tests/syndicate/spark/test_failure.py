@@ -82,7 +82,7 @@ def test_a_connection_that_broke(ours: bool) -> None:
 
 
 def test_a_worker_of_another_python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where workers run another Python than the driver, it is told, and how not to get there: that has not what our
+    """Where workers run another Python than the driver, it is reported, and how not to get there: that has not what our
     workers are forked from.
     """
     from pyspark.sql.functions import col, udf
@@ -100,7 +100,7 @@ def test_a_worker_of_another_python(spark: SparkSession, monkeypatch: pytest.Mon
 
 
 def test_a_worker_that_is_killed(spark: SparkSession) -> None:
-    """A Python worker that dies, as by want of memory, is told; the session goes on."""
+    """A Python worker that dies, as by want of memory, is reported; the session goes on."""
     from pyspark.sql.functions import col, udf
 
     dying = udf(lambda _: os.kill(os.getpid(), signal.SIGKILL))
@@ -112,7 +112,7 @@ def test_a_worker_that_is_killed(spark: SparkSession) -> None:
 
 
 def test_a_file_of_another_schema(spark: SparkSession, tmp_path: Path) -> None:
-    """A column that has another type in a later file is Spark's to refuse: it is told with the file."""
+    """A column that has another type in a later file is Spark's to refuse: it is reported with the file."""
     spark.sql("select 1 as x").write.parquet(str(tmp_path / "t"))
     spark.sql("select 'one' as x").write.mode("append").parquet(str(tmp_path / "t"))
     frame = spark.read.schema("x int").parquet(str(tmp_path / "t"))
@@ -121,7 +121,7 @@ def test_a_file_of_another_schema(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_misspelt(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
-    """What Spark finds out before it runs is told once: its own log of it, with a stack, is silent."""
+    """What Spark finds out before it runs is reported once: its own log of it, with a stack, is silent."""
     logger = logging.getLogger("DataFrameQueryContextLogger")
     logger.addHandler(caplog.handler)
     with pytest.raises(SourceError, match=r"rows of Box: \[UNRESOLVED_COLUMN.*Did you mean one of .*`id`"):
@@ -131,7 +131,7 @@ def test_a_name_that_is_misspelt(spark: SparkSession, caplog: pytest.LogCaptureF
 
 
 def test_an_error_of_python_side() -> None:
-    """What pyspark itself refuses is told in its first line."""
+    """What pyspark itself refuses is reported in its first line."""
     from pyspark.errors import PySparkTypeError
 
     with pytest.raises(SourceError, match=r"rows of Box: first$"):
@@ -139,7 +139,7 @@ def test_an_error_of_python_side() -> None:
 
 
 def test_the_error_within(spark: SparkSession) -> None:
-    """Of the errors that Spark wraps in one another, the one that names the cause is told."""
+    """Of the errors that Spark wraps in one another, the one that names the cause is reported."""
     from pyspark.sql import functions as f
 
     frame = spark.range(3).select((f.col("id") / f.lit(0)).alias("x"))

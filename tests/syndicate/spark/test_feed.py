@@ -75,7 +75,7 @@ def test_an_unknown_word() -> None:
     ],
 )
 def test_bad_options(changes: object, options: dict[str, Any], message: str) -> None:
-    """A mistake in the call is told at the call."""
+    """A mistake in the call is reported at the call."""
 
     def boot() -> None:
         with pytest.raises(SourceError, match=message):

@@ -242,8 +242,8 @@ def test_a_changed_byte(path: Path) -> None:
 
 
 def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
-    """After a crash the log holds what was committed: a bit that is another is told, or takes back the last batch, as a
-    torn end does, and no batch before it.
+    """After a crash the log holds what was committed: a bit that is another is reported, or takes back the last batch,
+    as a torn end does, and no batch before it.
     """
     journal = SourceJournal(path, ABOUT)
     standing = journal.current()
@@ -274,7 +274,7 @@ def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_journal_that_is_closed(path: Path) -> None:
-    """A batch that comes when the source has stopped is not in the journal, and nobody is told of damage."""
+    """A batch that comes when the source has stopped is not in the journal, and nobody is notified of damage."""
     journal = SourceJournal(path, ABOUT)
     standing = journal.current()
     journal.write(standing, 0)

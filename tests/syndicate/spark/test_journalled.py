@@ -158,7 +158,7 @@ async def test_the_snapshot_is_asserted_before_the_query_starts(tmp_path: Path) 
 
 
 class Mute(Entity):
-    """A dataspace that answers nobody until it is told to."""
+    """A dataspace that answers nobody until it is asked to."""
 
     raw = True
 
@@ -394,7 +394,7 @@ async def test_a_query_that_somebody_stops(tmp_path: Path) -> None:
 
 
 async def test_a_table_with_a_journal(spark: SparkSession, tmp_path: Path) -> None:
-    """What changed in a table while nobody looked is all that is told after a restart."""
+    """What changed in a table while nobody looked is all that is asserted after a restart."""
     rows = [("a", 1), ("b", 2), ("b", 2)]
 
     def table(session: SparkSession) -> DataFrame:
@@ -440,7 +440,7 @@ async def test_a_stream_has_no_whole_table(tmp_path: Path) -> None:
 
 
 async def test_columns_that_change(spark: SparkSession) -> None:
-    """A table whose columns change while it is followed is told, with what they were and are."""
+    """A table whose columns change while it is followed is reported, with what they were and are."""
     schemas = ["name string, size long"]
 
     def table(session: SparkSession) -> DataFrame:
@@ -458,7 +458,7 @@ async def test_columns_that_change(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("kind", ["interval '1' month", "make_interval(1, 2, 3)", "parse_json('{}')"])
 async def test_types_without_a_value(spark: SparkSession, kind: str) -> None:
-    """A type that no value stands for is told before any row is read."""
+    """A type that no value stands for is reported before any row is read."""
     async with sourced(lambda session: session.sql(f"select 'a' as name, {kind} as size")) as run:
         error = await run.end()
     assert isinstance(error, SourceError)

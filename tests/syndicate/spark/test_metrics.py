@@ -1,4 +1,4 @@
-"""Our numbers among those of a real Spark session: gauges, descriptions of jobs, what a listener is told."""
+"""Our numbers among those of a real Spark session: gauges, descriptions of jobs, what a listener is notified of."""
 
 from __future__ import annotations
 

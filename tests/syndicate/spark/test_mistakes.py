@@ -76,7 +76,7 @@ TRIGGER = r'trigger= takes \{"processingTime": "5 seconds"\}, or \{"availableNow
     ],
 )
 def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
-    """What can be seen by the parameters alone is told before anything starts."""
+    """What can be seen by the parameters alone is reported before anything starts."""
     inputs: dict[str, Any] = {"frame": jars, "to": Mug} | options
 
     def boot() -> None:
@@ -114,7 +114,7 @@ async def test_told_by_the_actor(
 
 
 async def test_a_table_that_does_not_look_like_one(spark: SparkSession) -> None:
-    """A pandas frame prints as a table of many lines: its type is told instead."""
+    """A pandas frame prints as a table of many lines: its type is reported instead."""
     pandas = pytest.importorskip("pandas")
     message = await mistaken(lambda _: pandas.DataFrame({"name": ["a"] * 30, "size": [1] * 30}))
     assert "but it made a pandas" in message

@@ -92,7 +92,7 @@ def test_a_column_twice() -> None:
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
-    """A mistake in the call is told at the call."""
+    """A mistake in the call is reported at the call."""
     with pytest.raises(SourceError, match=message):
         TableRows(**parameters)
 
@@ -112,7 +112,7 @@ def test_the_shape() -> None:
     ],
 )
 def test_a_shape_that_does_not_fit(kind: pa.DataType, weight: pa.DataType, message: str) -> None:
-    """A type without a value is told by the schema alone."""
+    """A type without a value is reported by the schema alone."""
     schema = pa.schema({"left": pa.string(), "right": kind, "w": weight})
     with pytest.raises(SourceError, match=message):
         TableRows(Pair, weight="w").shape(schema)

@@ -48,7 +48,7 @@ class Shelf:
 
 
 class World:
-    """An actor that asserts what it is told to, and a sink beside it."""
+    """An actor that asserts what it is asked to, and a sink beside it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -170,7 +170,7 @@ async def test_come_and_gone(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_failed_is_not_written(tmp_path: Path) -> None:
-    """In an actor that crashes in the turn in which the sink is told, that turn has not happened."""
+    """In an actor that crashes in the turn in which the sink is notified, that turn has not happened."""
 
     def both(ds: Ref) -> None:
         spark_sink(ds, Jar, tmp_path, every=0.01)()
@@ -302,7 +302,7 @@ async def test_a_slow_disk_makes_batches_larger(tmp_path: Path, monkeypatch: pyt
 
 
 def test_wrong_use(tmp_path: Path) -> None:
-    """What cannot be a sink is told before it is spawned."""
+    """What cannot be a sink is reported before it is spawned."""
 
     async def main() -> None:
         def boot() -> None:

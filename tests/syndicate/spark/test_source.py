@@ -189,7 +189,7 @@ async def test_aggregates_replace_by_key(spark: SparkSession, drop: Drop) -> Non
 
 
 async def test_a_complete_table_each_time(spark: SparkSession, drop: Drop) -> None:
-    """In complete mode each micro-batch is the whole table: only what differs is told."""
+    """In complete mode each micro-batch is the whole table: only what differs is asserted."""
 
     def totals(session: SparkSession) -> DataFrame:
         return drop.stream(session).groupBy("name").sum("size").withColumnRenamed("sum(size)", "total")
@@ -429,7 +429,7 @@ async def test_a_query_that_fails(spark: SparkSession, drop: Drop) -> None:
 
 
 async def test_a_file_that_is_none(spark: SparkSession, drop: Drop) -> None:
-    """What goes wrong in Spark before our callback sees a row is told, too."""
+    """What goes wrong in Spark before our callback sees a row is reported, too."""
 
     def parquet(session: SparkSession) -> DataFrame:
         return session.readStream.schema("name string, size long").parquet(str(drop.path))
@@ -512,7 +512,7 @@ async def test_without_java(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
-    """A mistake in the call is told at the call, before Spark starts."""
+    """A mistake in the call is reported at the call, before Spark starts."""
 
     def boot() -> None:
         with pytest.raises(SourceError, match=message):

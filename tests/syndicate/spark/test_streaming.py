@@ -267,7 +267,7 @@ async def test_on_spark(tmp_path: Path, spark: SparkSession, monkeypatch: pytest
 
 
 async def test_what_does_not_belong_together(tmp_path: Path) -> None:
-    """Another circuit, a lost checkpoint, a table of another state: each is told in a sentence."""
+    """Another circuit, a lost checkpoint, a table of another state: each is reported in a sentence."""
     drop(tmp_path, 1, ("a", 1, 1))
     tables = {"pieces": (tmp_path / "table", Piece)}
     async with viewed(tables=tables, **following(tmp_path)) as run:

@@ -208,7 +208,7 @@ def _garbled(root: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_directory(tmp_path: Path, harm: Callable[[Path], None], said: str) -> None:
-    """Each is told in a sentence."""
+    """Each is reported in a sentence."""
     harm(tmp_path)
     with pytest.raises(SinkError, match=said):
         _unlocked(tmp_path).contents()
@@ -239,7 +239,7 @@ def test_names(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told, and what was committed before is there."""
+    """It is reported, and what was committed before is there."""
     table = SinkTable(tmp_path, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
 

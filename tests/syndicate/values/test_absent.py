@@ -127,7 +127,7 @@ def test_the_way_in_and_out_changes_no_value(value: Any) -> None:
 
 
 def test_none_by_itself_is_still_no_value() -> None:
-    """A program that asserts None is told what to say."""
+    """A program that asserts None gets to know what to say."""
     from syndicate.errors import NotAValue
 
     def boot() -> None:

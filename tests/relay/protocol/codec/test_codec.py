@@ -191,7 +191,7 @@ def test_long_symbols_are_not_kept(codec: Any) -> None:
 
 @each_codec
 def test_what_cannot_be_sent(codec: Any) -> None:
-    """The sender is told of what the receiver would refuse, and can go on."""
+    """The sender is notified of what the receiver would refuse, and can go on."""
     sender = codec()
     for value, why in [
         ("\ud800", "surrogate"),
@@ -235,7 +235,7 @@ def test_the_first_byte_chooses_the_codec(codec: Any, packet: Packet) -> None:
     ],
 )
 def test_other_first_bytes(first: bytes, why: str) -> None:
-    """Others are told apart, and what they may be is said."""
+    """Others are distinguished, and what they may be is said."""
     with pytest.raises(ProtocolError, match=why):
         codec_for(first[0])
 

@@ -192,7 +192,7 @@ def test_a_long_stream_is_not_a_long_packet() -> None:
 
 
 def test_what_cannot_be_sent() -> None:
-    """The sender is told of what the receiver would refuse, and can go on."""
+    """The sender is notified of what the receiver would refuse, and can go on."""
     codec = Msgpack()
     for value, why in [
         ("\ud800", "surrogate"),

@@ -257,7 +257,7 @@ def test_rows_from_outside() -> None:
 
 
 def test_two_dataspaces() -> None:
-    """A program is reached where it listens, and sends by the way that it was told, as long as the facet lives."""
+    """A program is reached where it listens, and sends by the route that it was given, as long as the facet lives."""
 
     def boot() -> None:
         left, right = dataspace(), dataspace()
@@ -711,7 +711,7 @@ def test_a_rule_that_raises_is_a_crash() -> None:
 
 
 async def test_supervision_and_durable_tables(system: System, settle: Settle, tmp_path: Path) -> None:
-    """A program that crashed is started again, has its durable rows, and what it tells is told again."""
+    """A program that crashed is started again, has its durable rows, and what it asserts is asserted again."""
 
     class Kept(Fragile):
         ever = durable(["who"], [])

@@ -227,7 +227,7 @@ def test_async_do_is_first_in_first_out(start: Start[Any]) -> None:
 
 
 def test_delta_and_shutdown(start: Start[Any]) -> None:
-    """Who waits is given the next rows, or told that the program has stopped."""
+    """Who waits is given the next rows, or notified that the program has stopped."""
     p = start(Adder())
     results: list[Any] = []
 
@@ -372,7 +372,7 @@ def test_stop_from_within() -> None:
 
 
 def test_an_error_ends_it(start: Start[Any], logs: list[MutableMapping[str, Any]]) -> None:
-    """A rule that raises is logged and told to all who ask; in the foreground it is raised."""
+    """A rule that raises is logged and raised at all who ask; in the foreground it is raised."""
     p = start(Adder())
     p.number <= [(13,)]
     p._thread.join(PATIENCE)

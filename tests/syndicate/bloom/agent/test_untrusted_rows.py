@@ -128,7 +128,7 @@ def test_constructors_that_raise_anything() -> None:
 
 
 def test_assertions_stand_when_a_program_is_wired_again() -> None:
-    """A lattice value that nobody expected makes a new circuit, which is told what stands, and of its end."""
+    """A lattice value that nobody expected makes a new circuit, which gets what is asserted, and its end."""
 
     class Present(Bloom):
         here = scratch(["who"], [])
@@ -160,7 +160,7 @@ def test_assertions_stand_when_a_program_is_wired_again() -> None:
 
 
 class Fragile(Bloom):
-    """Takes 12 apart by what it is told, by channel, message and assertion."""
+    """Takes 12 apart by what it gets, by channel, message and assertion."""
 
     told = channel(["@to", "who"], ["n"])
     last = table(["who"], ["n"])
@@ -590,7 +590,7 @@ def passing(port: str, make: Any, turns: Sequence[Sequence[Any]], *, own: bool =
 def test_a_function_that_never_makes_a_value(
     port: str, make: Any, kind: str, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """It is told as the program's mistake, once and with its place, and nobody's rows are refused; nor does an
+    """It is reported as the program's mistake, once and with its place, and nobody's rows are refused; nor does an
     untrusted peer end the program by it.
     """
     actor, seen = passing(port, make, [[(kind, 2)], [(kind, 4), (kind, 6)]])

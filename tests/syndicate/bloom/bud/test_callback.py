@@ -71,7 +71,7 @@ def test_a_call_in_the_next_tick() -> None:
 
 
 def test_who_waits_for_rows() -> None:
-    """Rows in, rows out, of a scratch and of a channel; who waits without giving any is told of the next."""
+    """Rows in, rows out, of a scratch and of a channel; who waits without giving any is notified of the next."""
 
     class Ticking(Passing):
         tic = periodic(0.01)
@@ -106,7 +106,7 @@ class Halting(Bloom):
 
 
 def test_halt() -> None:
-    """Who waits is told that the program has stopped; in the foreground it returns."""
+    """Who waits is notified that the program has stopped; in the foreground it returns."""
     p = Halting()
     p.run_bg()
 

@@ -283,6 +283,6 @@ def test_filters(choose: Callable[[str, list[Any]], Chosen], count: int, wanted:
 
 @pytest.fixture(autouse=True)
 def _no_output(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
-    """Nothing of this is told on the screen."""
+    """Nothing of this is written on the screen."""
     yield
     assert capsys.readouterr().out == ""

@@ -104,7 +104,7 @@ MISDECLARED = [redeclared, two_columns, hidden, location]
 
 @pytest.mark.parametrize("declare", MISDECLARED, ids=lambda declare: declare.__name__)
 def test_what_cannot_be_declared(declare: Any) -> None:
-    """It is told when the class is written or made, with the line."""
+    """It is reported when the class is written or made, with the line."""
     with pytest.raises(BloomDeclaration, match=r"test_collections\.py:\d+"):
         declare()
 

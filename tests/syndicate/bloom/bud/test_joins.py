@@ -80,7 +80,7 @@ def test_a_product_is_its_pairs(use: Any) -> None:
 
 
 def test_flattened_and_grouped() -> None:
-    """Columns of one name are told apart; a temp of a flattened join has them."""
+    """Columns of one name are distinguished; a temp of a flattened join has them."""
 
     class Flat(Three):
         flat, again = temp(), temp()
@@ -281,7 +281,7 @@ BAD_JOINS: list[Any] = [
 
 @pytest.mark.parametrize("make", BAD_JOINS)
 def test_what_joins_nothing(make: Any) -> None:
-    """A column that is of no side, or of several, or two of one side, is told when the program is made."""
+    """A column that is of no side, or of several, or two of one side, is reported when the program is made."""
     with pytest.raises(SyndicateError, match=r"test_joins\.py:\d+"):
         joined(make)
 

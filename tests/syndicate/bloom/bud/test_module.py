@@ -352,7 +352,7 @@ TWICE = [collections, blocks, boots, modules, named, method]
 
 @pytest.mark.parametrize("write", TWICE, ids=lambda write: write.__name__)
 def test_one_name_twice(write: Any) -> None:
-    """It is told where the second stands, and not found out when the first is missed."""
+    """It is reported where the second is written, and not found out when the first is missed."""
     with pytest.raises(BloomDeclaration, match=r"test_module\.py:\d+: \w+ is there already in this class"):
         write()
     with pytest.raises(BloomDeclaration, match="takes a class of rules"):
@@ -375,7 +375,7 @@ def test_programs_that_are_abstract_and_follow_protocols() -> None:
 
         @abstractmethod
         def size(self) -> int:
-            """To be told."""
+            """To be reported."""
 
     class Whole(Abstract):
         def size(self) -> int:

@@ -80,7 +80,7 @@ def test_nothing_is_left_of_a_rule() -> None:
 
 
 def test_lattices() -> None:
-    """Variables keep what they have come to when the rule that told is gone, and grow on."""
+    """Variables keep what they have come to when the rule that made them is gone, and grow on."""
     talk = Talk()
     talk("s1 = lset()", "m1 = lmax()", "m1 <= s1.size()", "s1 <= [1, 2, 3]", "/tick")
     assert "3" in "".join(talk("/dump m1"))

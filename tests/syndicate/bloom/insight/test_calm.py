@@ -1,4 +1,4 @@
-"""CALM analysis: what is called confluent is the same over all orders of arrival; of the rest, the rule is told."""
+"""CALM analysis: what is called confluent is the same over all orders of arrival; of the rest, the rule is named."""
 
 # ruff: noqa: B015  # rules are comparisons
 

@@ -99,7 +99,7 @@ def test_what_is_told() -> None:
 
 
 def test_a_tick_that_did_not_happen() -> None:
-    """Is not told."""
+    """Is not recorded."""
     p, history = made()
     p.n <= [(0,)]
     with pytest.raises(RuleFailed):

@@ -1,4 +1,6 @@
-"""Two orders: each schedule that is told is one after which a program is as it says, and what is confluent has none."""
+"""Two orders: each schedule that is reported is one after which a program is as it says, and what is confluent has
+none.
+"""
 
 # ruff: noqa: B015  # rules are comparisons
 

@@ -195,7 +195,7 @@ def test_channels_modules_and_deferred_rules() -> None:
 
 
 def test_mistakes() -> None:
-    """What is not there is told so, with the remedy."""
+    """What is not there is reported so, with the remedy."""
     p = Reach()
     p.tick()
     with pytest.raises(RowAbsent, match=r"path\(1, 2\) is not there after 1 tick: ask why_not\('path', \(1, 2\)\)"):

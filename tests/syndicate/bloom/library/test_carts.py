@@ -60,7 +60,7 @@ def counted(cls: type[Carts], shopper: type[Shopper], seeds: int = SEEDS) -> tup
 
 
 def test_destructive_carts_diverge() -> None:
-    """In most runs two servers that were told the same hold different carts, as points of order on them foretell."""
+    """In most runs two servers that got the same hold different carts, as points of order on them foretell."""
     calm, count = counted(DestructiveCarts, Shopper)
     assert (calm["cart"].verdict, calm["receipt"].verdict) == ("diffluent", "diffluent")
     assert count.carts > SEEDS // 2
@@ -144,7 +144,7 @@ def test_what_is_no_action_is_refused() -> None:
 
 
 def test_a_contradiction_does_not_happen() -> None:
-    """A server that is told one keeps what it had, and names the rule."""
+    """A server that gets one keeps what it had, and names the rule."""
     server = LatticeCarts(address="shop")
     server.deliver("action", [("shop", "ann", 1, 2, "tea", 1)])
     server.tick()

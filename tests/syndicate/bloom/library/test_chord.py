@@ -61,7 +61,7 @@ def stabilise(net: Network, instances: list[Chord]) -> None:
 
 
 def found(net: Network, instances: list[Chord], keys: list[int], word: str) -> None:
-    """Each asks for each key until it is told."""
+    """Each asks for each key until it knows."""
     names = [str(one.address) for one in instances]
     for _ in range(12):
         for one in instances:

@@ -79,7 +79,7 @@ def copied(file: Path, to: Path) -> Path:
 
 
 def test_rows_are_there_again(tmp_path: Path) -> None:
-    """After each tick, closed in order or not, another run begins with the rows, told apart by value identity."""
+    """After each tick, closed in order or not, another run begins with the rows, distinguished by value identity."""
     p = Counts(state=tmp_path / "state.db")
     for number, step in enumerate(STEPS):
         step(p)
@@ -280,7 +280,7 @@ def written(tmp_path: Path, *, closed: bool) -> tuple[Path, list[Rows]]:
 
 
 def outcome(file: Path) -> Rows | str:
-    """What another run finds, or is told."""
+    """What another run finds, or what it raises."""
     try:
         return restarted(file)
     except StateError as error:
@@ -289,7 +289,7 @@ def outcome(file: Path) -> Rows | str:
 
 @pytest.mark.parametrize("part", ["rows", "file", "log"])
 def test_flipped_bits(part: str, tmp_path: Path) -> None:
-    """A bit that is another is told, with the file and what is damaged, or makes no difference.  In the log it may
+    """A bit that is another is reported, with the file and what is damaged, or makes no difference.  In the log it may
     take back the last commit, as a torn end does, and no other.
     """
     file, stood = written(tmp_path, closed=part != "log")
@@ -324,8 +324,8 @@ def test_flipped_bits(part: str, tmp_path: Path) -> None:
 
 
 def test_flipped_bits_in_the_heads_of_frames(tmp_path: Path) -> None:
-    """Any bit of the head of a frame before the last commit is told.  In a salt it makes the frame look as if the log
-    had ended before it, and in the mark as if it ended no commit.
+    """Any bit of the head of a frame before the last commit is reported.  In a salt it makes the frame look as if the
+    log had ended before it, and in the mark as if it ended no commit.
     """
     file, _ = written(tmp_path, closed=False)
     log = file.with_name(f"{file.name}-wal").read_bytes()

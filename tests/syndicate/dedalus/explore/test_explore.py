@@ -320,7 +320,7 @@ def test_command_for_people(tmp_path: Path) -> None:
     ],
 )
 def test_command_mistakes(tmp_path: Path, arguments: list[str], code: int, says: str) -> None:
-    """A mistake is told in a few lines."""
+    """A mistake is reported in a few lines."""
     file = tmp_path / "race.ded"
     file.write_text(RACE)
     done = dedalus("explore", file, *arguments)

@@ -42,7 +42,7 @@ def test_a_send_of_an_earlier_pass_is_none() -> None:
 
 
 def test_a_recorded_arrival_in_the_past_is_of_its_rule_alone() -> None:
-    """What another rule sends with @later in other runs is not told to arrive before it was sent."""
+    """What another rule sends with @later in other runs is not chosen to arrive before it was sent."""
     program = Program.parse(
         """
         a(1)@1; a(2)@2; persist[p, 1];

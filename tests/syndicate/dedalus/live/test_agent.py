@@ -178,7 +178,9 @@ def test_untrusted_peers_are_refused(logs: list[MutableMapping[str, Any]]) -> No
 
 
 def test_arithmetic_on_what_untrusted_peers_send(logs: list[MutableMapping[str, Any]]) -> None:
-    """Text where a number is needed is refused, sent or asserted: relation, row, rule and error are told; no more."""
+    """Text where a number is needed is refused, sent or asserted: relation, row, rule and error are reported; no
+    more.
+    """
     program = Program.parse("d(L, X / 2) :- p(L, X); d(L, sum<X>) :- q(L, X); persist[p, 2];")
     seen: list[Seen] = []
     facets: list[Any] = []
@@ -275,7 +277,7 @@ async def test_time_by_the_clock(system: System, settle: Settle, clock: trio.tes
 
 
 def test_who_does_not_rest_is_told(logs: list[MutableMapping[str, Any]]) -> None:
-    """The log says once that an agent goes on and on, and which rule may be why; a long way to rest is not told."""
+    """The log says once that an agent goes on and on, and which rule may be why; a long path to rest is not logged."""
     program = Program.parse(
         f"""
         n(L, X)@next :- go(L, X);  n(L, X + 1)@next :- n(L, X), X < {3 * BUSY};
@@ -372,7 +374,7 @@ def test_a_function_that_has_worked_is_not_to_blame(logs: list[MutableMapping[st
     ],
 )
 def test_what_an_agent_cannot_be(options: dict[str, Any], why: str) -> None:
-    """A mistake in how an agent meets the dataspace is told when it is made."""
+    """A mistake in how an agent meets the dataspace is reported when it is made."""
     program = Program.parse("persist[p, 2]; r(X) :- p(X, 1);")
     with pytest.raises(FactError, match=why):
         Agent(program, options.pop("location", "a"), **options)

@@ -40,7 +40,7 @@ class Asked(Exception):
 
 @define
 class Tossing(Clock):
-    """A clock that chooses as it is told, and asks what it is not."""
+    """A clock that chooses as it is given, and asks what it is not."""
 
     answers: Answers = field(factory=dict, kw_only=True)
 

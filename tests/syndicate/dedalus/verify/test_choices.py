@@ -223,7 +223,9 @@ def test_bounds_hold_whatever_the_undecided_are(data: st.DataObject, of: int) ->
 
 @pytest.mark.parametrize("slow", [{1}, {0, 2, 3, 5}, set(range(1, 8))])
 def test_drawings_that_take_too_long_are_not_left_out(slow: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are not decided are told, and the others have their verdicts all the same, also those after them."""
+    """Those that are not decided are reported, and the others have their verdicts all the same, also those after
+    them.
+    """
     monkeypatch.setattr(drawings, "MOST_CASES", 0)
     decide = verdicts._Question.drawn
 

@@ -273,7 +273,7 @@ def test_why() -> None:
     ],
 )
 def test_mistakes(arguments: list[object], code: int, says: str) -> None:
-    """A mistake is told in a few lines, never by a traceback."""
+    """A mistake is reported in a few lines, never by a traceback."""
     done = call(*arguments)
     assert (done.exit_code, done.stdout) == (code, "")
     assert says in " ".join(done.stderr.split())
@@ -382,7 +382,7 @@ ONCE = """
 @pytest.mark.parametrize("engine", ["clingo", "search"])
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_what_only_an_unasked_kind_of_fault_breaks_is_said_not_to_be_in_the_model(kind: str, engine: Any) -> None:
-    """Who does not ask for a kind of fault is told that it is not in the model; who does sees what it breaks."""
+    """Who does not ask for a kind of fault is notified that it is not in the model; who does sees what it breaks."""
     program = Program.parse(ONCE + 'post(P) :- heard("b", P)@2, notin heard("b", P)@3;')
     bounds: dict[str, Any] = {"eot": 4, "eff": 0, "nodes": ["a", "b"], "engine": engine}
     verdict = program.verify(**bounds)

@@ -23,7 +23,7 @@ from tests.syndicate.dedalus.verify.worlds import KINDS, EverySide
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
 VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())
 PLAIN = {"vacuous": False, "choices_tried": None}
-"""What is told of a program that has a specification and no choices."""
+"""What is reported of a program that has a specification and no choices."""
 MOST_RUNS = 2_500
 """Of the search for one of the known verdicts; there are 2 ** 60 sets of faults within the widest bounds."""
 
@@ -248,7 +248,7 @@ def test_events_and_numbers() -> None:
 
 
 def test_sums_of_few_rows_are_tried_of_many_refused() -> None:
-    """A sum of what may be lost is decided for few rows; for many the remedy is told."""
+    """A sum of what may be lost is decided for few rows; for many the remedy is reported."""
 
     def program(rows: int) -> Program:
         sent = "".join(f's("a", "b", {n})@1;' for n in range(1, rows + 1))
@@ -295,7 +295,7 @@ def test_the_first_counterexample_is_shown_and_repeated() -> None:
 
 
 def test_progress_is_told() -> None:
-    """Each size of sets is told once, when the smaller ones are done."""
+    """Each size of sets is reported once, when the smaller ones are done."""
     messages: list[Progress] = []
     program = Program.load(CASES / "verdicts" / "retry.ded")
     verdict = program.verify(eot=6, eff=3, crashes=1, nodes="abc", progress=messages.append, engine="search")
@@ -321,7 +321,7 @@ BROKEN = "p(1) :- q(1)@3; q(1)@3; pre(X) :- p(X); post(X) :- p(X); bad(X, Y) :- 
     ],
 )
 def test_questions_without_answer(options: dict[str, Any], error: type[Exception], says: str) -> None:
-    """What cannot be verified is told, with its reason."""
+    """What cannot be verified is reported, with its reason."""
     with pytest.raises(error, match=says):
         Program.parse(BROKEN).verify(**{"eot": 4, "eff": 2, "nodes": "ab", **options})
 

@@ -1,4 +1,4 @@
-"""Why and why not: each step told is true in the model, by the oracle's reading of the rules."""
+"""Why and why not: each step reported is true in the model, by the oracle's reading of the rules."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def check_body(model: Model, rule: Rule, why: Why) -> None:
 
 
 def check_not(model: Model, reason: WhyNot) -> None:
-    """Fail unless what is told to be missing is, and all rules are heard."""
+    """Fail unless what is reported missing is, and all rules are heard."""
 
     def suiting(relation: str, pattern: tuple[object, ...], time: int) -> list[Row]:
         all_rows = rows(model, relation, time)
@@ -171,7 +171,7 @@ def test_each_step_is_an_instance(program: Program, seed: int) -> None:
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PROGRAMS, st.integers(0, 5), st.data())
 def test_what_is_missing_is_missing(program: Program, seed: int, data: st.DataObject) -> None:
-    """What is told to stop a rule is so in the model."""
+    """What is said to stop a rule is so in the model."""
     for model in models(program, seed):
         arity = arities(model.rules)
         for relation in model.intervals:
@@ -186,7 +186,7 @@ def test_what_is_missing_is_missing(program: Program, seed: int, data: st.DataOb
 
 
 def test_a_message_into_the_past() -> None:
-    """What was sent later is told as such."""
+    """What was sent later is explained as such."""
     program = Program.parse("e(1)@3; q(X)@async :- e(X); persist[q, 1];")
     model = program.run(1, 4, schedule={"schedule": [{"rel": "q", "tuple": [1], "sent": 3, "arrive": 1}]})
     reason = model.why("q", (1,), 4)
@@ -195,7 +195,7 @@ def test_a_message_into_the_past() -> None:
 
 
 def test_long_derivations() -> None:
-    """Recursion is told without resting on itself, a deep one to a depth, and quiet time costs nothing."""
+    """Recursion is explained without resting on itself, a deep one to a depth, and quiet time costs nothing."""
     edges = "".join(f"edge({n}, {n + 1});" for n in range(60))
     program = Program.parse(f"{edges} edge(60, 0); path(X, Y) :- edge(X, Y); path(X, Z) :- path(X, Y), edge(Y, Z);")
     model = program.run(1, 10**9)

@@ -103,8 +103,8 @@ def test_killed(point: str, spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.skipif(not FULL, reason="starts a cluster: `make nightly` runs it")
 def test_a_dead_executor(tmp_path: Path) -> None:
-    """An executor that is killed takes a job, or what it had computed, with it, which is told; an engine's state lasts,
-    and Spark starts another one.
+    """An executor that is killed takes a job, or what it had computed, with it, which is reported; an engine's state
+    lasts, and Spark starts another one.
     """
     done = subprocess.run(
         [sys.executable, "-m", "tests.syndicate.spark.engine.losing", tmp_path],
@@ -185,7 +185,9 @@ def test_directories(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("small", [SMALL_BATCH, 0])
 def test_mistakes(small: int, spark: SparkSession) -> None:
-    """What raises in a worker is told by node and element; the circuit is at the last committed epoch and goes on."""
+    """What raises in a worker is reported by node and element; the circuit is at the last committed epoch and goes
+    on.
+    """
     c = Circuit()
     a = c.source("a")
     c.sink("map", a.map(lambda n: 6 // n).named("sixth"))

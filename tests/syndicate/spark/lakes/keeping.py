@@ -29,7 +29,7 @@ class Parcel:
 
 
 def main(kind: str, table: str, warehouse: str, first: str, last: str) -> None:
-    """Until it is killed, or told to end."""
+    """Until it is killed, or asked to end."""
     session = opened(warehouse)
     states = world()
     messages, ended = trio.Event(), trio.Event()

@@ -66,7 +66,9 @@ async def test_each_version(table: Table, tmp_path: Path, key: list[str]) -> Non
 
 
 async def test_since(table: Table, tmp_path: Path) -> None:
-    """From an older version or time on, each commit is a step; one that is not there is told with those that are."""
+    """From an older version or time on, each commit is a step; one that is not there is reported with those that
+    are.
+    """
     commits = "version" if table.kind == "delta" else "snapshot_id"
     listed = f"DESCRIBE HISTORY {table.table}" if table.kind == "delta" else f"SELECT * FROM {table.table}.history"
     rows = await trio.to_thread.run_sync(table.collect, listed)

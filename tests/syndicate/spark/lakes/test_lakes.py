@@ -196,7 +196,7 @@ async def test_what_is_behind_the_place_is_forgotten(lake: Lake, tmp_path: Path,
 
 
 async def test_a_place_that_has_gone(lake: Lake, tmp_path: Path) -> None:
-    """Expiry past the place is told with the remedy; with whole= the table is read, and followed from there."""
+    """Expiry past the place is reported with the remedy; with whole= the table is read, and followed from there."""
     how = options(lake, tmp_path)
     async with sourced(lake.feed, **how) as watched:
         await same(watched, lake)
