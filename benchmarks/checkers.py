@@ -41,8 +41,8 @@ def walked(protocol: Protocol, limit: float) -> Answer:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return "no answer", limit, 0
-    told = json.loads(done.stdout)
-    return "broken" if told["broken"] else "never", told["s"], told["states"]
+    report = json.loads(done.stdout)
+    return "broken" if report["broken"] else "never", report["s"], report["states"]
 
 
 def bounded(protocol: Protocol, limit: float) -> Answer:
@@ -68,26 +68,26 @@ def measure(protocol: Protocol, limit: float, patience: float) -> list[list[Answ
     """The answers of each side, round by round; a side that is not there has none."""
     answers: list[list[Answer]] = [[] for _ in SIDES]
     for _ in range(ROUNDS):
-        for side, told in zip(SIDES, answers, strict=True):
+        for side, verdicts in zip(SIDES, answers, strict=True):
             there = side is not walked or (PEER / "stamp").exists()
-            if there and not any(seconds > LONG for _, seconds, _ in told):
+            if there and not any(seconds > LONG for _, seconds, _ in verdicts):
                 gc.collect()  # the solver of the question before
-                told.append(side(protocol, patience if side is proved else limit))
+                verdicts.append(side(protocol, patience if side is proved else limit))
     return answers
 
 
 def row(protocol: Protocol, answers: list[list[Answer]]) -> str:
     """A line of the table."""
-    states = max((states for told in answers for _, _, states in told), default=0)
+    states = max((states for verdicts in answers for _, _, states in verdicts), default=0)
     cells = [protocol.title, f"{states:,}" if states else "-"]
-    for side, told in zip(SIDES, answers, strict=True):
+    for side, verdicts in zip(SIDES, answers, strict=True):
         if side is bounded:
             cells.append(f"{protocol.until}")
-        if not told:
+        if not verdicts:
             cells += ["-"] * (3 if side is proved else 2)
             continue
-        seconds = statistics.median(spent for _, spent, _ in told)
-        verdict = told[0][0]
+        seconds = statistics.median(spent for _, spent, _ in verdicts)
+        verdict = verdicts[0][0]
         decided = states and verdict in ("never", "broken", "proved")
         cells.append(f"more than {seconds:g}" if verdict == "no answer" else number(seconds))
         cells.append(number(states / seconds) if decided else "-")
@@ -130,7 +130,7 @@ def main(limit: float, patience: float, output: Path) -> None:
     lines, wrong = [], False
     for protocol in CASES:
         answers = measure(protocol, limit, patience)
-        wrong |= any(verdict == "broken" for told in answers for verdict, _, _ in told)
+        wrong |= any(verdict == "broken" for verdicts in answers for verdict, _, _ in verdicts)
         lines.append(row(protocol, answers))
         click.echo(lines[-1], err=True)
     version = (PEER / "version").read_text().strip() if (PEER / "version").exists() else "none"

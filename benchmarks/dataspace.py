@@ -74,7 +74,7 @@ class SetBox:
 
 
 class Counter(Entity):
-    """Counts what it is told, and says when it has seen enough."""
+    """Counts what it is notified of, and says when it has seen enough."""
 
     def __init__(self, enough: int, done: Callable[[], None]) -> None:
         self.count = 0

@@ -159,8 +159,8 @@ def verdict(_engine: str, **case: Any) -> dict[str, float]:
     begin = perf_counter()
     found = program.verify(eot=case["eot"], eff=case["eff"], crashes=case["max_crashes"], nodes=case["nodes"])
     seconds = perf_counter() - begin
-    told = found.to_json()
-    if any(told[name] != case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")):
+    report = found.to_json()
+    if any(report[name] != case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")):
         raise SystemExit(f"the verdict is wrong: {found}")
     return {"s": seconds}
 

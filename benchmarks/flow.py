@@ -70,7 +70,7 @@ def main(
     versions, absent = ({}, {}) if alone else installed(PEERS)
     rounds = rounds or (1 if quick else 3)
     around = surroundings(shlex.join(["python", "-m", "benchmarks.flow", *sys.argv[1:]]), rounds, None)
-    results = measure_all(chosen, rounds, set(versions), lambda told: click.echo(told, err=True))
+    results = measure_all(chosen, rounds, set(versions), lambda text: click.echo(text, err=True))
     profiles = {result.case.key: _profile(result.case) for result in results if below(result)}
     text = flow_section(results, around, versions, absent, profiles)
     if as_json:

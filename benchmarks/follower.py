@@ -1,7 +1,7 @@
 """A consumer in a process of its own, so that it can be stopped: ``python -m benchmarks.follower PORT``.
 
 It follows what :mod:`benchmarks.stopped` publishes, as a peer on another machine: with small buffers.  On its standard
-input it is told, a line of JSON each, from which version on it has caught up, and what it is to have in the end.  It
+input it gets, a line of JSON each, from which version on it has caught up, and what it is to have in the end.  It
 says when it had that, once it has kept it for a while.
 """
 
@@ -21,11 +21,11 @@ _STEADY: Final = 0.3
 
 
 class Following(Unpacking):
-    """What it was told, by handle; ``newest`` is the latest version among it."""
+    """What it was notified of, by handle; ``newest`` is the latest version among it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.standing: dict[int, tuple[int, int]] = {}
+        self.values: dict[int, tuple[int, int]] = {}
         self.newest = -1
 
     def turn(self, packet: Any, now: float) -> None:
@@ -34,10 +34,10 @@ class Following(Unpacking):
             event = entry[2]
             if event[0] == b"A":
                 _, key, version, _ = event[1]
-                self.standing[event[2]] = key, version
+                self.values[event[2]] = key, version
                 self.newest = max(self.newest, version)
             else:
-                del self.standing[event[1]]
+                del self.values[event[1]]
 
 
 def follow(port: int) -> None:
@@ -45,7 +45,7 @@ def follow(port: int) -> None:
     peer, state = Peer(("127.0.0.1", port), distant=True), Following()
     peer.observe(pattern("key", None, None, None))
     _say("ready")
-    told: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
     caught_up = right = deadline = float("inf")
     while True:
         readable, _, _ = select.select([peer.sock, sys.stdin], [], [], 0.05)
@@ -57,22 +57,22 @@ def follow(port: int) -> None:
             state(data, now)
             right = float("inf")
         if sys.stdin in readable:
-            told |= json.loads(sys.stdin.readline())
-        if state.newest >= told.get("mark", float("inf")):
+            wanted |= json.loads(sys.stdin.readline())
+        if state.newest >= wanted.get("mark", float("inf")):
             caught_up = min(caught_up, now)
-        if "expected" in told:
+        if "expected" in wanted:
             deadline = min(deadline, now + PATIENCE)
-            if right == float("inf") and _is(state, told["expected"]):
+            if right == float("inf") and _is(state, wanted["expected"]):
                 right = now
             elif now > right + _STEADY:
                 _say("is right", **{"at": right, "caught up": caught_up})
                 return
             elif now > deadline:
-                raise Broken(f"{len(state.standing)} values stand that should be {len(told['expected'])}, or others")
+                raise Broken(f"{len(state.values)} values, not {len(wanted['expected'])}, or others")
 
 
 def _is(state: Following, expected: list[list[int]]) -> bool:
-    return len(state.standing) == len(expected) and sorted(map(list, state.standing.values())) == expected
+    return len(state.values) == len(expected) and sorted(map(list, state.values.values())) == expected
 
 
 def _say(what: str, **more: float) -> None:

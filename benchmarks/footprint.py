@@ -23,7 +23,7 @@ REACH: Final = {"assertion": 1.0, "observer": 1.0, "import": 1.2, "use": 1.2}
 
 TITLES: Final = {
     "assertion": "an assertion, bytes",
-    "assertion-told": "an assertion that an observer was told of, bytes",
+    "assertion-told": "an assertion that an observer was notified of, bytes",
     "observer": "an observer, bytes",
     "import": "`import syndicate`, milliseconds",
     "use": "import of what a first program names, milliseconds",

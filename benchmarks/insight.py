@@ -23,7 +23,7 @@ from syndicate.values.value import freeze
 _ITEMS = 8
 
 
-def _silent(*told: Any, **named: Any) -> None:
+def _silent(*event: Any, **named: Any) -> None:
     """Nobody whom the index tells."""
 
 

@@ -103,8 +103,8 @@ def measure(pids: list[int], *client: str | Path, **env: str) -> tuple[float, fl
     """Jobs a second, and milliseconds of processor time a job, of the processes *pids* and the client's."""
     before = sum(map(cpu, pids))
     done = subprocess.run(client, cwd=ROOT, env={**os.environ, **env}, stdout=subprocess.PIPE, text=True, check=True)
-    told = json.loads(done.stdout)
-    return COUNT / told["wall"], (sum(map(cpu, pids)) - before + told["cpu"]) * 1000 / COUNT
+    figures = json.loads(done.stdout)
+    return COUNT / figures["wall"], (sum(map(cpu, pids)) - before + figures["cpu"]) * 1000 / COUNT
 
 
 def ours() -> tuple[float, float]:
@@ -181,7 +181,7 @@ SIDES: Final = {
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), default=ROOT / "benchmarks/RESULTS.md", help="Write there.")
-@click.option("--worker", metavar="ADDRESS", help="Be a worker of ours, and stop when told to: for a profile.")
+@click.option("--worker", metavar="ADDRESS", help="Be a worker of ours, and stop when asked to: for a profile.")
 @click.option("--client", type=(str, int), metavar="ADDRESS N", help="Submit N jobs to ours, and wait for each.")
 def main(rounds: int, output: Path, worker: str | None, client: tuple[str, int] | None) -> None:
     """Measure, print a table, and write it; about two minutes."""

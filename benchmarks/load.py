@@ -296,7 +296,7 @@ class Changes(Unpacking, Receiver):
     def __init__(self, sources: Sequence[Source], batch: int) -> None:
         Receiver.__init__(self, sources, batch)
         Unpacking.__init__(self)
-        self.standing: set[int] = set()
+        self.current: set[int] = set()
 
     def turn(self, packet: Any, now: float) -> None:
         """``[A [source number] handle]`` or ``[R handle]``."""
@@ -304,10 +304,10 @@ class Changes(Unpacking, Receiver):
         for entry in packet[1:]:
             event = entry[2]
             if event[0] == b"A":
-                self.standing.add(event[2])
+                self.current.add(event[2])
                 self.heard(event[1][1], event[1][2], now)
             else:
-                self.standing.remove(event[1])
+                self.current.remove(event[1])
 
 
 class Marks(Receiver):
@@ -377,7 +377,7 @@ def saturate(server: Server, loop: Loop, sources: Sequence[Source], window: int,
 def offer(
     server: Server, loop: Loop, sources: Sequence[Source], window: int, rate: float, seconds: float
 ) -> tuple[Pace, list[float]]:
-    """Send *rate* packets a second, unless *window* of a source are on their way; answers how late what came was, in
+    """Send *rate* packets a second, unless *window* of a source are on their way; returns how late what came was, in
     seconds, in order.
 
     How late is counted from when a packet was due, not from when it was sent, so that a time in which nothing

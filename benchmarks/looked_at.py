@@ -32,7 +32,7 @@ from syndicate.introspect import introspection
 
 MESSAGES: Final = 100_000
 CHANGES: Final = 30_000
-WAYS: Final = {
+VIEWS: Final = {
     "without a console": "none",
     "with one that nobody has open": "closed",
     "with the page of actors open": "actors",
@@ -44,7 +44,7 @@ class _Asker(Entity):
     """Takes answers and does nothing with them."""
 
 
-def work(way: str) -> None:
+def work(view: str) -> None:
     """Messages of an actor to itself, then facts that come and go under a ``during``; prints us a turn of each."""
     found: list[float] = []
     began = 0.0
@@ -85,21 +85,21 @@ def work(way: str) -> None:
 
     def boot() -> None:
         ds = dataspace()
-        if way in ("actors", "tail"):
-            fields = ["", 0, 100] if way == "actors" else ["", 1000]
-            assert_(introspection(ds), Record(way, [*fields, ref(_Asker())]))
+        if view in ("actors", "tail"):
+            fields = ["", 0, 100] if view == "actors" else ["", 1000]
+            assert_(introspection(ds), Record(view, [*fields, ref(_Asker())]))
         spawn(partial(player, ds), name="player")
 
     with suppress(SystemExit):
-        run(boot, console=way == "closed")
+        run(boot, console=view == "closed")
 
 
 def measure(rounds: int) -> dict[str, list[tuple[float, float]]]:
     """Microseconds a message's turn and a change, by what is said of the way, in interleaved rounds."""
-    found: dict[str, list[tuple[float, float]]] = {said: [] for said in WAYS}
+    found: dict[str, list[tuple[float, float]]] = {said: [] for said in VIEWS}
     for _ in range(rounds):
-        for said, way in WAYS.items():
-            command = [sys.executable, "-m", "benchmarks.looked_at", way]
+        for said, view in VIEWS.items():
+            command = [sys.executable, "-m", "benchmarks.looked_at", view]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
             turn, change = done.stdout.split()
             found[said].append((float(turn), float(change)))

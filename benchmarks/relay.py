@@ -70,22 +70,22 @@ def messages(
     """Messages round a ring: each connection observes what its neighbour sends, *batch* of them a turn; the broker has
     these *options*.
     """
-    told = [(M, (SEQ, number)) for number in range(batch)]
+    deliveries = [(M, (SEQ, number)) for number in range(batch)]
     return _measure(
-        lambda server: _ring(server, connections, batch, encoding), told, 1, seconds, encoding, options=options
+        lambda server: _ring(server, connections, batch, encoding), deliveries, 1, seconds, encoding, options=options
     )
 
 
 def trips(connections: int, seconds: float = SECONDS) -> dict[str, float]:
     """The same, but each sends a message when its last one has come: the broker has little to put together."""
-    told = [(M, (SEQ, 300))]
-    return _measure(lambda server: _ring(server, connections, 1, "msgpack"), told, 1, seconds, window=1)
+    deliveries = [(M, (SEQ, 300))]
+    return _measure(lambda server: _ring(server, connections, 1, "msgpack"), deliveries, 1, seconds, window=1)
 
 
 def changes(connections: int, seconds: float = SECONDS) -> dict[str, float]:
     """Assertions that are replaced, one a turn, by each connection; one more connection observes all of them."""
-    told = [(A, (SEQ, 1, 300), 70_000), (R, 69_999)]
-    return _measure(lambda server: _replacing(server, connections), told, 1, seconds)
+    deliveries = [(A, (SEQ, 1, 300), 70_000), (R, 69_999)]
+    return _measure(lambda server: _replacing(server, connections), deliveries, 1, seconds)
 
 
 def fanout(connections: int, seconds: float = SECONDS) -> dict[str, float]:
@@ -116,14 +116,14 @@ def profiled(
 
 def _measure(
     make: Callable[[Server], Setting],
-    told: list[Frozen],
+    deliveries: list[Frozen],
     copies: int,
     seconds: float,
     encoding: str = "msgpack",
     window: int | None = None,
     options: Sequence[str] = (),
 ) -> dict[str, float]:
-    """The figures of a setting, in which each packet becomes the events *told*, and *copies* of them."""
+    """The figures of a setting, in which each packet becomes the events *deliveries*, and *copies* of them."""
     with Server(*options) as server:
         sources, heard, events = make(server)
         loop = _loop(sources, heard)
@@ -134,7 +134,7 @@ def _measure(
         half, late = offer(server, loop, sources, max(4, 2 * window), full.turns / full.seconds / 2, seconds)
         gc.enable()
         loop.close()
-    decoding, encoding_ = _codec(sources[0].ring, told, max(1, round(full.merged)), encoding)
+    decoding, encoding_ = _codec(sources[0].ring, deliveries, max(1, round(full.merged)), encoding)
     spent = (decoding + copies * encoding_) / events
     each = full.broker / (full.turns * events)
     return {
@@ -170,14 +170,14 @@ def _window(sources: list[Source], events: int) -> int:
     return max(4, min(_MOST, _ON_THEIR_WAY // (len(sources) * events)))
 
 
-def _codec(ring: list[bytes], told: list[Frozen], merged: int, encoding: str) -> tuple[float, float]:
-    """Processor seconds to decode a packet of the ring, and to encode the events *told* because of it: medians.
+def _codec(ring: list[bytes], deliveries: list[Frozen], merged: int, encoding: str) -> tuple[float, float]:
+    """Processor seconds to decode a packet of the ring, and to encode the events *deliveries* because of it: medians.
 
     As the broker does it, so many packets are read at once, and become one.
     """
     made = codec(encoding)
     pieces = [b"".join(ring[i : i + merged]) for i in range(0, len(ring), merged)]
-    outgoing = (SEQ, *[(SEQ, 2, event) for event in told * merged])
+    outgoing = (SEQ, *[(SEQ, 2, event) for event in deliveries * merged])
     decoding, encoding_ = [], []
     for _ in range(9):
         begun = process_time()

@@ -55,7 +55,7 @@ GATES = (
     Gate("rate kept, by processor time", "the same by the broker's processor time", least=0.9),
     Gate("p99 grown", "p99 of the healthy observers, likewise", most=2.0),
     Gate("MiB more at most", "MiB of memory more than before, at most", most=64.0),
-    Gate("entries a key", "events that wait for the stopped one, for each key that stands", most=4.0),
+    Gate("entries a key", "events that wait for the stopped one, for each key that is there", most=4.0),
 )
 
 
@@ -104,7 +104,7 @@ def _stopped(result: Result) -> list[str]:
     sizes = result.case.arguments
     intro = (
         f"{sizes['healthy']} observers here and one in a process of its own, which is stopped (SIGSTOP) and goes on "
-        f"(SIGCONT), while {found['keys']:,.0f} keys get ever new values, as fast as the observers are told.  "
+        f"(SIGCONT), while {found['keys']:,.0f} keys get ever new values, as fast as the observers are notified.  "
         "In each round all of them had exactly the state of the publishers in the end."
     )
     gates = ["| | | wanted | verdict |", "|---|---:|---:|---|"]
@@ -120,10 +120,10 @@ def _stopped(result: Result) -> list[str]:
     ):
         figures.append(f"| {shown} | {number(found[name])} | {number(found[f'{name}, hung'])} |")
     then = (
-        f"While it was stopped {number(found['collapsed'])} assertions came and went of which it was never told, and "
+        f"While it was stopped {number(found['collapsed'])} assertions came and went that it never heard of, and "
         f"{number(found['waiting entries'])} events waited for it.  The broker had {number(found['MiB before'])} MiB, "
         f"and in the end {number(found['MiB more in the end'])} more.  {number(found['s until caught up'])} s after "
         f"it went on it had what was published after that; {number(found['s until right'])} s after the last change it "
-        "had exactly what stands."
+        "had exactly what was asserted."
     )
     return [intro, "\n".join(gates), "\n".join(figures), then]

@@ -274,7 +274,7 @@ class Bench:
             chosen,
             rounds,
             self.command,
-            lambda told: click.echo(told, err=True),
+            lambda text: click.echo(text, err=True),
             absent=frozenset(absent),
             once=self.once,
         )

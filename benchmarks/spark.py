@@ -94,8 +94,8 @@ def main(quick: bool, largest: int, only: str | None, as_json: bool, one: str | 
     if target and not failures:
         write(target, "spark", text)
         click.echo(f"written to {target}", err=True)
-    for told in failures:
-        click.echo(told, err=True)
+    for each in failures:
+        click.echo(each, err=True)
     sys.exit(1 if failures else 0)
 
 

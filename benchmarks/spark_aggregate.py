@@ -149,7 +149,7 @@ class Stream:
 
     def __init__(self, session: SparkSession, name: str, place: Path) -> None:
         mode, summed, options = STREAMS[name]
-        self.place, self.files, self.number, self.told = place, place / "files", 0, 0
+        self.place, self.files, self.number, self.rows = place, place / "files", 0, 0
         self.files.mkdir(parents=True)
         before = {option: session.conf.get(option, None) for option in options}
         for option, value in {STORE: ROCKSDB, **options}.items():
@@ -164,7 +164,7 @@ class Stream:
                 session.conf.set(option, set_before)
 
     def _take(self, batch: DataFrame, number: int) -> None:
-        self.told += batch.toArrow().num_rows
+        self.rows += batch.toArrow().num_rows
 
     def micro_batch(self, columns: list[Array]) -> tuple[float, float]:
         """Seconds of the clock, of the micro-batch alone, and of the processors."""
@@ -204,8 +204,8 @@ def streams(session: SparkSession, size: int, keys: int, place: Path) -> dict[st
     finally:
         for stream in running.values():
             stream.query.stop()
-    if any(stream.told < size // (size // keys) for stream in running.values()):
-        raise Broken("a stream has told too little")
+    if any(stream.rows < size // (size // keys) for stream in running.values()):
+        raise Broken("a stream has sent too little")
     return found
 
 

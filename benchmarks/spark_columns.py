@@ -34,7 +34,7 @@ from syndicate.spark.delivery import Delivery, move_of
 from syndicate.spark.journal import SourceJournal
 from syndicate.spark.rows import TableRows
 
-WAYS: Final = {
+KINDS: Final = {
     "nobody": ("nobody observes", "1,000,000"),
     "one": ("one observes all", "400,000"),
     "constant": ("one observes one value of a column, of which there are 100", ""),
@@ -66,7 +66,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def one(way: str, rows: int, batches: int, place: Path) -> dict[str, float]:
+async def one(kind: str, rows: int, batches: int, place: Path) -> dict[str, float]:
     """Rows a second, and bytes a row beyond the table itself."""
     counting: list[Counting] = []
     made: list[Any] = []
@@ -74,9 +74,9 @@ async def one(way: str, rows: int, batches: int, place: Path) -> dict[str, float
     def boot() -> None:
         ds = dataspace()
         made.append(ds)
-        if "one" in way:
+        if "one" in kind:
             counting.append(observed(ds))
-        if way == "constant":
+        if kind == "constant":
             counting.append(Counting())
             asked = interest(capture(Reading(ANY, ANY, "place-7", ANY, ANY)), ref(counting[0]))
             current("boot").assert_form(current_facet(), ds, asked)
@@ -92,23 +92,23 @@ async def one(way: str, rows: int, batches: int, place: Path) -> dict[str, float
         await system.settle()
         ds, facet = made
         assert isinstance(ds, Ref)
-        delivery, reading, standing, journal = Delivery(ds, facet), TableRows(Reading), CurrentRows(), None
-        if "journal" in way:
+        delivery, reading, state, journal = Delivery(ds, facet), TableRows(Reading), CurrentRows(), None
+        if "journal" in kind:
             journal = SourceJournal(place / "journal", {})
-            standing = journal.current(bulk=partial(bulk_of, Reading))
+            state = journal.current(bulk=partial(bulk_of, Reading))
         gc.collect()
         before, began = resident(), time.process_time()
         for number, table in enumerate(tables):
-            moves = [move_of(delivery, standing, step) for step in reading.steps(table)]
+            moves = [move_of(delivery, state, step) for step in reading.steps(table)]
             if journal is not None:
-                journal.write(standing, number)
+                journal.write(state, number)
                 journal.commit()
             await delivery.batch(moves)
             await system.settle()
         took = time.process_time() - began
         total = rows * batches
-        if counting and counting[0].plus != total // (100 if way == "constant" else 1):
-            raise Broken(f"the observer was told of {counting[0].plus} rows of {total}")
+        if counting and counting[0].plus != total // (100 if kind == "constant" else 1):
+            raise Broken(f"the observer was notified of {counting[0].plus} rows of {total}")
         return {
             "rate": total / took,
             "bytes": (resident() - before) / total,
@@ -116,20 +116,20 @@ async def one(way: str, rows: int, batches: int, place: Path) -> dict[str, float
         }
 
 
-def figures_of(way: str, rows: int, batches: int) -> dict[str, float]:
+def figures_of(kind: str, rows: int, batches: int) -> dict[str, float]:
     """The figures of one way, in this process."""
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])  # as syndicate.run does
-    columns = not way.startswith("rows ")
+    columns = not kind.startswith("rows ")
     if not columns:
         rows_module.MANY = sys.maxsize  # type: ignore[misc]  # no table is large
     with tempfile.TemporaryDirectory() as place:
-        return trio.run(one, way.removeprefix("rows "), rows, batches, Path(place))
+        return trio.run(one, kind.removeprefix("rows "), rows, batches, Path(place))
 
 
-def measured(way: str, rows: int, pure: bool) -> dict[str, float]:
+def measured(kind: str, rows: int, pure: bool) -> dict[str, float]:
     """The same in a fresh process."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.spark_columns", way, str(rows // BATCHES), str(BATCHES)],
+        [sys.executable, "-m", "benchmarks.spark_columns", kind, str(rows // BATCHES), str(BATCHES)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -138,7 +138,7 @@ def measured(way: str, rows: int, pure: bool) -> dict[str, float]:
         env={**os.environ, "SYNDICATE_PURE": "1" if pure else "0"},
     )
     if done.returncode:
-        raise Failed(f"{way}: {(done.stderr.strip().splitlines() or ['it printed nothing'])[-1]}")
+        raise Failed(f"{kind}: {(done.stderr.strip().splitlines() or ['it printed nothing'])[-1]}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -147,12 +147,12 @@ def measure(quick: bool, largest: int) -> dict[str, Any]:
     """All figures: of columns and of rows in turn."""
     rows = min(largest, 200_000 if quick else 1_000_000)
     found = {
-        way: {
-            f"{side}{'pure' if pure else 'native'}": measured(side + way, rows, pure)
+        kind: {
+            f"{side}{'pure' if pure else 'native'}": measured(side + kind, rows, pure)
             for pure in (False, True)
             for side in ("", "rows ")
         }
-        for way in WAYS
+        for kind in KINDS
     }
     return {"rows": rows, "ways": found, "load": os.getloadavg()[0]}
 
@@ -160,8 +160,8 @@ def measure(quick: bool, largest: int) -> dict[str, Any]:
 def table(figures: dict[str, Any]) -> str:
     """The figures in Markdown."""
     lines = []
-    for way, sides in figures["ways"].items():
-        what, goal = WAYS[way]
+    for kind, sides in figures["ways"].items():
+        what, goal = KINDS[kind]
         rates = " | ".join(f"{sides[side]['rate']:,.0f}" for side in ("native", "pure", "rows native", "rows pure"))
         memory = " | ".join(f"{max(sides[side]['bytes'], 0):,.0f}" for side in ("native", "rows native"))
         lines.append(f"| {what} | {rates} | {goal} | {memory} |\n")

@@ -1,6 +1,6 @@
 """The figures of Spark as a source: rows to assertions, the difference of snapshots, the latency of a micro-batch.
 
-Each figure ends where an observer in the same process has been told: the ``+`` of the last row has reached it.
+Each figure ends where an observer in the same process has been notified: the ``+`` of the last row has reached it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Reading:
 
 
 class Counting(Entity):
-    """An observer that counts what it is told."""
+    """An observer that counts what it is notified of."""
 
     raw = True
 

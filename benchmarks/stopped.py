@@ -43,34 +43,36 @@ _WINDOW = 4
 
 
 class State(Unpacking):
-    """What one observer has been told, by handle.  ``late`` is how late each turn came, ``new`` which ones did."""
+    """What one observer has been notified of, by handle.  ``late`` is how late each turn came, ``new`` which ones
+    did.
+    """
 
     def __init__(self, due: list[float]) -> None:
         super().__init__()
-        self.standing: dict[int, tuple[int, int]] = {}
+        self.current: dict[int, tuple[int, int]] = {}
         self.new: list[int] = []
         self.late: list[float] = []
         self._due = due
 
     def turn(self, packet: Any, now: float) -> None:
         """``[A [key version padding] handle]`` or ``[R handle]``; the version says in which turn it was made."""
-        standing, last = self.standing, -1
+        current, last = self.current, -1
         for entry in packet[1:]:
             event = entry[2]
             if event[0] == b"A":
                 _, key, version, _ = event[1]
-                standing[event[2]] = key, version
+                current[event[2]] = key, version
                 if version != last:
                     last = version
                     self.new.append(version)
                     self.late.append(now - self._due[version])
             else:
-                del standing[event[1]]
+                del current[event[1]]
 
     @property
     def values(self) -> list[tuple[int, int]]:
         """Keys and versions, in order."""
-        return sorted(self.standing.values())
+        return sorted(self.current.values())
 
 
 @define(eq=False)
@@ -82,7 +84,7 @@ class Publisher:
     batch: int
     padding: str
     handle: int = 9
-    standing: dict[int, tuple[int, int]] = field(factory=dict)
+    current: dict[int, tuple[int, int]] = field(factory=dict)
     flying: deque[int] = field(factory=deque)
 
     def turn(self, version: int) -> bytes:
@@ -92,9 +94,9 @@ class Publisher:
         for key in [self.keys[i] for i in range(self.batch)]:
             self.handle += 1
             events.append((A, (KEY, key, version, self.padding), self.handle))
-            if key in self.standing:
-                gone.append((R, self.standing[key][0]))
-            self.standing[key] = self.handle, version
+            if key in self.current:
+                gone.append((R, self.current[key][0]))
+            self.current[key] = self.handle, version
         self.keys.rotate(-self.batch)
         return self.peer.packet(*events, *gone)
 
@@ -146,7 +148,7 @@ class Setup:
         self.peak = 0
 
     def publish(self, seconds: float, laps: int = 0) -> Phase:
-        """Publish as fast as the first observer is told, and until all keys had so many new values."""
+        """Publish as fast as the first observer is notified, and until all keys had so many new values."""
         for state in self.states:
             state.late = []
         first, spent, begun = len(self.due), self.server.cpu(), perf_counter()
@@ -186,8 +188,8 @@ class Setup:
     @property
     def values(self) -> list[tuple[int, int]]:
         """What the publishers have standing: keys and versions, in order."""
-        standing = [publisher.standing.items() for publisher in self.publishers]
-        return sorted((key, version) for items in standing for key, (_, version) in items)
+        current = [publisher.current.items() for publisher in self.publishers]
+        return sorted((key, version) for items in current for key, (_, version) in items)
 
     def settle(self) -> None:
         """Wait until each healthy observer has exactly what is asserted."""
@@ -196,7 +198,7 @@ class Setup:
             self.loop.poll(0.05)
             if perf_counter() - begun > PATIENCE:
                 wrong = sum(state.values != expected for state in self.states)
-                raise Broken(f"{wrong} of {len(self.states)} healthy observers do not have what stands")
+                raise Broken(f"{wrong} of {len(self.states)} healthy observers do not have what is asserted")
 
 
 class Follower:

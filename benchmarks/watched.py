@@ -18,13 +18,13 @@ def main() -> None:
     profiler = cProfile.Profile()
     written = Path(os.environ["WATCHED"])
 
-    def stop(*told: object) -> None:
+    def stop(*signalled: object) -> None:
         profiler.disable()
         partial = written.with_suffix(".partial")
         profiler.dump_stats(partial)
         partial.rename(written)
 
-    signal.signal(signal.SIGUSR1, lambda *told: profiler.enable())
+    signal.signal(signal.SIGUSR1, lambda *signalled: profiler.enable())
     signal.signal(signal.SIGUSR2, stop)
     server_main()
 

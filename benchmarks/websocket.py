@@ -100,9 +100,9 @@ def _event(number: int) -> Frozen:
     return (M, (Symbol("bell"), number, "door"))
 
 
-def round_of(server: Server, address: tuple[str, int], way: str, encoding: str, *, paced: bool) -> float:
+def round_of(server: Server, address: tuple[str, int], transport: str, encoding: str, *, paced: bool) -> float:
     """Microseconds of the server's processor time for an event, in a packet of its own."""
-    peer = WebPeer(address, encoding) if way == "ws" else Peer(address, encoding)
+    peer = WebPeer(address, encoding) if transport == "ws" else Peer(address, encoding)
     try:
         packets = [peer.packet(_event(number)) for number in range(1000)]
         sync = peer.packet((S, WireRef(MINE, _DONE)))
@@ -150,9 +150,9 @@ def measure(rounds: int) -> dict[str, list[float]]:
         for _ in range(rounds):
             for encoding in ("msgpack", "preserves"):
                 for paced in (False, True):
-                    for way, address in (("tcp", server.address), ("ws", web)):
-                        name = f"{encoding}{', paced' if paced else ''}: {way}"
-                        found.setdefault(name, []).append(round_of(server, address, way, encoding, paced=paced))
+                    for transport, address in (("tcp", server.address), ("ws", web)):
+                        name = f"{encoding}{', paced' if paced else ''}: {transport}"
+                        found.setdefault(name, []).append(round_of(server, address, transport, encoding, paced=paced))
     return found
 
 

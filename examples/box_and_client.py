@@ -2,7 +2,7 @@
 
 The box *asserts* the number that it holds, and is sent a new one by *message*.  The client reacts to each number for
 as long as it is asserted.  Neither has a reference to the other: both know only the dataspace.  A new number takes the
-place of the old one without a gap, so that whoever asks whether there is a box at all is told of its end, once.
+place of the old one without a gap, so that whoever asks whether there is a box at all is notified of its end, once.
 
     $ python examples/box_and_client.py
     there is a box

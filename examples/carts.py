@@ -92,9 +92,9 @@ def measure(carts: type[Carts], shopper: type[Shopper], runs: int) -> Count:
             network.run()
             count.rounds += 1
         one, two = (held(server, kept(server), seed) for server in servers)
-        told = {row.contents for server in servers for row in held(server, "receipt", seed)}
+        receipts = {row.contents for server in servers for row in held(server, "receipt", seed)}
         count.carts += one != two
-        count.receipts += told != {bought}
+        count.receipts += receipts != {bought}
         count.messages += network.sent
     return count
 
@@ -105,7 +105,7 @@ def held(server: Carts, collection: str, session: int) -> list[Any]:
 
 
 def kept(server: Carts) -> str:
-    """Where a server keeps what it is told."""
+    """Where a server keeps what it gets."""
     return "log" if isinstance(server, DisorderlyCarts) else "cart"
 
 

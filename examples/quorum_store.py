@@ -10,12 +10,12 @@ answered, when two of three replicas have said so; so who reads after a write se
     bob has written jam, to x and y
     x is cut off instead
     cid reads jam, tea: ann and bob knew nothing of each other
-    z, which had nothing, has been told by the way: jam, tea
+    z, which had nothing, has been told on the side: jam, tea
     cid has written tea with jam, to y and z
     nobody is cut off
     x has still: jam, tea
     ann reads tea with jam
-    x has been told by the way: tea with jam
+    x has been told on the side: tea with jam
 """
 
 from typing import Any
@@ -67,14 +67,14 @@ def main() -> None:
     print("x is cut off instead")
     network.part(["x"])
     print(f"{get(cid)}: ann and bob knew nothing of each other")
-    print("z, which had nothing, has been told by the way:", kept("z"))
+    print("z, which had nothing, has been told on the side:", kept("z"))
     put(cid, "tea with jam")
 
     print("nobody is cut off")
     network.heal()
     print("x has still:", kept("x"))
     print(get(ann))
-    print("x has been told by the way:", kept("x"))
+    print("x has been told on the side:", kept("x"))
 
 
 if __name__ == "__main__":

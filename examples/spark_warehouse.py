@@ -1,9 +1,9 @@
-"""A warehouse table watched by actors: Spark reads its change feed, and what runs low is told, across a restart.
+"""A warehouse table watched by actors: Spark reads its change feed, and what runs low is reported, across a restart.
 
 Each file is a commit of the table, in the words of a Delta table's change feed.  The source follows them with a
 journal.  An update is one turn, so the buyer never sees an article without its stock.  At the end of Monday everything
-is stopped; on Tuesday what stood stands again, before Spark has read a row, and the feed goes on behind it: no commit
-is lost, and none is taken twice.
+is stopped; on Tuesday what was asserted is asserted again, before Spark has read a row, and the feed goes on behind it:
+no commit is lost, and none is taken twice.
 
     $ python examples/spark_warehouse.py
     Monday

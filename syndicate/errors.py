@@ -524,7 +524,7 @@ def cut_traceback(error: BaseException) -> None:
 
 
 def shown(value: object) -> str:
-    """``repr(value)``; or its class, where that raises: what is told of an error must not be one.
+    """``repr(value)``; or its class, where that raises: what is said of an error must not be one.
 
     >>> class Shy:
     ...     def __repr__(self):

@@ -24,7 +24,7 @@ NobodyAnswers
 7 is odd
 
 Programs start in the order in which they need one another: ``provide`` says what there is and what it needs, and it
-begins when somebody requires it and all that it needs is there; ``require`` is told of it, for as long as it is.
+begins when somebody requires it and all that it needs is there; ``require`` is notified of it, for as long as it is.
 
 All of it is facts, which others may watch, such as who waits for what:
 
@@ -271,8 +271,8 @@ async def asked(facet: Facet, ds: Ref, request: Value, *, deadline: float = 10.0
 def answer(ds: Ref, pattern: Value) -> Callable[[F], F]:
     """Let the decorated function answer requests that match *pattern*, with what it captures, as long as the current
     facet lives; it may be async.  What it returns is the answer (None: ``True``); if it raises
-    :class:`~syndicate.errors.Refused` the one who asks is told so, and any other error is a crash of this actor, as in
-    any handler.  Where several answer, the first answer counts.
+    :class:`~syndicate.errors.Refused` the one who asks gets this error, and any other error is a crash of this actor,
+    as in any handler.  Where several answer, the first answer counts.
     """
     expect_ref("answer", ds)
     written = pattern_of(pattern)

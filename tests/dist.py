@@ -1,6 +1,6 @@
 """``python -m tests.dist FILE...``: each wheel or source archive in an environment of its own, used as a newcomer does.
 
-And with the real syndicate-py, over ours and under it: who imports either package, or starts a command, is told.
+And with the real syndicate-py, over ours and under it: who imports either package, or starts a command, is warned.
 """
 
 from __future__ import annotations

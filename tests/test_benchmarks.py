@@ -228,7 +228,7 @@ def test_what_is_lost_is_seen() -> None:
     changes = Changes([source(0, 3), source(1, 3)], 1)
     first: list[object] = [(A, (SEQ, 1, 0), 7), (R, 7), (A, (SEQ, 0, 0), 8)]
     changes(packets("msgpack", first), 0.0)
-    assert changes.standing == {8}
+    assert changes.current == {8}
     with pytest.raises(KeyError):
         changes(packets("msgpack", [(R, 7)]), 0.0)
     with pytest.raises(Broken, match="the broker said"):

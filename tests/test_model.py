@@ -68,17 +68,17 @@ class Ear(Entity):
 
     def __init__(self) -> None:
         self.known: dict[Any, Any] = {}
-        self.told: list[tuple[str, Any]] = []
+        self.events: list[tuple[str, Any]] = []
 
     def assert_(self, value: Any, handle: Any) -> None:
         self.known[handle] = value
-        self.told.append(("+", value))
+        self.events.append(("+", value))
 
     def retract(self, handle: Any) -> None:
-        self.told.append(("-", self.known.pop(handle)))
+        self.events.append(("-", self.known.pop(handle)))
 
     def message(self, value: Any) -> None:
-        self.told.append(("!", value))
+        self.events.append(("!", value))
 
 
 class Real:
@@ -102,7 +102,7 @@ class Real:
             elif place.kind == "peer":
                 self.at_home(partial(self.join, number, place.of))
                 self.refs[number] = self.ends[number][0].session.membrane.expect(0)
-        self.bare = self.standing()
+        self.bare = self.asserted()
         self.bare_crossings = self.crossings()
         for name, where in author.starts:
             self.begin(name, where)
@@ -129,7 +129,7 @@ class Real:
         for end in ends:
             spawn(end.boot, name=end.name)
 
-    def standing(self) -> dict[int, set[Frozen]]:
+    def asserted(self) -> dict[int, set[Frozen]]:
         """What is in each dataspace."""
         return {
             number: set(index_of(self.refs[number]))
@@ -352,10 +352,10 @@ class Trial:
                 self.compare_ear(name, watch, after[name])
         for name, ear in real.ears.items():
             if name not in watches and name not in self.before:  # had ended before
-                self.read.setdefault(name, len(ear.told))
-                assert len(ear.told) == self.read[name] or self.lost(name), f"{name} has ended, and is notified"
+                self.read.setdefault(name, len(ear.events))
+                assert len(ear.events) == self.read[name] or self.lost(name), f"{name} has ended, and is notified"
         for name, ear in real.ears.items():
-            self.read[name] = len(ear.told)
+            self.read[name] = len(ear.events)
         self.begin_interval()
 
     def lost(self, name: int) -> bool:
@@ -368,7 +368,7 @@ class Trial:
             f"{watch} knows {sorted(map(thaw, values - set(after)), key=repr)} too much and lacks "
             f"{sorted(map(thaw, set(after) - values), key=repr)}"
         )
-        events = [(mark, freeze(value), value) for mark, value in ear.told[self.read.get(name, 0) :]]
+        events = [(mark, freeze(value), value) for mark, value in ear.events[self.read.get(name, 0) :]]
         events = [each for each in events if not tells_of_interest(each[2])]
         there = set() if before is None else set(before)
         seen: dict[Frozen, list[str]] = {}
@@ -426,7 +426,7 @@ class Trial:
             self.compare()
             if not world.lost:
                 assert real.crossings() == real.bare_crossings
-                assert real.standing() == real.bare
+                assert real.asserted() == real.bare
             acts = []
         steps = [*acts, *cuts]
         rng.shuffle(steps)
@@ -434,7 +434,7 @@ class Trial:
             self.take(step)
         self.compare()
         assert not [player for player in world.players if player.alive]
-        assert real.standing() == real.bare, "something stays"
+        assert real.asserted() == real.bare, "something stays"
 
 
 def incidental(form: Frozen) -> bool:

@@ -45,7 +45,7 @@ def test_what_a_program_prints(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", ["1-facts", "2-presence"])
-def test_a_crash_is_told(page: str) -> None:
+def test_a_crash_is_reported(page: str) -> None:
     """What the reader is invited to break: the same lines, and a traceback."""
     (source,) = blocks(f"tutorial/{page}.md", "python")
     (printed,) = blocks(f"tutorial/{page}.md", "text")

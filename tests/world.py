@@ -58,7 +58,7 @@ class Cell:
     parent: Cell | None
     alive: bool = True
     children: list[Cell] = Factory(list)
-    stands: dict[int, tuple[int, Any]] = Factory(dict)
+    asserted: dict[int, tuple[int, Any]] = Factory(dict)
     shown: dict[int, tuple[int, int, int]] = Factory(dict)
     watches: dict[int, Watch] = Factory(dict)
     hooks: list[tuple[int, Any]] = Factory(list)
@@ -187,16 +187,16 @@ class World:
 
     def _plain(self, player: Player, name: int) -> bool:
         owner = self._owner(player, name)
-        return owner is not None and name in owner.stands
+        return owner is not None and name in owner.asserted
 
     def _settle(self) -> None:
         while self.ends:
             what, who = self.ends.pop(0)
             self.turns += 1
             if what == "boot":
-                player, name, stands, ops = who
+                player, name, asserted, ops = who
                 cell = self._born(name, player)
-                cell.stands.update(stands)
+                cell.asserted.update(asserted)
                 if any(op[0] == "crash" for op in ops):
                     self._gone(player, in_order=False)
                 else:
@@ -225,7 +225,7 @@ class World:
             self._stop(child)
         for name, value in cell.hooks:
             if cell.parent is not None:
-                cell.parent.stands[name] = (cell.actor.place, value)
+                cell.parent.asserted[name] = (cell.actor.place, value)
         cell.alive = False
         self.ends += [("actor", other) for other in cell.links]
         if cell.parent is not None:
@@ -235,7 +235,7 @@ class World:
             self.ends += [("cell", other) for other in cell.actor.linked]
 
     def _owner(self, player: Player, name: int) -> Cell | None:
-        return next((c for c in player.cells() if name in c.stands or name in c.shown), None)
+        return next((c for c in player.cells() if name in c.asserted or name in c.shown), None)
 
     def _perform(self, cell: Cell, ops: list[Op]) -> list[Op]:
         done: list[Op] = []
@@ -247,7 +247,7 @@ class World:
 
     def _do_assert(self, cell: Cell, name: int, value: Any) -> None:
         if cell.alive:
-            cell.stands[name] = (cell.actor.place, value)
+            cell.asserted[name] = (cell.actor.place, value)
 
     def _do_computed(self, cell: Cell, name: int, field: int, wrap: int) -> Any:
         if field not in cell.actor.fields:
@@ -270,16 +270,16 @@ class World:
         owner = self._owner(cell.actor, name)
         if owner is None:
             return False
-        self.touched.add((owner.stands.pop(name, None) or owner.shown.pop(name))[0])
+        self.touched.add((owner.asserted.pop(name, None) or owner.shown.pop(name))[0])
         return None
 
     def _do_replace(self, cell: Cell, name: int, value: Any) -> Any:
         owner = self._owner(cell.actor, name)
-        if owner is None or name not in owner.stands:
+        if owner is None or name not in owner.asserted:
             return False
-        place = owner.stands[name][0]
+        place = owner.asserted[name][0]
         self.touched.add(place)
-        owner.stands[name] = (place, value)
+        owner.asserted[name] = (place, value)
         return None
 
     def _do_send(self, cell: Cell, value: Any) -> None:
@@ -288,7 +288,7 @@ class World:
     def _do_sync(self, cell: Cell, name: int) -> None:
         if cell.alive:
             cell.asked.append(name)
-            cell.stands[-cell.name] = (cell.actor.place, marker(cell.name, name))
+            cell.asserted[-cell.name] = (cell.actor.place, marker(cell.name, name))
 
     def _do_observe(self, cell: Cell, name: int, kind: str, pattern: Any, wrap: int) -> None:
         if cell.alive:
@@ -309,7 +309,7 @@ class World:
         target = self.cells.get(name)
         if target is None or not target.alive or target.actor is not cell.actor:
             return False
-        self.touched |= {place for c in target.below() for place, *_ in (*c.stands.values(), *c.shown.values())}
+        self.touched |= {place for c in target.below() for place, *_ in (*c.asserted.values(), *c.shown.values())}
         if then is not None:
             target.hooks.append(then)
         self._stop(target)
@@ -321,23 +321,25 @@ class World:
         return self._do_stop(cell, top.name, None) and None
 
     def _do_spawn(self, cell: Cell, name: int, place: int, handles: list[int], linked: bool, ops: list[Op]) -> Any:
-        owners = {each: owner for each in handles if (owner := self._owner(cell.actor, each)) and each in owner.stands}
-        stands = {each: owner.stands.pop(each) for each, owner in owners.items()}
-        self.touched |= {place} | {standing[0] for standing in stands.values()}
+        owners = {
+            each: owner for each in handles if (owner := self._owner(cell.actor, each)) and each in owner.asserted
+        }
+        asserted = {each: owner.asserted.pop(each) for each, owner in owners.items()}
+        self.touched |= {place} | {fact[0] for fact in asserted.values()}
         player = Player(place)
         if linked:
             player.linked.append(cell)
             cell.links.append(player)
-        self.ends.append(("boot", (player, name, stands, ops)))
+        self.ends.append(("boot", (player, name, asserted, ops)))
         if linked and not cell.alive:
             self.ends.append(("actor", player))
-        return ("spawn", name, place, list(stands), linked, ops)
+        return ("spawn", name, place, list(asserted), linked, ops)
 
     def cut(self, place: int) -> None:
         """The connection of a peer is lost, and what is reached through it."""
-        self.lost |= {n for n in range(len(self.places)) if place in self.way(n)}
+        self.lost |= {n for n in range(len(self.places)) if place in self.ancestors(n)}
 
-    def way(self, place: int) -> Iterator[int]:
+    def ancestors(self, place: int) -> Iterator[int]:
         """The places by which one comes to it."""
         yield place
         while place:
@@ -359,24 +361,24 @@ class World:
     def known(self) -> dict[int, dict[Frozen, Any]]:
         """The captures that each observer knows, by their form."""
         watches = self.watches()
-        standing = [
+        facts = [
             each
             for player in self.players
             for cell in player.cells()
             for each in (
-                *cell.stands.values(),
+                *cell.asserted.values(),
                 *((place, shown(player.fields[field], wrap)) for place, field, wrap in cell.shown.values()),
             )
             if each[0] not in self.lost and each[1] is not None
         ]
-        spaces = self._spaces(standing, watches)
+        spaces = self._spaces(facts, watches)
         for watch in watches.values():
             result = self._captures(watch, spaces)
             if watch.kind == "during":
-                standing += [(watch.place, echo(watch.name, captures, watch.wrap)) for captures in result.values()]
+                facts += [(watch.place, echo(watch.name, captures, watch.wrap)) for captures in result.values()]
             elif watch.kind == "query":
-                standing.append((watch.place, size(watch.name, len(result), watch.wrap)))
-        spaces = self._spaces(standing, watches)
+                facts.append((watch.place, size(watch.name, len(result), watch.wrap)))
+        spaces = self._spaces(facts, watches)
         return {name: self._captures(watch, spaces) for name, watch in watches.items()}
 
     def _captures(self, watch: Watch, spaces: dict[int, dict[Frozen, Any]]) -> dict[Frozen, Any]:
@@ -387,11 +389,11 @@ class World:
             if captures is not None and not tells_of_interest(captures)
         }
 
-    def _spaces(self, standing: list[tuple[int, Any]], watches: dict[int, Watch]) -> dict[int, dict[Frozen, Any]]:
+    def _spaces(self, facts: list[tuple[int, Any]], watches: dict[int, Watch]) -> dict[int, dict[Frozen, Any]]:
         outer = {place.space: place.outer for place in self.places if place.kind != "peer"}
         spaces: dict[int, dict[Frozen, Any]] = {space: {freeze(INTEREST): INTEREST} for space in outer}
         interests: dict[int, list[Any]] = {space: [] for space in outer}
-        for place, value in standing:
+        for place, value in facts:
             for space, seen in self._outwards(self.places[place].space, value, outer):
                 spaces[space][freeze(seen)] = seen
         far = {place.space for place in self.places if place.kind == "nested" and self.places[place.of].kind == "peer"}
@@ -535,7 +537,7 @@ class Author:
             kinds += ["retract"] * 3 + ["replace"] * 3 + ["set"] * 3 + ["stop", "stop", "sync", "spawn"]
             kinds += ["stop_actor"] * (rng.random() < 0.1)
         kind = rng.choice(kinds)
-        names = [name for c in player.cells() for name in (*c.stands, *c.shown) if name > 0] or [0]
+        names = [name for c in player.cells() for name in (*c.asserted, *c.shown) if name > 0] or [0]
         fields = [*player.fields] or [0]
         match kind:
             case "assert" | "on_stop":

@@ -3,7 +3,7 @@
 Its licence is BSL: it is run here, in an environment and a process of its own, and never imported elsewhere.  One
 connector serves both sides of the join, so that a delta is one commit and has one time.  Each commit ends with a row of
 a key below 0, which changes every result by one row, and so tells which time is that of the commit: where nothing
-changes, no end of the time is told.
+changes, no end of the time is given.
 """
 
 # mypy: ignore-errors

@@ -6,7 +6,7 @@
 A shop asserts offers and withdraws them; a shop window shows them.  A window that is *told* adds an offer when it
 appears and removes it when a message says that it was withdrawn.  If a connection is lost then, nobody says it again,
 and the window shows the offer for ever.  An *observing* window shows an offer while it is asserted: whoever loses the
-connection loses the assertions with it, and hears of those that still stand when it is back.
+connection loses the assertions with it, and hears of those that are still there when it is back.
 """
 
 from relay import connect

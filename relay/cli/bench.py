@@ -289,7 +289,7 @@ def _print(load: LoadGenerator, facts: dict[str, object]) -> None:
         on_their_way = sum([tally.on_their_way - tally.lost for tally in load.tallies])
         click.echo(f"Not finished: {on_their_way:,} were on their way.")
     elif load.right:
-        click.echo(f"All arrived, once and in order; the {load.stood:,} that were left standing are gone.")
+        click.echo(f"All arrived, once and in order; the {load.stood:,} that were left asserted are gone.")
     if load.busy >= _BUSY:
         click.echo(f"The clients kept a processor {load.busy:.0%} busy: a server that is faster would not show it.")
 
@@ -311,4 +311,4 @@ def _problems(load: LoadGenerator) -> Iterator[str]:
     if any(tally.lost for tally in load.tallies):
         yield "does the reference (--cap) let records <Bench ..> through, and who observes them?"
     if load.left:
-        yield f"{load.left:,} of {load.stood:,} that were left standing are there {LEAVING:g} s after their clients"
+        yield f"{load.left:,} of {load.stood:,} that were left asserted are there {LEAVING:g} s after their clients"

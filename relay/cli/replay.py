@@ -58,8 +58,8 @@ def replay_main(
 ) -> None:
     """Play a recording: do in a dataspace what was recorded, at the recorded times.
 
-    FILE is what `syndicate-console --record FILE` wrote.  Assertions that still stand at the end of it are retracted
-    then, in order.  Values with references in them cannot be played: they are left out, and counted.
+    FILE is what `syndicate-console --record FILE` wrote.  Assertions that are still there at the end of it are
+    retracted then, in order.  Values with references in them cannot be played: they are left out, and counted.
 
     Without ADDRESS the events are shown, all at once, as the console would have shown them.
     """

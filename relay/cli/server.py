@@ -54,7 +54,7 @@ Examples:
 @click.option(
     "--chronicle",
     metavar="FILE",
-    help="Write what causes what to a new file, for `syndicate why`; clients that follow it are told, too.",
+    help="Write what causes what to a new file, for `syndicate why`; clients that follow it get it, too.",
 )
 @click.option(
     "--chronicle-every",
@@ -132,7 +132,7 @@ def _announce(to_stderr: bool, lines: list[str]) -> None:
         click.echo("\n".join(lines), err=to_stderr)
     except OSError as e:  # whoever connects need not have read it here
         give_up(sys.stdout)
-        logger().warning("nobody is told the references", reason=f"cannot write to standard output: {e.strerror}")
+        logger().warning("nobody gets to know the references", reason=f"cannot write to standard output: {e.strerror}")
 
 
 server_main.add_command(cap)

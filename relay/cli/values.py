@@ -305,7 +305,7 @@ def send_main(
     """Send values as messages, and end when the server has handled them.
 
     Values are Preserves text: '<Says "ann" "hi">', 12, "text", [a b]; "-" reads them from standard input, one a line.
-    All are read before any is sent.  Nobody is told whether somebody was there to hear them.
+    All are read before any is sent.  Nobody gets to know whether somebody was there to hear them.
     """
     configure()
     try:

@@ -51,7 +51,7 @@ come, and in answer by who was connected to.
 """
 
 FOLLOWED: Final = Symbol("followed")
-"""``<followed>``, an extension: the sender follows what causes what, and would be told causes.  Sent once by who
+"""``<followed>``, an extension: the sender follows what causes what, and would get causes.  Sent once by who
 connects, as its first packet, and in answer by who was connected to, if that follows as well; by none that does not.
 """
 

@@ -29,7 +29,7 @@ _KINDS: Final = ("assert", "message", "retract", "sync")
 _HELP: Final = {
     "bytes-in": "Bytes that were read from peers",
     "bytes-out": "Bytes that were made for peers",
-    "collapsed": "Assertions that came and went before a slow peer could be told",
+    "collapsed": "Assertions that came and went before a slow peer could be notified",
     "debt": "Bytes that were read and are not handled yet",
     "exports": "References of ours that peers hold",
     "handles": "Assertions of peers",

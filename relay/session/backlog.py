@@ -90,7 +90,7 @@ class Backlog:
         self._additions: dict[_Key, Note] = {}
         self._removals: dict[_Key, _Leaving | None] = {}
         self._gone: dict[_Key, Assertion] = {}
-        # The closed ones, and those of their additions that still stand; of the others there are so many.
+        # The closed ones, and those of their additions that are still there; of the others there are so many.
         self._closed: list[Note] = []
         self._leaving: dict[_Key, _Leaving] = {}
         self._stale = 0

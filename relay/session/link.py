@@ -467,7 +467,7 @@ class Link:
 
     def _glance(self) -> None:
         """Take what has come, and woken nobody."""
-        with suppress(*_LOST):  # the poller is told, too
+        with suppress(*_LOST):  # the poller gets to know, too
             data = self._stream.receive_now(LITTLE if self.session.untrusted else CHUNK)
             if data:
                 self._heed(data)

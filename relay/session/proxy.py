@@ -22,7 +22,7 @@ from syndicate.values.value import Assertion, Frozen, Ref
 
 
 class Teller(Protocol):
-    """What a proxy needs of its session.  ``notified`` are the assertions that stand with the peer, of at most
+    """What a proxy needs of its session.  ``notified`` are the assertions that are there with the peer, of at most
     ``most_notified``; ``asked`` waits for its answers.
     """
 
@@ -84,7 +84,7 @@ class Proxy(Entity):
         session = self.session
         session.notified += 1
         if session.notified > session.most_notified:
-            session.cut("handles", f"more than {session.most_notified} assertions would be told to the peer")
+            session.cut("handles", f"more than {session.most_notified} assertions would be sent to the peer")
         session.note((ASSERT, self, form, handle))
 
     def retract(self, handle: Assertion) -> None:

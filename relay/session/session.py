@@ -300,12 +300,12 @@ class Session(State):
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
     def soon(self, piece: Callable[[], None], cost: int) -> None:
-        """Do it later; what was done now has told, or reached, *cost*."""
+        """Do it later; what was done now has notified, or reached, *cost*."""
         self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, piece, None), cost / _SHARE)
 
     def complain(self, error: NotAValue) -> None:
         """Say that the peer could not be notified of something; it continues without."""
-        logger(peer=self.name).error("not told to the peer", reason=str(error))
+        logger(peer=self.name).error("not sent to the peer", reason=str(error))
 
     def doubt(self, echo: Value) -> None:
         """A sync goes out whose answer is no success if its actor asserts what the peer could not be notified of."""

@@ -128,8 +128,8 @@ class CutByte(Fault):
         faults.world.network.cut_at(self.connection, self.byte, self.forwards)
 
     def __str__(self) -> str:
-        way = "from" if self.forwards else "to"
-        return f"connection #{self.connection} is cut after {self.byte} bytes {way} the side that dialled"
+        direction = "from" if self.forwards else "to"
+        return f"connection #{self.connection} is cut after {self.byte} bytes {direction} the side that dialled"
 
 
 @frozen
@@ -277,8 +277,8 @@ class Part(Fault):
         faults.at(self.at, partial(self._part, faults.world))
 
     def _part(self, world: Stage) -> None:
-        way = "" if self.both else " one way"
-        world.history.note(world.now, "world", "parts", f"{self.source} from {self.target}{way}")
+        direction = "" if self.both else " one way"
+        world.history.note(world.now, "world", "parts", f"{self.source} from {self.target}{direction}")
         world.fired["partition"] += 1
         heal = world.network.partition(self.source, self.target, one_way=not self.both)
         world.agenda.put(world.now + self.seconds, heal)
@@ -552,7 +552,7 @@ class Faults:
                 yield self._cut(processes, until)
         for _ in range(allowed.partitions):
             if draw("fault", 8):
-                source, target = self._way(brokers, others)
+                source, target = self._direction(brokers, others)
                 both = draw("fault how", 3) != 2
                 yield Part(source, target, *self._period(until), both)
         for _ in range(allowed.pauses):
@@ -589,7 +589,7 @@ class Faults:
                 yield Silence(name(processes), *self._period(until))
         for _ in range(allowed.delays):
             if draw("fault", 8):
-                yield Delay(*self._way(brokers, others), *self._period(until), self._by(_SLOW))
+                yield Delay(*self._direction(brokers, others), *self._period(until), self._by(_SLOW))
         for _ in range(allowed.slow_readers):
             if draw("fault", 8):
                 yield SlowReader(name(processes), *self._period(until), self._by(_SLOW))
@@ -608,7 +608,7 @@ class Faults:
         at = self._time(until)
         return at, self._time(until - at)
 
-    def _way(self, brokers: Sequence[Process], others: Sequence[Process]) -> tuple[str, str]:
+    def _direction(self, brokers: Sequence[Process], others: Sequence[Process]) -> tuple[str, str]:
         draw = self.world.tape.draw
         a, b = others[draw("fault whom", len(others))].name, brokers[draw("fault whom", len(brokers))].name
         return (b, a) if draw("fault way", 2) else (a, b)

@@ -254,7 +254,7 @@ class Laws:
         elif kind == RETRACT and handle is not None:
             form = handle.form
             if form not in forms:
-                self._broken("S6", f"{unparse_form(form)} is retracted in {broker.name}, where it does not stand")
+                self._broken("S6", f"{unparse_form(form)} is retracted in {broker.name}, where it is not asserted")
             elif forms.remove(form):
                 for view in self.views:
                     if view.broker is broker:
@@ -288,7 +288,7 @@ class Laws:
     def _assert(self, process: Process, ref: Ref, value: Frozen, handle: Assertion) -> None:
         _, current = self._notified.setdefault(id(ref.entity), (ref, {}))
         if handle in current:
-            self._broken("S6", f"{_name(ref)} in {process.name} is told an assertion twice")
+            self._broken("S6", f"{_name(ref)} in {process.name} is notified of an assertion twice")
         current[handle] = value
         if type(ref.entity) is Observer:  # what came over a connection is handed on by it, in the same turn
             inner, captures = ref.entity.observer, ref.entity.passes(value)
@@ -305,7 +305,7 @@ class Laws:
                 if inner is not None:
                     inner[1].pop(handle, None)
         elif _alive(ref):
-            self._broken("S6", f"{_name(ref)} in {process.name} is told of the end of what it was never told of")
+            self._broken("S6", f"{_name(ref)} in {process.name} is notified of an end of what never began there")
 
     def _confine(self, process: Process, ref: Ref, kind: int, value: Value) -> None:
         """Nobody is notified of what it has not asked for, nor hears through what was withdrawn."""
@@ -318,7 +318,7 @@ class Laws:
         elif getattr(entity, "asked", None) is not None:
             form = value if ref.raw else freeze(list(value) if isinstance(value, tuple) else value)
             if not heard(ref, form):
-                self._broken("S10", f"{_name(ref)} in {process.name} is told {unparse_form(form, str)}: it did not ask")
+                self._broken("S10", f"{_name(ref)} in {process.name} gets {unparse_form(form, str)}: it did not ask")
 
     def _withdraw(self, process: Process, handle: Assertion) -> None:
         """A bind is withdrawn: what was given for it ends."""
@@ -338,7 +338,7 @@ class Laws:
             if passed is None:
                 return
             if self._world.now > since:
-                what = f"{process.name} is told {unparse_form(form, str)}"
+                what = f"{process.name} is notified of {unparse_form(form, str)}"
                 self._broken("S10", f"{what} by a capability that was withdrawn")
                 return
             form = passed
@@ -427,13 +427,13 @@ class Laws:
         if owned != current.forms:
             more = [form for form, count in current.forms.items() if count > owned.get(form, 0)]
             what = unparse_form(more[0]) if more else "something"
-            self._broken("S1", f"{what} stands in {broker.name}, and nobody who lives asserts it")
+            self._broken("S1", f"{what} is asserted in {broker.name}, and nobody who lives asserts it")
 
     def _stands(self, broker: BrokerProcess, current: CurrentAssertions) -> None:
         durable = self._durable.get(broker)
         missing = [form for form in durable.forms if form not in current.forms] if durable is not None else []
         if missing:
-            self._broken("S2", f"{unparse_form(missing[0])} is to be kept, and does not stand in {broker.name}")
+            self._broken("S2", f"{unparse_form(missing[0])} is to be kept, and is not asserted in {broker.name}")
 
     def _present(self, broker: BrokerProcess) -> None:
         assert broker.broker is not None
@@ -522,7 +522,7 @@ class Laws:
         notified = self._views_of(ref)
         missing, surplus = views - notified, notified - views
         some = next(iter(missing or surplus))
-        return f"{'was not told of' if missing else 'was not told that there is no more'} {unparse_form(some)}"
+        return f"{'was not notified of' if missing else 'was not notified that there is no more'} {unparse_form(some)}"
 
     def _broken(self, name: str, text: str) -> None:
         self._world.broken("law", name, text)

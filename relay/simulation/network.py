@@ -522,7 +522,7 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
                 self._finish()
                 self.pair.network.agenda.put(
                     self.life.clock.now + self.pair.network.least, self._refuse_the_rest
-                )  # who still writes to us is told so
+                )  # who still writes to us gets an error
             self.inward.readable.set()
             self.out.writable.set()
         await trio.lowlevel.checkpoint()

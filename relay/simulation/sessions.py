@@ -98,7 +98,7 @@ class Sessions:
         end = self.ends.get(session)
         if end is None:
             name, dials = session.connection, session.dials
-            out, inward = (self._lines.setdefault((name, way), Direction()) for way in (dials, not dials))
+            out, inward = (self._lines.setdefault((name, direction), Direction()) for direction in (dials, not dials))
             end = self.ends[session] = End(process, session, out, inward)
             ends = self._connections.setdefault(name, {})
             ends[dials] = end

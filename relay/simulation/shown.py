@@ -150,7 +150,7 @@ class RecordedView(View):
     def add(self, form: Frozen) -> None:
         """*form* is there from now on."""
         super().add(form)
-        if form in self._standing:
+        if form in self._current:
             self._count += 1
             self._keys[form] = self._count
             self._note("+", self._count, form)
@@ -167,7 +167,7 @@ class RecordedView(View):
         self._note("!", None, form)
 
     def clear(self) -> None:
-        """The broker begins a life: what stood before is gone."""
+        """The broker begins a life: what was asserted before is gone."""
         for form in list(self._keys):
             self.remove(form)
         super().clear()

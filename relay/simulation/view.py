@@ -15,7 +15,7 @@ class View:
         self.broker = broker
         self._pattern = pattern
         match(pattern, 0)  # raises if it is not a pattern
-        self._standing: dict[Frozen, tuple[Value, ...]] = {}
+        self._current: dict[Frozen, tuple[Value, ...]] = {}
         self._value: list[tuple[Value, ...]] | None = []
 
     @property
@@ -23,7 +23,7 @@ class View:
         """The distinct captures, in the order in which they came."""
         if self._value is None:  # it is asked after each turn, and seldom changes
             distinct: dict[Frozen, tuple[Value, ...]] = {}
-            for captures in self._standing.values():
+            for captures in self._current.values():
                 distinct.setdefault(freeze(list(captures)), captures)
             self._value = list(distinct.values())
         return self._value
@@ -31,19 +31,19 @@ class View:
     @property
     def forms(self) -> list[Frozen]:
         """What is asserted, whole."""
-        return list(self._standing)
+        return list(self._current)
 
     def add(self, form: Frozen) -> None:
         """*form* is there from now on."""
         if not (type(form) is tuple and form[0] is INTEREST):
             captures = match(self._pattern, thaw(form))
             if captures is not None:
-                self._standing[form] = captures
+                self._current[form] = captures
                 self._value = None
 
     def remove(self, form: Frozen) -> None:
         """*form* has gone."""
-        if self._standing.pop(form, None) is not None:
+        if self._current.pop(form, None) is not None:
             self._value = None
 
     def hear(self, form: Frozen) -> None:
@@ -51,5 +51,5 @@ class View:
 
     def clear(self) -> None:
         """All has gone."""
-        self._standing.clear()
+        self._current.clear()
         self._value = None

@@ -100,7 +100,7 @@ class FeedLog:
             raise SourceError(f"the log of the stream cannot be used: {error}") from None
 
     def asserted(self) -> Iterable[Row]:
-        """The rows that stand after the last batch."""
+        """The rows that are there after the last batch."""
         return self._rows.keys()
 
     def append(self, changes: Sequence[Change], *, stand: bool = True) -> int:

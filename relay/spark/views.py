@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def register(session: SparkSession) -> None:
     """Let *session*, classic or Connect, know ``format("syndicate")``, and push filters down into what it asks.
 
-    Without this a session whose Python finds this package knows the format, too; it filters what it was told.
+    Without this a session whose Python finds this package knows the format, too; it filters what it was notified of.
     """
     from relay.spark.source import NarrowingDataSource
 

@@ -35,7 +35,7 @@ from syndicate.values.text import unparse_form
 from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
 
 NO_CAUSES: Final = (
-    "no event came with causes: what stood before is told without, and else the server follows nothing (--chronicle), "
+    "no event came with causes: what was before comes without, and else the server follows nothing (--chronicle), "
     "or the programs do not (syndicate.introspect.written)"
 )
 """What is said where one asked why, and no reason came."""

@@ -12,7 +12,7 @@ of one turn have the same.  ``id`` says which assertion a retraction is of, and 
     {"at": 1.5, "event": "!", "value": "<Says \"alice\" \"hi\">"}
     {"at": 2.0, "event": "-", "id": 1, "value": "<Present \"alice\">"}
 
-Where the console was told why (``--why``), an event has that as well, ``"why": ["shop.py:3 sell in till of shop"]``.
+Where the console was sent causes (``--why``), an event has that as well, ``"why": ["shop.py:3 sell in till of shop"]``.
 
 So one file recorded in production is a test: :func:`read` it, or let :func:`replayed` do in a dataspace what it says.
 
@@ -166,7 +166,7 @@ class RecordedEvent:
     """An event: *at* in seconds from the start, *key* the number of the assertion.
 
     *bound* says that the value has references in it, which mean nothing now; *why* what led to the event, the last
-    cause first, where the console was told.
+    cause first, where the console was sent it.
     """
 
     at: float
@@ -223,7 +223,7 @@ _PLACED: Final = re.compile("(.*) in (.*) of (.*)", re.DOTALL)
 
 def recorded_steps(path: File) -> Iterator[Happening]:
     """The events of a recording as steps of a story, for :class:`~syndicate.introspect.Why`: as far as a console was
-    told what led to them.  Raises :class:`~syndicate.errors.RecordingError`.
+    sent what led to them.  Raises :class:`~syndicate.errors.RecordingError`.
     """
     head, process, turn, last = header(path), Path(path).name, 0, math.nan
     for number, event in enumerate(read(path), 1):

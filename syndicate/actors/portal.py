@@ -143,7 +143,8 @@ class EventBuffer(Entity):
 
 def once(ds: Ref, follow: Callable[[], T], answer: Answer[T]) -> None:
     """In a turn, in a facet of its own, which then ends: call *follow*, and answer with what it returned when *ds* has
-    told all that is there, everything that this actor did before included, but for what could not go over a connection.
+    notified of all that is there, everything that this actor did before included, but for what could not go over a
+    connection.
     """
     facet = current_facet()
     prevent_inert_check()

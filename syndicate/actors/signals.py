@@ -87,7 +87,7 @@ class Signals:
             self.act()
         except BaseException:
             if isinstance(error, Exception):
-                logger().error("a program that was told to end has failed", exc_info=error)
+                logger().error("a program that was asked to end has failed", exc_info=error)
             raise
 
     def _note(self, number: int, frame: FrameType | None) -> None:

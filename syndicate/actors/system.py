@@ -662,7 +662,7 @@ class System:
         if error is None or isinstance(error, trio.Cancelled):  # which the failure itself has led to
             return failure
         if error is not failure and isinstance(failure, Exception) and not self.embedded:
-            logger().error("a program that was told to end has failed", exc_info=failure)
+            logger().error("a program that was asked to end has failed", exc_info=failure)
         return error
 
 

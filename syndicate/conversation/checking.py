@@ -1,7 +1,7 @@
 """The check of a conversation: what is said and never heard, awaited and never said, and what cannot fit.
 
 It reads the text of modules, and runs nothing.  Where the text does not say what a value is, it may be anything: what
-is told then is marked as not certain.  All dataspaces count as one.
+is reported then is marked as not certain.  All dataspaces count as one.
 
 Source: ``docs/design/conversation.md``.
 """

@@ -272,8 +272,8 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
             path = " ".join(map(str, cycle))
             what = {"not": "its own absence", "choose": "a choice from itself"}.get(edge.why, f"{edge.why} of itself")
             message = f"{edge.head} depends on {what} within one timestep: {path} {edge.head}"
-            told_of = f"{message}. Let one of these rules take effect @next"
-            yield Diagnostic("unstratifiable", told_of, edge.rule.place, str(edge.rule))
+            text = f"{message}. Let one of these rules take effect @next"
+            yield Diagnostic("unstratifiable", text, edge.rule.place, str(edge.rule))
         elif not _limited(edge.rule, computing):
             reported.add(edge.head)
             yield Diagnostic(

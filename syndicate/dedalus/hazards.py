@@ -112,7 +112,7 @@ def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
             whole = rule.aggregates or rule.choices
             if cycle not in past or cycle_of[atom.relation] != cycle or not (atom.negated or whole):
                 continue
-            past.remove(cycle)  # told once
+            past.remove(cycle)  # reported once
             route = shortest(
                 atom.relation, rule.head.relation, lambda name: ((one, one) for one in below.get(name, ()))
             )

@@ -1,8 +1,8 @@
 """What a current assertion rests on, seen without anything having been followed: who asserts it, in which handler,
 and what holds the facets that this is in.
 
-A facet of a ``during`` lasts as long as what it was told of.  So whoever looks at the facets above an assertion sees
-which other assertions it depends on, and goes on from those.  What rules assert is explained by them
+A facet of a ``during`` lasts as long as what it was notified of.  So whoever looks at the facets above an assertion
+sees which other assertions it depends on, and goes on from those.  What rules assert is explained by them
 (:mod:`~syndicate.introspect.reasons`).  What a handler remembers in variables is not seen.
 
 >>> from syndicate import assert_, capture, dataspace, during

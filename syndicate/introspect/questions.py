@@ -135,7 +135,7 @@ class Introspector(Entity):
         where, asked = (form[1], form[2]) if _is_within(form) else (None, form)
         observer = asked[-1] if type(asked) is tuple and type(asked[0]) is Symbol else None
         if type(observer) is not Ref:
-            return  # nobody could be told
+            return  # nobody could be notified
         begin = self._begin(asked[0].name, [thaw(each) for each in asked[1:-1]], observer, where)
         if begin is None:
             send(observer, Record("error", [f"no question: {unparse_form(form)[:TEXT]}"]))

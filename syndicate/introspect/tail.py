@@ -103,7 +103,7 @@ class Tail(EventPages[tuple[float, str, Frozen]], Entity):
         self._now = facet.actor.system.now
         self._begun = outside().wall().timestamp() - self._now()
         current("introspection").assert_form(facet, ds, interest(pattern_of(capture()), ref(self)))
-        sync(ds, self.start)  # what stood already is no event
+        sync(ds, self.start)  # what was there already is no event
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Something has come."""

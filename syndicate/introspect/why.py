@@ -152,7 +152,7 @@ class Why:
 
     def _through(self, space: Happening, notice: Happening | None) -> Iterator[tuple[Happening, Done | None]]:
         """What a dataspace passed on in the step *space*: who said it to the dataspace, and to a new observer, whose
-        assertions were there, of which it told in *notice*.
+        assertions were there, of which it notified in *notice*.
         """
         if space.kind == "assert" and isinstance(space.value, Observe):
             yield from self._there(space, space.value, notice)
@@ -164,7 +164,7 @@ class Why:
     def _there(
         self, space: Happening, asked: Observe, notice: Happening | None
     ) -> Iterator[tuple[Happening, Done | None]]:
-        """What stood in a dataspace that a new observer was notified of."""
+        """What was asserted in a dataspace that a new observer was notified of."""
         pattern = asked_pattern(asked)
         asserted: dict[int, Happening] = {}
         for step in self._spaces.get((space.process, space.target), ()):
@@ -252,7 +252,7 @@ class Why:
         return tuple(rest)
 
     def _said(self, step: Happening, act: Done) -> str:
-        """The value of an act of *step*, or near it, also of an end, which may be told without."""
+        """The value of an act of *step*, or near it, also of an end, which may come without."""
         return text(act.value) if act.value != "" else self._asserted.get((step.process, act.id), "")
 
     def _premises_of_hop(
@@ -260,7 +260,7 @@ class Why:
     ) -> Iterator[Cause]:
         said = {text(act.value) for act in step.acts}
         turn = self._turns[there.process, there.turn]
-        ends = [one for one in turn if one.kind == act.kind == "retract"]  # which are told without a value
+        ends = [one for one in turn if one.kind == act.kind == "retract"]  # which come without a value
         gone = self._said(step, act)
         of_this = [one for one in ends if self._asserted.get((one.process, one.id)) == gone]
         wanted = of_this or [one for one in turn if text(one.value) in said] or turn

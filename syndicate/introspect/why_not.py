@@ -34,7 +34,7 @@ def _none(why: Why, pattern: Value, depth: int, seen: set[str]) -> Cause:
     events = why.events(pattern)
     for step, act in reversed(events):
         if act.kind == "assert" and why.stands(step, act):
-            return Cause("there is", (), "it stands", (why.of(step, act),), shown=text(act.value))
+            return Cause("there is", (), "it is asserted", (why.of(step, act),), shown=text(act.value))
     reasons: list[Cause] = []
     taken_back = why.events(pattern, ("retract",))
     reasons += [why.of(*each) for each in taken_back[-1:]]

@@ -270,7 +270,7 @@ def _asserted(a: Value) -> Breach:
     try:
         form = freeze(a)
     except (NotAValue, PatternError):
-        return None  # what cannot be asserted is told so where somebody tries
+        return None  # what cannot be asserted is reported where somebody tries
     back = revive(thaw(form))
     return None if back == a else [("asserted and revived", back)]
 

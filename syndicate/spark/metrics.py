@@ -5,7 +5,7 @@ beside the JVM: ``APPLICATION.driver.AccumulatorSource.syndicate.NAME.rows``, in
 in whatever ``spark.metrics.conf`` names.  A session of Spark Connect has no driver here, and no gauges.
 
 Contract: gauges of two that live at a time have different names; those of one that has ended are free for the next of
-its name, and until then show its last numbers.  That Spark has gone is told by what asks it for rows, and not here.
+its name, and until then show its last numbers.  That Spark has gone is reported by what asks it for rows, and not here.
 
 Source: ``docs/design/spark.md``, "Among Spark's metrics".
 """

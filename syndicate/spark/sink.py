@@ -11,15 +11,15 @@ No journal is needed.  After a restart, however the last run ended, the sink wai
 and nobody who reads the table sees a part of it.  If it is stopped before, it leaves the table as it was, unless no row
 of it is missing.
 
-Contract: a turn of the dataspace is in one batch as a whole; the changes of all batches up to one add up to what stood
-after some turn; a value is in the snapshot while somebody asserts it.  What came and went within one batch leaves
+Contract: a turn of the dataspace is in one batch as a whole; the changes of all batches up to one add up to what was
+there after some turn; a value is in the snapshot while somebody asserts it.  What came and went within one batch leaves
 no row.
 
 Source: ``docs/design/spark.md``, "Tables that a sink writes" and "What has not come back has not gone".
 
 Sources that a sink waits for at its start: until they stand, what is missing has not gone.
 
-Each source and view of Spark's says in the dataspace whether it has asserted what stood
+Each source and view of Spark's says in the dataspace whether it has asserted what was there
 (:class:`~syndicate.spark.progress.SparkSource`).  Those that are there and do not stand yet are waited for, for as long
 as they need: they come to stand, or end.  One that comes late can be waited for by its name.
 
@@ -480,7 +480,7 @@ class _Sink:
         """Commit a batch; return how many rows have changed, or None if none has, and it was not the first.
 
         Before what is asserted has come back nobody knows what has gone: a batch that lacks a row of the table is not
-        written, since neither with that row nor without it would the table be what stood after a turn.
+        written, since neither with that row nor without it would the table be what was asserted after a turn.
         """
         table = self.table
         assert table is not None
@@ -489,7 +489,7 @@ class _Sink:
         if not self.settled and (absent := set(self.stood).difference(rows)):
             log = logger(actor=self.facet.actor.name)
             log.info(
-                "a sink was stopped before what stands had come back, and leaves its table as it was",
+                "a sink was stopped before what was there had come back, and leaves its table as it was",
                 to=str(self.to),
                 absent=len(absent),
                 came=len(rows),

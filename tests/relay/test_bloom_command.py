@@ -184,7 +184,7 @@ def test_mistakes(words: list[str], code: int, says: str) -> None:
 
 
 @pytest.mark.usefixtures("carts")
-def test_what_is_told_has_the_place_that_the_user_knows() -> None:
+def test_what_is_reported_has_the_place_that_the_user_knows() -> None:
     """A file as it was named, and of rows the line of theirs: never one of the command's own."""
     output = bloom("check", "carts.py:Cart").stdout
     assert "(carts.py:" in output

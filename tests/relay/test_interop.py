@@ -48,9 +48,9 @@ def python() -> Path:
 class Peer:
     """A client in another process, and what it has said."""
 
-    def __init__(self, python: Path, where: str, *standing: str) -> None:
+    def __init__(self, python: Path, where: str, *facts: str) -> None:
         self.process = subprocess.Popen(
-            [python, PROGRAM, where, CAP, *standing],
+            [python, PROGRAM, where, CAP, *facts],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -146,8 +146,8 @@ def join(python: Path, server: Server) -> Iterator[Join]:
     """Starts a client that is connected."""
     peers = []
 
-    def join(*standing: str) -> Peer:
-        peers.append(Peer(python, server.where, *standing))
+    def join(*facts: str) -> Peer:
+        peers.append(Peer(python, server.where, *facts))
         peers[-1].hears("connected")
         return peers[-1]
 

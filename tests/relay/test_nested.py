@@ -241,9 +241,9 @@ def test_outbound_interest() -> None:
     facet = scene.at(1, lambda ds: assert_(ds, Outbound(Observe(Says(capture(), ANY), ref(watcher)))))
     scene.at(0, sending(Says("Bob", 2)))
     assert taken(watcher.seen) == [("+", "Alice"), ("!", "Bob")]
-    standing = scene.interests()
+    asserted = scene.interests()
     scene.stop(facet)
-    assert scene.interests() == standing - 1
+    assert scene.interests() == asserted - 1
 
 
 def test_interest_is_data_within_other_values() -> None:
@@ -364,21 +364,21 @@ def test_an_interest_is_replaced(order: str) -> None:
 def test_nobody_asks_any_more() -> None:
     """The paper's cleanup function: with the last interest, what it brought in goes, and the interest outside too."""
     scene = Scene()
-    standing = scene.interests()
+    asserted = scene.interests()
     scene.at(0, asserting(Says("Alice", 1)))
     wild = scene.watch(1, capture(Symbol))  # no interest in what is inbound
     whole = scene.watch(1, capture())
     facets = [
         scene.at(1, watching(Inbound(p))) for p in (Says(capture(), ANY), Says(ANY, capture()), Says("Alice", ANY))
     ]
-    assert scene.interests() == standing + 2  # the first two are one interest in the same assertions
+    assert scene.interests() == asserted + 2  # the first two are one interest in the same assertions
     inbound = ("+", Inbound(Says("Alice", 1)))
     assert [event for event in taken(whole) if isinstance(event[1], Inbound)] == [inbound]
     scene.stop(*facets[:2])
     assert not [event for event in taken(whole) if isinstance(event[1], Inbound)]
     scene.stop(facets[2])
     assert [event for event in whole if isinstance(event[1], Inbound)] == [("-", inbound[1])]
-    assert scene.interests() == standing
+    assert scene.interests() == asserted
     assert wild == []
 
 
@@ -386,10 +386,10 @@ def test_interest_in_everything_inside() -> None:
     """`capture()` inside is no interest in the outside; it sees what others have asked for."""
     scene = Scene()
     scene.at(0, asserting(Says("Alice", 1), ["other"]))
-    standing = scene.interests()
+    asserted = scene.interests()
     wild = scene.watch(1, capture())
     scene.watch(1, ANY)
-    assert scene.interests() == standing
+    assert scene.interests() == asserted
     scene.watch(1, Inbound(Says("Alice", ANY)))
     inbound = [value for mark, value in wild if isinstance(value, Inbound)]
     assert inbound == [Inbound(Says("Alice", 1))]
@@ -430,9 +430,9 @@ def test_patterns_that_ask(pattern: Any, events: list[Any]) -> None:
 def test_interest_of_nobody() -> None:
     """An `Observe` for something that is no reference asks for nothing."""
     scene = Scene()
-    standing = scene.interests()
+    asserted = scene.interests()
     scene.at(1, asserting(Record("Observe", [quote(Inbound(capture())), "nobody"])))
-    assert scene.interests() == standing
+    assert scene.interests() == asserted
 
 
 @pytest.mark.parametrize(
@@ -449,7 +449,7 @@ def test_interest_of_nobody() -> None:
 def test_malformed_interest(value: Record) -> None:
     """An `Observe` that is not one, or can match no `Inbound`, is a plain assertion and harms nobody."""
     scene = Scene()
-    standing = scene.interests()
+    asserted = scene.interests()
 
     def act(ds: Ref) -> None:
         watcher = ref(Watcher())
@@ -460,7 +460,7 @@ def test_malformed_interest(value: Record) -> None:
 
     facet = scene.at(1, act)
     scene.at(1, lambda ds: send(ds, Observe(Inbound(capture()), ref(Watcher()))))
-    assert scene.interests() == standing
+    assert scene.interests() == asserted
     scene.stop(facet)
     assert scene.sound
 
@@ -846,14 +846,14 @@ class Model:
     def __init__(self, levels: int) -> None:
         self.levels = levels
         self.scene = Scene(levels)
-        self.standing: dict[bool, list[tuple[Any, Any]]] = {False: [], True: []}
+        self.asserted: dict[bool, list[tuple[Any, Any]]] = {False: [], True: []}
         self.observers: list[Observed] = []
         self.sent: list[Any] = []
         self.touched: list[Any] = []
 
     @property
     def outside(self) -> list[Any]:
-        return [value for standing in self.standing.values() for value, _ in standing]
+        return [value for asserted in self.asserted.values() for value, _ in asserted]
 
     def turn(self, inside: bool, steps: list[tuple[str, Any]]) -> None:
         """Do `steps` in one turn of the actor outside or inside."""
@@ -869,15 +869,15 @@ class Model:
         outward = inputs
         for _ in range(self.levels if inside and verb in ("assert", "send") else 0):
             outward = Outbound(outward)
-        standing = self.standing[inside]
+        asserted = self.asserted[inside]
         if verb == "assert":
-            standing.append((inputs, assert_(ds, outward)))
+            asserted.append((inputs, assert_(ds, outward)))
             self.touched.append(inputs)
         elif verb == "send":
             send(ds, outward)
             self.sent.append(inputs)
-        elif verb == "retract" and standing:
-            value, handle = standing.pop(inputs % len(standing))
+        elif verb == "retract" and asserted:
+            value, handle = asserted.pop(inputs % len(asserted))
             handle.retract()
             self.touched.append(value)
         elif verb == "observe":

@@ -30,7 +30,7 @@ def _free() -> str:
 
 
 def test_killed_and_restarted_seen_from_threads(start: Start) -> None:
-    """Nothing of a lost connection is shown as current; what stands stands again, and all goes on."""
+    """Nothing of a lost connection is shown as current; what was asserted is asserted again, and all goes on."""
     address = _free()
     server = _again(start, address)
     with System() as system:

@@ -136,11 +136,11 @@ async def test_one_journey_over_three_programs_is_one_trace() -> None:
         (trace,) = {ids(span)[0] for _, span in spans.values() if span.parent is not None and span.parent.is_remote}
         last = max(answers, key=lambda span: span.end_time or 0)
         assert ids(last)[0] == trace
-        way, span = [0], last
+        path, span = [0], last
         while span.parent is not None:
             number, span = spans[span.parent.trace_id, span.parent.span_id]
-            way.append(number)
-        assert re.fullmatch("0+1+2+1+0+", "".join(map(str, reversed(way)))), way
+            path.append(number)
+        assert re.fullmatch("0+1+2+1+0+", "".join(map(str, reversed(path)))), path
         assert {span.kind.name for _, span in spans.values()} == {"INTERNAL", "CONSUMER"}
         text = "".join([span.to_json() for _, span in spans.values()])
         assert "why" not in text

@@ -101,7 +101,7 @@ def test_errors_are_of_a_line_or_two(story: str, args: list[str], code: int, sai
     assert invoke("why", "/nowhere", "_")[0] == 1
 
 
-def test_a_recording_has_causes_if_they_were_told(tmp_path: Path) -> None:
+def test_a_recording_has_causes_if_they_were_sent(tmp_path: Path) -> None:
     """A recording has causes if they were sent, and has none else."""
     path = str(tmp_path / "rec")
     recorder = Recorder(path, address="tcp://127.0.0.1:1")
@@ -145,7 +145,7 @@ def test_a_recording_answers_too(recording: str, args: list[str], words: list[st
         assert each in out
 
 
-def test_what_is_not_told_is_said_to_be_missing(recording: str, tmp_path: Path, start: Start) -> None:
+def test_what_is_not_sent_is_said_to_be_missing(recording: str, tmp_path: Path, start: Start) -> None:
     """Causes that were not recorded, and files in the place of a pattern."""
     assert "no event came with causes" not in end(start("syndicate", "replay", recording, "--why"))[2]
     plain = Recorder(tmp_path / "plain", address="tcp://127.0.0.1:1")

@@ -198,7 +198,7 @@ def refused(logs: list[MutableMapping[str, Any]]) -> list[str]:
 
 
 @each_kind
-def test_a_conclusion_stands_while_its_reason_does(kind: str) -> None:
+def test_a_conclusion_is_asserted_while_its_reason_is(kind: str) -> None:
     """All changes of a turn are one step; a conclusion that stays is not asserted again; what is new comes first."""
     stage = Stage(kind)
     (one, two) = stage.tell(("a", 1), ("b", 2))
@@ -217,7 +217,7 @@ def test_a_conclusion_stands_while_its_reason_does(kind: str) -> None:
 
 @each_kind
 def test_a_row_that_the_rules_fail_with_is_refused(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
-    """Sent or asserted, by itself; it counts for nothing while it stands, and its end is quiet."""
+    """Sent or asserted, by itself; it counts for nothing while it is there, and its end is quiet."""
     stage = Stage(kind)
     _, bad, good = stage.tell(("a", 1), ("b", "x"), ("c", 3))
     stage.say(Said("d", 2), Said("e", "y"))
@@ -351,12 +351,13 @@ ROWS = [(who, n) for who in ("a", "b", "cat") for n in (1, 2, 24, 25, 0, "x")]
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=st.lists(st.lists(st.tuples(st.sampled_from("+-!"), st.sampled_from(ROWS)), max_size=6), max_size=6))
 def test_all_hosts_conclude_the_same(kind: str, turns: list[list[tuple[str, tuple[str, Any]]]]) -> None:
-    """Whatever comes and goes together: what stands follows from the good rows that are asserted, and nothing else.
+    """Whatever comes and goes together: what is asserted follows from the good rows that are asserted, and nothing
+    else.
 
     What a message says is there in between, and gone; equal conclusions of several rows are one.
     """
     stage = Stage(kind)
-    standing: dict[tuple[str, Any], Handle] = {}
+    current: dict[tuple[str, Any], Handle] = {}
     shown: set[tuple[Any, ...]] = set()
     for turn in turns:
         said: set[tuple[Any, ...]] = set()
@@ -367,18 +368,18 @@ def test_all_hosts_conclude_the_same(kind: str, turns: list[list[tuple[str, tupl
             if what == "!":
                 acts.append(partial(_say, row))
                 said |= _share(row)
-            elif what == "+" and row not in standing and row not in names:
+            elif what == "+" and row not in current and row not in names:
                 acts.insert(0, partial(_tell, row))
                 names.insert(0, row)
-            elif what == "-" and row in standing:
-                ending.append(standing.pop(row))
+            elif what == "-" and row in current:
+                ending.append(current.pop(row))
         if ending:
             stage.end(*ending)
-        standing |= zip(names, stage.act(*acts), strict=False)
+        current |= zip(names, stage.act(*acts), strict=False)
         for mark, *share in stage.news():
             shown = shown | {tuple(share)} if mark == "+" else shown - {tuple(share)}
             assert tuple(share) in {("a", 12), ("b", 12), ("a", 6), ("b", 6), ("a", 0), ("b", 0)}
-        assert shown == set().union(*map(_share, standing))
+        assert shown == set().union(*map(_share, current))
     assert stage.error is None
 
 

@@ -214,7 +214,7 @@ def test_its_first_actor_fails() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_fork_is_told() -> None:
+def test_a_fork_is_reported() -> None:
     """A child has no thread of it."""
     program = """
 import os, sys, warnings

@@ -112,7 +112,7 @@ class Stage:
         self.system.drain()
         return answers
 
-    def told(self, *classes: type) -> list[tuple[str, Any]]:
+    def events(self, *classes: type) -> list[tuple[str, Any]]:
         """What happened to records of these classes since we last asked, in order."""
         events = [(mark, value) for mark, value in self.seen if isinstance(value, classes)]
         self.seen.clear()
@@ -206,18 +206,18 @@ def test_outputs_are_those_of_a_prefix(program: list[tuple[bool, list[Any], bool
 
     system = settled(boot)
     held: list[dict[Frozen, Handle]] = [{}, {}]
-    standing: Counter[Frozen] = Counter()
+    current: Counter[Frozen] = Counter()
 
     def change(which: int, values: list[Any]) -> None:
         for value in values:
             form = freeze(value)
             if form in held[which]:
                 held[which].pop(form).retract()
-                standing[form] -= 1
+                current[form] -= 1
             else:
                 held[which][form] = assert_(instances[0], value)
-                standing[form] += 1
-        states.append(recomputed(standing))
+                current[form] += 1
+        states.append(recomputed(current))
 
     states: list[frozenset[Frozen]] = [frozenset()]
     for number, (which, values, rest) in enumerate(program):
@@ -279,9 +279,9 @@ def test_new_conclusions_come_before_old_ones_go(outputs: dict[str, type]) -> No
     c.sink("known", here.map(lambda h: h[0]))
     stage = Stage(lambda ds: react(view(ds, c, {"here": Here}, outputs)))
     (alice,) = stage.act(lambda ds: assert_(ds, Here("Alice", "hall")))
-    stage.told()
+    stage.events()
     stage.act(lambda ds: (alice.retract(), assert_(ds, Here("Bob", "hall")), assert_(ds, Here("Carol", "hall"))))
-    events = stage.told(Size, Known)
+    events = stage.events(Size, Known)
     classes = list(outputs.values())
     assert events == sorted(events, key=lambda event: (event[0], event[0] == "+" and classes.index(type(event[1]))))
     assert Counter(events) == Counter(
@@ -302,18 +302,18 @@ def test_a_bag_becomes_a_set() -> None:
     stage = Stage(lambda ds: react(view(ds, c, {"here": Here, "muted": Muted(capture())}, {"known": Known})))
     (muted,) = stage.act(lambda ds: assert_(ds, Muted("Al")))
     rooms = stage.act(*[lambda ds, room=room: assert_(ds, Here("Al", room)) for room in range(3)])
-    assert stage.told(Known) == [("+", Known("Al"))]  # -1, 0, 1, 2
+    assert stage.events(Known) == [("+", Known("Al"))]  # -1, 0, 1, 2
     stage.act(lambda _: rooms[0].retract(), lambda _: muted.retract(), lambda _: rooms[1].retract())
-    assert stage.told(Known) == []  # 1, 2, 1
+    assert stage.events(Known) == []  # 1, 2, 1
     stage.act(lambda _: rooms[2].retract())
-    assert stage.told(Known) == [("-", Known("Al"))]
+    assert stage.events(Known) == [("-", Known("Al"))]
 
 
 def test_values_have_their_types() -> None:
     """1, 1.0 and True are three elements on the way in and on the way out."""
     stage = Stage(lambda ds: react(view(ds, one(), {"in": Muted(capture())}, {"out": Known})))
     stage.act(lambda ds: [assert_(ds, Muted(value)) for value in (1, 1.0, True, 1)])
-    assert [freeze(value) for _, value in stage.told(Known)] == [freeze(Known(value)) for value in (True, 1.0, 1)]
+    assert [freeze(value) for _, value in stage.events(Known)] == [freeze(Known(value)) for value in (True, 1.0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -358,9 +358,9 @@ def test_values(element: Any, cls: type | None, value: Any) -> None:
     c = Circuit()
     c.sink("out", c.source("in").map(lambda _: element))
     stage = Stage(lambda ds: react(view(ds, c, {"in": Muted}, {"out": cls})))
-    stage.told()
+    stage.events()
     stage.act(lambda ds: assert_(ds, Muted("x")))
-    events = [(mark, freeze(each)) for mark, each in stage.told(object) if freeze(each) != freeze(Muted("x"))]
+    events = [(mark, freeze(each)) for mark, each in stage.events(object) if freeze(each) != freeze(Muted("x"))]
     assert events == [("+", freeze(value))]
 
 
@@ -369,12 +369,12 @@ def test_a_view_takes_back_all_when_it_stops() -> None:
     c = one()
     stage = Stage(lambda ds: react(view(ds, c, {"in": Here}, {"out": Topic})))
     stage.act(lambda ds: [assert_(ds, Here(i, i)) for i in range(3)])
-    assert len(stage.told(Topic)) == 3
+    assert len(stage.events(Topic)) == 3
     stage.act(lambda _: stop(stage.booted))  # type: ignore[arg-type]  # it has booted
-    assert stage.told(Topic) == [("-", Topic(i, i)) for i in range(3)]
+    assert stage.events(Topic) == [("-", Topic(i, i)) for i in range(3)]
     (again,) = stage.act(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic})))
     assert again.name == "view"
-    assert stage.told(Topic) == [("+", Topic(i, i)) for i in range(3)]
+    assert stage.events(Topic) == [("+", Topic(i, i)) for i in range(3)]
 
 
 def test_a_view_that_stops_in_the_turn_of_its_inputs() -> None:
@@ -386,14 +386,14 @@ def test_a_view_that_stops_in_the_turn_of_its_inputs() -> None:
 
     stage = Stage(boot)
     stage.act(lambda ds: (assert_(ds, Here(1, 1)), assert_(ds, Here(1, "end"))))
-    assert stage.told(Topic) == []
+    assert stage.events(Topic) == []
 
 
 # --------------------------------------------------------------------------------------------- messages
 
 
 def test_a_message_is_there_for_one_step() -> None:
-    """What follows from a message is asserted for one turn, joined with what stands, and goes by itself."""
+    """What follows from a message is asserted for one turn, joined with what is asserted, and goes by itself."""
     c = Circuit()
     said, here = c.source("said"), c.source("here")
     heard = said.index_with(lambda m: m[0]).join(here.index_with(lambda h: h[1]), lambda k, m, h: (h[0], m[1]))
@@ -424,7 +424,7 @@ def test_a_view_that_stops_with_a_message_in_it() -> None:
     stage.facet.enter(lambda: send(stage.ds, Muted("Al")))
     stage.facet.enter(lambda: stop(stage.booted))  # type: ignore[arg-type]  # it has booted
     stage.system.drain()
-    events = stage.told(Known)
+    events = stage.events(Known)
     assert events in ([], [("+", Known("Al")), ("-", Known("Al"))])
 
 
@@ -444,7 +444,7 @@ def test_views_in_a_chain() -> None:
     stage = Stage(boot)
     handles = stage.act(*[lambda ds, who=who: assert_(ds, Here(who, "hall")) for who in "abc"])
     stage.act(*[lambda _, handle=handle: handle.retract() for handle in handles])
-    assert stage.told(Known) == [("+", Known("hall")), ("-", Known("hall"))]
+    assert stage.events(Known) == [("+", Known("hall")), ("-", Known("hall"))]
 
 
 def test_views_in_a_cycle() -> None:
@@ -464,9 +464,9 @@ def test_views_in_a_cycle() -> None:
 
     stage = Stage(boot)
     (handle,) = stage.act(lambda ds: assert_(ds, Muted("Al")))
-    assert stage.told(Known, Gets) == [("+", Known("Al")), ("+", Gets("Al", "heard"))]
+    assert stage.events(Known, Gets) == [("+", Known("Al")), ("+", Gets("Al", "heard"))]
     stage.act(lambda _: handle.retract())
-    assert stage.told(Known, Gets, Leads) == [("-", Leads("Al", "Al"))]
+    assert stage.events(Known, Gets, Leads) == [("-", Leads("Al", "Al"))]
 
 
 def test_a_program_of_rules() -> None:
@@ -479,18 +479,18 @@ def test_a_program_of_rules() -> None:
     inputs = {"here": Here, "muted": Muted}
     facets: list[Facet] = []
     stage = Stage(lambda ds: facets.append(react(view(ds, plan, inputs, {"known": Known}))))
-    assert stage.told(Known) == [("+", Known("Zoe"))]
+    assert stage.events(Known) == [("+", Known("Zoe"))]
     stage.act(lambda ds: (assert_(ds, Here("Al", 1)), assert_(ds, Here("Bo", 1)), assert_(ds, Muted("Bo"))))
     (zoe,) = stage.act(lambda ds: assert_(ds, Muted("Zoe")))
     stage.act(lambda _: zoe.retract())
-    assert stage.told(Known) == [("+", Known("Al")), ("-", Known("Zoe")), ("+", Known("Zoe"))]
+    assert stage.events(Known) == [("+", Known("Al")), ("-", Known("Zoe")), ("+", Known("Zoe"))]
     stage.act(lambda _: stop(facets[0]))
-    assert stage.told(Known) == [("-", Known("Al")), ("-", Known("Zoe"))]
+    assert stage.events(Known) == [("-", Known("Al")), ("-", Known("Zoe"))]
     stage.act(lambda ds: react(view(ds, plan, inputs, {"known": Known})))
-    assert stage.told(Known) == [("+", Known("Zoe")), ("+", Known("Al"))]
+    assert stage.events(Known) == [("+", Known("Zoe")), ("+", Known("Al"))]
 
 
-def test_a_fact_stands_while_an_assertion_gives_it() -> None:
+def test_a_fact_is_there_while_an_assertion_gives_it() -> None:
     """A relation is a set: assertions that give the same fact give it once, and the last of them takes it away."""
     program = Program()
     program.rule("known", program.edb("here", "who"))
@@ -499,11 +499,11 @@ def test_a_fact_stands_while_an_assertion_gives_it() -> None:
     inputs, outputs = {"here": Here(capture(), ANY)}, {"known": Known, "size": Muted}
     stage = Stage(lambda ds: react(view(ds, plan, inputs, outputs)))
     rooms = stage.act(*[lambda ds, room=room: assert_(ds, Here("Al", room)) for room in range(3)])
-    assert stage.told(Known, Muted) == [("+", Known("Al")), ("+", Muted(1))]
+    assert stage.events(Known, Muted) == [("+", Known("Al")), ("+", Muted(1))]
     stage.act(lambda _: rooms[0].retract(), lambda _: rooms[1].retract())
-    assert stage.told(Known, Muted) == []
+    assert stage.events(Known, Muted) == []
     stage.act(lambda _: rooms[2].retract())
-    assert sorted(stage.told(Known, Muted), key=str) == [("-", Known("Al")), ("-", Muted(1))]
+    assert sorted(stage.events(Known, Muted), key=str) == [("-", Known("Al")), ("-", Muted(1))]
 
 
 # --------------------------------------------------------------------------------------------- mistakes
@@ -530,14 +530,14 @@ def test_a_function_that_raises_at_a_row_of_an_untrusted_peer(logs: list[Mutable
     (handles,) = stage.act(
         lambda ds: [assert_(ds, Here(name, n)) for name, n in (("b", 3), ("c", 0), ("d", "x"), ("e", 1))]
     )
-    assert stage.told(Topic) == [("+", Topic("a", 3)), ("+", Topic("b", 2)), ("+", Topic("e", 6))]
+    assert stage.events(Topic) == [("+", Topic("a", 3)), ("+", Topic("b", 2)), ("+", Topic("e", 6))]
     why = refused(logs)
     assert [text.partition(" makes ")[0] for text in why] == ["('c', 0)", "('d', 'x')"]
     assert 'map "halve" (node 1, test_views.py' in why[0]
     assert "ZeroDivisionError" in why[0]
     stage.act(lambda _: [handle.retract() for handle in handles])
-    assert stage.told(Topic) == [("-", Topic("b", 2)), ("-", Topic("e", 6))]
-    assert stage.told(Topic) == []
+    assert stage.events(Topic) == [("-", Topic("b", 2)), ("-", Topic("e", 6))]
+    assert stage.events(Topic) == []
 
 
 def test_a_circuit_that_raises_by_itself(logs: list[MutableMapping[str, Any]]) -> None:
@@ -555,10 +555,10 @@ def test_a_message_that_is_refused_is_not_taken_away_again(logs: list[MutableMap
     c.sink("out", (c.source("in") + c.source("said")).map(lambda h: (h[0], 6 // h[1])))
     stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic}, {"said": Here})))
     stage.act(lambda ds: (send(ds, Here("m", 0)), send(ds, Here("n", 2))))
-    assert stage.told(Topic) == [("+", Topic("n", 3)), ("-", Topic("n", 3))]
+    assert stage.events(Topic) == [("+", Topic("n", 3)), ("-", Topic("n", 3))]
     assert len(refused(logs)) == 1
     stage.act(lambda ds: send(ds, Here("m", 1)))
-    assert stage.told(Topic) == [("+", Topic("m", 6)), ("-", Topic("m", 6))]
+    assert stage.events(Topic) == [("+", Topic("m", 6)), ("-", Topic("m", 6))]
     assert len(refused(logs)) == 1
 
 
@@ -571,10 +571,10 @@ def test_the_end_of_an_assertion_that_a_circuit_raises_at(logs: list[MutableMapp
     stage.act(lambda ds: assert_(ds, Here("a", 2)).retract())
     assert refused(logs) == []
     stage.act(lambda ds: (assert_(ds, Here("a", 2)), two.retract()))
-    assert stage.told(Topic) == [("+", Topic("a", 1)), ("+", Topic("b", 1)), ("-", Topic("b", 1))]
+    assert stage.events(Topic) == [("+", Topic("a", 1)), ("+", Topic("b", 1)), ("-", Topic("b", 1))]
     assert [text.partition(" makes ")[0] for text in refused(logs)] == ["('a', 2)"]
     stage.act(lambda _: one.retract())
-    assert stage.told(Topic) == [("-", Topic("a", 1))]
+    assert stage.events(Topic) == [("-", Topic("a", 1))]
 
 
 def one_only(rows: Any) -> int:
@@ -609,7 +609,7 @@ def test_who_is_refused_changes_nothing_for_others(program: list[tuple[str, Any,
         shown: set[Any] = set()
         for first in range(0, len(program), size):
             stage.act(lambda ds, first=first: turn(ds, program[first : first + size]))
-            for mark, value in stage.told(Topic):
+            for mark, value in stage.events(Topic):
                 assert (mark == "-") == (value in shown)
                 shown ^= {value}
             assert shown == {Topic(name, 6 // number) for name, number in handles if number in (1, 2, 3)}

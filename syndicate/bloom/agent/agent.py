@@ -468,7 +468,7 @@ class Agent(Receiver):
         try:
             return future.result(timeout)
         except TimeoutError:
-            if future.done():  # it was told one by the function
+            if future.done():  # it got one from the function
                 raise
             raise NoAnswer(f"{what}() had no answer of {self.what} within {timeout} s") from None
         finally:

@@ -1,4 +1,4 @@
-"""Resending: rules that send, each time that a timer fires, rows that stand.
+"""Resending: rules that send, each time that a timer fires, rows that are there.
 
 In ``gossip <~ (timer * peer * kv).combos(lambda t, p, k: (p.addr, k.key, k.version))`` the timer says when a row goes,
 and not which.  As long as it fires again, all rows of ``kv`` come to all peers, and of those that grow the greatest.

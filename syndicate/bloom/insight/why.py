@@ -76,7 +76,7 @@ from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice.lattice import Lattice, join
 from syndicate.values.value import Value
 
-# -------------------------------------------------------------------------------------------------------- merging, told
+# ---------------------------------------------------------------------------------------------------- merging, notified
 
 
 @frozen(eq=False)

@@ -3,7 +3,7 @@
 * :mod:`delivery`: rows to another address, as they come, until acknowledged, or each once.
 * :mod:`causal`: what was said before arrives before.
 * :mod:`multicast`: what one member of a group says, all hear, who said it fails or not; causes first, if need be.
-* :mod:`membership`: who is in a group, told from one to the next.
+* :mod:`membership`: who is in a group, passed from one to the next.
 * :mod:`voting`: a quorum of a fixed electorate, counted by lattices.
 * :mod:`commit`: two-phase commit, by a unanimous vote.
 * :mod:`three_phase`: three-phase commit, for nodes that stop and messages that are never late.

@@ -1,4 +1,4 @@
-"""Membership: who is in a group, told from one to the next, without anybody who decides.
+"""Membership: who is in a group, passed from one to the next, without anybody who decides.
 
 Of each member there is a number that only grows: odd while it is in, even when it has left or is suspected.  All merge
 these numbers by maximum, so that in whatever order they come all have the same in the end; whenever ``timer`` fires, a
@@ -50,7 +50,7 @@ class Membership(Bloom):
 
     @bloom
     def begin(self) -> None:
-        """One is in; whom one joins is told so, and is in as far as is known."""
+        """One is in; whom one joins gets to know, and is in as far as is known."""
         me = self.address
         self.standing <= self.join.flat_map(lambda j: [(me, 1), (j.member, 1)])
         self.news <~ self.join.map(lambda j: (j.member, me, 1))

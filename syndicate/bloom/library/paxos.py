@@ -123,7 +123,7 @@ class Synod(Bloom):
 
     @bloom
     def decide(self) -> None:
-        """What most have taken under one ballot; told again to all when the timer fires."""
+        """What most have taken under one ballot; sent again to all when the timer fires."""
         voters, enough = self.voters, self.quorum()
         self.votes <= self.taken.map(lambda t: (t.slot, t.ballot, t.value, Set([t.acceptor])))
         self.decided <= self.votes.flat_map(

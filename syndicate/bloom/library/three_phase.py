@@ -1,7 +1,7 @@
 """Three-phase commit: as two-phase commit, and nobody waits for ever for a coordinator that has failed.
 
 When all have voted yes, the coordinator first says so (``prepared``), and commits when all have heard that.  So who is
-told nothing more, and gets ``expire``, can end by itself: who is prepared commits, since all voted yes; who is not
+hears nothing more, and gets ``expire``, can end by itself: who is prepared commits, since all voted yes; who is not
 aborts, since nobody can have committed.  ``expire`` is the program's own clock.
 
 That holds where nodes stop and no message is late, and only there: **one late message splits it**.  Who has not got

@@ -259,11 +259,11 @@ class Ticking:
                         awake[name] = self.states[name]
                 awake |= fixpoint.cells
             self._check(awake, changes, out)
-            told_of: Mapping[str, Mapping[Value, int]] = changes
+            shown: Mapping[str, Mapping[Value, int]] = changes
             if fixpoint is not None:
-                told_of = TickChanges({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
+                shown = TickChanges({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
             if self.inspect is not None:
-                self.inspect(told_of, out)
+                self.inspect(shown, out)
             if self.store is not None and (entries := self._to_store(changes)):
                 self.store.write(entries)
         except Exception:
@@ -272,7 +272,7 @@ class Ticking:
         except BaseException:  # Ctrl-C, in the midst of a step
             self.broken = True
             raise
-        self.changes = told_of
+        self.changes = shown
         self.facts, self.began = {}, True
         for name, state in awake.items():
             later = {op: out[sink] for op, sink in self.deferred[name] if sink in out}

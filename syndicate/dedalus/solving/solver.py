@@ -179,7 +179,7 @@ class Solver:
         whole: bool = False,
         tell: Callable[[int], object] = int,
     ) -> None:
-        """Add what is to be read for timesteps, where ``t`` stands for the time; *tell* is told how far it is.
+        """Add what is to be read for timesteps, where ``t`` stands for the time; *tell* is called with how far it is.
 
         Each timestep as a text of its own, *apart*, evaluates all that is certain, and so knows more of what is not.
         Many together take less time.  The *whole* is read at once where a timestep may depend on a later one.

@@ -134,8 +134,10 @@ def _at_least(count: int, of: int, probability: float) -> float:
     if probability in (0.0, 1.0):
         return float(probability == 1.0 or count == 0)
     yes, no = log(probability), log(1 - probability)
-    ways = (lgamma(of + 1) - lgamma(n + 1) - lgamma(of - n + 1) + n * yes + (of - n) * no for n in range(count, of + 1))
-    return sum(map(exp, ways))
+    terms = (
+        lgamma(of + 1) - lgamma(n + 1) - lgamma(of - n + 1) + n * yes + (of - n) * no for n in range(count, of + 1)
+    )
+    return sum(map(exp, terms))
 
 
 @frozen

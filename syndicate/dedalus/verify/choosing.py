@@ -45,7 +45,7 @@ class Choosing:
         """What is taken of the candidates that hold, and the preferences with which more than that would be.
 
         As many preferences as are chosen come first.  Whoever prefers what is taken anyway changes nothing, so that the
-        others alone are told of.
+        others alone are notified of.
         """
         taken: set[Row] = set()
         others = 0

@@ -291,8 +291,8 @@ class NumberedFaults(Faults):
             for by in range(1, max(self.late, self.again) + 1):
                 slow = self.bits.get(Late(sender, receiver, sent, by), 0)
                 lost |= slow
-                ways = (slow, self.bits.get(Again(sender, receiver, sent, by), 0))
-                more += [Fate(by, crashed | self.away(receiver, here + by), bit) for bit in ways if bit]
+                variables = (slow, self.bits.get(Again(sender, receiver, sent, by), 0))
+                more += [Fate(by, crashed | self.away(receiver, here + by), bit) for bit in variables if bit]
         return [Fate(0, lost | crashed | self.away(receiver, here), 0), *more]
 
     def away(self, receiver: Value | None, time: int) -> int:

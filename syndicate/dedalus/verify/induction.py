@@ -133,7 +133,7 @@ def outside(rules: Iterable[Rule]) -> None:
     """Raise :class:`Unencodable` for what may have no end of values, or looks at the time."""
     for rule in rules:
         if any(atom.relation == "crash" for atom in rule.body if isinstance(atom, Atom)):
-            raise Unencodable(f"{rule.place}: {rule} reads crash, and nobody is told of crashes in this world")
+            raise Unencodable(f"{rule.place}: {rule} reads crash, and nobody is notified of crashes in this world")
         if any(isinstance(term, Arithmetic) for term in terms(rule.head, *rule.body)):
             raise Unencodable(f"{rule.place}: {rule} computes: its values may have no end")
         if rule.aggregates:

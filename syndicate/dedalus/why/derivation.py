@@ -137,7 +137,7 @@ class Why(derivation.Derivation):
         return {
             "fact": "a fact",
             "event": "an event from outside",
-            "crash": "told of each crash",
+            "crash": "notified of each crash",
             "above": "as above",
             "deeper": "...",
             "message": f"sent at {self.at}{by}: {self.rule}",

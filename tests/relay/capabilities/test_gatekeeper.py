@@ -325,7 +325,7 @@ def test_two_binds_of_a_name(gate: Gate) -> None:
     assert gate.answers == [FAILED, FAILED]
 
 
-def test_who_binds_is_told_the_reference(gate: Gate) -> None:
+def test_who_binds_gets_the_reference(gate: Gate) -> None:
     """``<bound ..>`` holds the reference, for as long as the bind stands."""
     listener = Observer()
     observer = gate.act(lambda: ref(listener))

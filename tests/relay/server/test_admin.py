@@ -383,7 +383,10 @@ async def test_metrics() -> None:
     assert 54 <= during["syndicate_events_in_total"] < 60  # resolve, observe, assert, sync, and the messages
     assert kinds["in", "message"] == 50
     assert kinds["in", "assert"] >= 2
-    assert sum(count for (way, _), count in kinds.items() if way == "in") == during["syndicate_events_in_total"]
+    assert (
+        sum(count for (direction, _), count in kinds.items() if direction == "in")
+        == during["syndicate_events_in_total"]
+    )
     assert after["syndicate_events_in_total"] >= during["syndicate_events_in_total"]
     assert after["syndicate_bytes_in_total"] >= during["syndicate_bytes_in_total"] > 500
     assert after["syndicate_events_out_total"] >= 50

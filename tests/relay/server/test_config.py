@@ -291,10 +291,10 @@ HEADERS = st.tuples(st.booleans(), st.lists(KEYS, min_size=1, max_size=3)).map(
 )
 
 
-def ways(value: Any, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def routes(value: Any, route: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """The way to each part of *value*, itself included."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [way, *[one for key, part in inner for one in ways(part, (*way, key))]]
+    return [route, *[one for key, part in inner for one in routes(part, (*route, key))]]
 
 
 @given(st.lists(st.one_of(PAIRS, HEADERS, st.just(""), st.just("  # a = 1")), max_size=8))
@@ -309,8 +309,8 @@ def test_every_key_has_its_line(statements: list[str]) -> None:
         survivors.append(statement)
     text = "\n".join(survivors)
     result = find(text)
-    assert set(result) == set(ways(tomllib.loads(text))) - {()}
+    assert set(result) == set(routes(tomllib.loads(text))) - {()}
     lines = text.split("\n")
-    for way, line in result.items():
-        if isinstance(way[-1], str):
-            assert way[-1].replace('"', '\\"') in lines[line - 1]
+    for route, line in result.items():
+        if isinstance(route[-1], str):
+            assert route[-1].replace('"', '\\"') in lines[line - 1]

@@ -139,9 +139,11 @@ def test_it_keeps_nothing_running() -> None:
     run(_waiting, console=True)
 
 
-@pytest.mark.parametrize("way", ["run", "open_system", "asyncio", "thread"])
+@pytest.mark.parametrize("host", ["run", "open_system", "asyncio", "thread"])
 @pytest.mark.parametrize("mistake", ["elsewhere", "taken", "missing"])
-def test_mistakes_are_told_where_the_system_is_opened(way: str, mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_are_reported_where_the_system_is_opened(
+    host: str, mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before anything of the program has run."""
 
     async def with_trio(at: bool | str) -> None:
@@ -156,7 +158,7 @@ def test_mistakes_are_told_where_the_system_is_opened(way: str, mistake: str, mo
         pytest.fail("it has begun")
 
     def begin(at: bool | str) -> None:
-        match way:
+        match host:
             case "run":
                 run(boot, console=at)
             case "open_system":

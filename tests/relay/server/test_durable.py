@@ -418,7 +418,7 @@ def found_on(disk: SimulatedDisk) -> list[tuple[int, Any]]:
     return journal.recovered
 
 
-async def test_a_life_of_a_server() -> None:
+async def test_a_run_of_a_server() -> None:
     """Assert, restart, see it before anything is ready, retract, restart, see nothing."""
     disk = SimulatedDisk()
     first = await served(disk, then=lambda server: [assert_(server.ref, "x"), assert_(server.ds, "y")])

@@ -42,14 +42,14 @@ class Lost(Exception):
 
 
 class Wire:
-    """A client of nothing but packets on a blocking socket.  ``told`` are those of its numbers that got a message."""
+    """A client of nothing but packets on a blocking socket.  ``acknowledged`` are its numbers that got a message."""
 
     def __init__(self, path: Path, patience: float = PATIENCE) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(patience)
         self.codec = Msgpack()
         self.numbers = iter(range(1, 1 << 60))
-        self.told: set[int] = set()
+        self.acknowledged: set[int] = set()
         self.events: list[tuple[int, Event]] = []
         until = time.monotonic() + patience
         while True:
@@ -84,7 +84,7 @@ class Wire:
                 for oid, event in packet.entries:
                     self.events.append((oid, event))
                     if event[0] is M:
-                        self.told.add(oid)
+                        self.acknowledged.add(oid)
 
     def asked(self) -> tuple[int, Event]:
         """A sync, and the number that gets its answer."""
@@ -95,7 +95,7 @@ class Wire:
         """Wait for the answer to a sync."""
         number, event = self.asked()
         self.send(target, event)
-        while number not in self.told:
+        while number not in self.acknowledged:
             self.receive()
 
     def resolve(self, name: str) -> int:
@@ -186,7 +186,7 @@ class Load:
                 self.hear()
 
     def hear(self) -> None:
-        for number in sorted(self.wire.told & self.waiting.keys()):
+        for number in sorted(self.wire.acknowledged & self.waiting.keys()):
             self.model.acknowledged = max(self.model.acknowledged, self.waiting.pop(number))
 
     def turn(self) -> None:

@@ -535,7 +535,7 @@ class Managed:
         self._manager.settimeout(PATIENCE)
         self.process = start("--config", str(self.file), *args, NOTIFY_SOCKET=str(folder / "notify"))
 
-    def told(self) -> str:
+    def notification(self) -> str:
         """What the service manager is notified of next."""
         return self._manager.recv(4096).decode()
 
@@ -543,13 +543,13 @@ class Managed:
         """Give it another configuration, and wait until it has it."""
         self.file.write_text(text)
         self.process.send_signal(signal.SIGHUP)
-        assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", self.told())
-        assert self.told().startswith("READY=1")
+        assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", self.notification())
+        assert self.notification().startswith("READY=1")
 
     def stop(self) -> str:
         """End it in order; what it has logged."""
         self.process.terminate()
-        assert self.told() == "STOPPING=1"
+        assert self.notification() == "STOPPING=1"
         return self.close()
 
     def close(self) -> str:
@@ -564,7 +564,7 @@ async def test_sighup_changes_the_doors(start: Start, tmp_path: Path) -> None:
     """Doors come and go, limits change, and who is connected does not notice; a broken file changes nothing."""
     a, b = (f"unix://{tmp_path}/{name}" for name in ("a", "b"))
     server = Managed(start, tmp_path, f'listen = ["{a}"]')
-    assert await trio.to_thread.run_sync(server.told) == f"READY=1\nSTATUS=listening on {a}"
+    assert await trio.to_thread.run_sync(server.notification) == f"READY=1\nSTATUS=listening on {a}"
     events: list[str] = []
 
     def client() -> None:
@@ -601,7 +601,7 @@ def test_sighup_again_and_again(start: Start, tmp_path: Path) -> None:
     """
     address = f"unix://{tmp_path}/a"
     server = Managed(start, tmp_path, f'listen = ["{address}"]\n')
-    server.told()
+    server.notification()
     for number in range(20):
         server.file.write_text(f'listen = ["{address}"{", " + repr(address + "2") if number % 2 else ""}]\n')
         server.process.send_signal(signal.SIGHUP)
@@ -626,7 +626,7 @@ async def test_sighup_reads_certificates_again(start: Start, tmp_path: Path) -> 
     address = f"tls://127.0.0.1:{number}"
     text = f'listen = ["{address}"]\nkey_file = "key"\ncert = "server.pem"\nkey = "server.key"\n'
     server = Managed(start, tmp_path, text)
-    await trio.to_thread.run_sync(server.told)
+    await trio.to_thread.run_sync(server.notification)
 
     def trusted(authority: trustme.CA) -> bool:
         context = ssl.create_default_context()

@@ -204,7 +204,7 @@ async def test_whoever_may_ask_may_ask_about_each(tmp_path: Path) -> None:
         ({"messages": 2}, lambda ds: [send(ds, ["said", n]) for n in range(3)]),
     ],
 )
-async def test_who_is_beyond_a_quota_is_told_which_and_others_go_on(
+async def test_who_is_beyond_a_quota_gets_to_know_which_and_others_go_on(
     tmp_path: Path, quota: dict[str, int], act: Callable[[Ref], object]
 ) -> None:
     """Its session ends with the name of the quota and the remedy; it is counted; what it held is free again."""

@@ -32,7 +32,7 @@ class Model:
         self.backlog = Backlog()
         self.peers = {name: Peer(name) for name in "ab"}
         self.places: dict[tuple[str, int], tuple[int, Form]] = {}
-        self.count = self.asserted = self.told = 0
+        self.count = self.asserted = self.notified = 0
         self.history: list[frozenset[Form]] = [frozenset()]
         self.messages: list[tuple[int, frozenset[Form]]] = []
         self.turn: list[Note] = []
@@ -42,7 +42,7 @@ class Model:
         self.most = 0
 
     @property
-    def stands(self) -> frozenset[Form]:
+    def forms(self) -> frozenset[Form]:
         """What is asserted."""
         return frozenset(form for _, form in self.places.values())
 
@@ -52,7 +52,7 @@ class Model:
         peer = self.peers[name]
         if what == SAY:
             self.turn.append((MESSAGE, peer, self.count, None))
-            self.messages.append((self.count, self.stands))
+            self.messages.append((self.count, self.forms))
             return
         old = self.places.get((name, place))
         form = name, place, what
@@ -65,7 +65,7 @@ class Model:
             self.places[name, place] = self.count, form
         if old is not None:
             self.turn.append((RETRACT, peer, None, old[0]))
-        self.history.append(self.stands)
+        self.history.append(self.forms)
         self.most = max(self.most, len(self.places))
 
     def commit(self) -> None:
@@ -80,7 +80,7 @@ class Model:
         assert len(notes) <= 1 or sum(16 + (weight(note[2]) if note[0] != RETRACT else 0) for note in notes) <= size
         for kind, peer, value, handle in notes:
             if kind == ASSERT:
-                self.told += 1
+                self.notified += 1
                 assert value not in self.had, "never twice"
                 assert handle not in peer.sent
                 self.had.add(value)
@@ -88,9 +88,9 @@ class Model:
             elif kind == RETRACT:
                 self.had.remove(peer.sent.pop(handle)[-1])  # it was there
             else:
-                said, stood = self.messages[len(self.heard)]
+                said, expected = self.messages[len(self.heard)]
                 assert value == said, "messages keep their order"
-                assert self.had == stood, "and come after all that was before them"
+                assert self.had == expected, "and come after all that was before them"
                 self.heard.append(value)
             while not self.history[self.seen] <= self.had:  # it has at least all of a later and later state
                 self.seen += 1
@@ -99,10 +99,10 @@ class Model:
         """What waits is bounded by what is there, and counted."""
         backlog = self.backlog
         to_come = len(self.messages) - len(self.heard)
-        gone = len(self.had - self.stands)
+        gone = len(self.had - self.forms)
         assert backlog.burden >= (16 + ENTRY) * to_come
         survivors = (backlog.burden - (16 + ENTRY) * to_come) // ENTRY
-        assert backlog.entries <= len(self.stands) + gone + to_come + 2 * self.most + 2 * survivors
+        assert backlog.entries <= len(self.forms) + gone + to_come + 2 * self.most + 2 * survivors
         assert backlog.size >= backlog.burden - ENTRY * survivors
 
 
@@ -116,7 +116,9 @@ steps = st.lists(st.one_of(actions, actions, st.tuples(st.integers(1, 6), st.int
 @settings(max_examples=examples(400), deadline=None)
 @given(steps)
 def test_it_equals_a_link_that_loses_nothing(steps: list[Any]) -> None:
-    """Whatever is done and taken, in whatever pieces: the peer never sees too little, and in the end what stands."""
+    """Whatever is done and taken, in whatever pieces: the peer never sees too little, and in the end what is
+    asserted.
+    """
     model = Model()
     for step in steps:
         if isinstance(step, list):
@@ -129,11 +131,11 @@ def test_it_equals_a_link_that_loses_nothing(steps: list[Any]) -> None:
     while model.backlog.entries:
         model.take(3, 1000)
         model.check()
-    assert model.had == model.stands
+    assert model.had == model.forms
     assert len(model.heard) == len(model.messages)
     assert model.backlog.burden == model.backlog.size == 0
     assert not model.backlog._leaving
-    assert model.told + model.backlog.collapsed == model.asserted
+    assert model.notified + model.backlog.collapsed == model.asserted
     handles = {(name, handle) for name, peer in model.peers.items() for handle in peer.sent}
     assert handles == {(name, handle) for (name, _), (handle, _) in model.places.items()}
 

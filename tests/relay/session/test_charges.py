@@ -287,7 +287,7 @@ def LocalTurnSync(target: Ref | None, peer: Ref) -> None:  # noqa: N802 - stands
     current("test").sync(target, peer)
 
 
-def test_what_the_peer_is_told_is_bounded() -> None:
+def test_what_the_peer_is_notified_of_is_bounded() -> None:
     """As what it tells is: its interests make us hold it."""
     limits = Limits(handles=1000)
     wire = Wire(dataspace, limits)
@@ -304,7 +304,7 @@ def test_what_the_peer_is_told_is_bounded() -> None:
     assert goes_on(wire.right.session)
     wire.right.inject(turn((A, observe(capture(pattern_of_observe()), 51), 51)))
     wire.system.drain()
-    assert wire.right.session.reason == "handles: more than 1000 assertions would be told to the peer"
+    assert wire.right.session.reason == "handles: more than 1000 assertions would be sent to the peer"
 
 
 def test_a_packet_that_is_divided_shows_no_gap() -> None:

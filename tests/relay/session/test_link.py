@@ -95,7 +95,7 @@ class Peer:
         self.stream = stream
         self.codec = Msgpack()
         self.there: dict[int, Any] = {}
-        self.told = 0
+        self.notices = 0
         self.least = math.inf
         self.messages: list[Any] = []
         self.nops = 0
@@ -113,7 +113,7 @@ class Peer:
         for packet in map(read, self.codec.feed(data)):
             if isinstance(packet, TurnPacket):
                 for _, event in packet.entries:
-                    self.told += 1
+                    self.notices += 1
                     if event[0] is A:
                         assert event[2] not in self.there
                         self.there[event[2]] = event[1]
@@ -262,12 +262,12 @@ async def test_a_consumer_that_stops_reading(monkeypatch: pytest.MonkeyPatch) ->
         beside = sorted(stalled)[times // 2]
         print(f"a round of {many}: alone {sorted(alone)[2]:.3f} s, beside a stalled peer {beside:.3f} s")
         peer.least = math.inf
-        messages = peer.told
+        messages = peer.notices
         await peer.read_until(lambda: session.statistics().waiting_bytes == 0)
         await peer.read_until(lambda: {form[2] for form in peer.there.values()} == {times})
         assert sorted(peer.there.values(), key=lambda form: form[1]) == [freeze([i, times]) for i in range(many)]
         assert peer.least >= many, "the new before the old"
-        print(f"events that it was notified of: {peer.told - messages} of {2 * many * times}")
+        print(f"events that it was notified of: {peer.notices - messages} of {2 * many * times}")
         await peer.stream.aclose()
         await until(lambda: not session.facet.alive)
         await until(lambda: here.residue() == before)
@@ -944,7 +944,7 @@ async def test_an_untrusted_peer_that_has_gone_leaves_no_circle(
 
 
 @pytest.mark.parametrize("together", [1, 8])
-async def test_too_many_assertions_of_one_hash_are_told(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+async def test_too_many_assertions_of_one_hash_are_reported(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
     """One or some in a packet: who sends them gets to know why the session ends."""
     async with place(monkeypatch) as here:
         peer = await here.join()

@@ -625,7 +625,7 @@ def test_a_large_turn_goes_in_several_packets(wire: Wire, probe: Probe) -> None:
     assert len(probe.messages) == 10_005
 
 
-def test_what_is_too_large_is_not_told(wire: Wire, probe: Probe, logs: list[MutableMapping[str, Any]]) -> None:
+def test_what_is_too_large_is_not_sent(wire: Wire, probe: Probe, logs: list[MutableMapping[str, Any]]) -> None:
     """A value beyond the limits is left out, with a line in the log, and so is its retraction; the rest goes on."""
     handles: list[Any] = []
 

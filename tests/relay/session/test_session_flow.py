@@ -124,7 +124,7 @@ def turn(*events: Event, oid: int = 0) -> TurnPacket:
 
 
 @pytest.mark.parametrize("most", [1, 1000, 1 << 16])
-def test_a_peer_that_was_away_gets_what_stands(wire: Wire, probe: Probe, most: int) -> None:
+def test_a_peer_that_was_away_gets_what_is_asserted(wire: Wire, probe: Probe, most: int) -> None:
     """However often values change meanwhile, it is notified of the last ones, and never sees too few."""
     handles: list[Handle] = []
     wire.act(wire.left, lambda: handles.extend(assert_(wire.remote, i) for i in range(100)))
@@ -227,7 +227,7 @@ def test_no_packet_of_a_turn_that_is_too_much_is_large(wire: Wire, probe: Probe,
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-def test_what_cannot_be_told_is_not_retracted(wire: Wire, blocked: bool, logs: list[MutableMapping[str, Any]]) -> None:
+def test_what_cannot_be_sent_is_not_retracted(wire: Wire, blocked: bool, logs: list[MutableMapping[str, Any]]) -> None:
     """The retraction of what was too large is never sent, be it of the same turn, or of one that waits."""
     wire.act(wire.left, lambda: send(wire.remote, "first"))
     wire.left.blocked = blocked
@@ -412,7 +412,7 @@ def test_prepared_collisions(wire: Wire, probe: Probe) -> None:
 # ---------------------------------------------------------------------------------------------------- debt
 
 
-def test_debt_is_repaid_when_observers_were_told() -> None:
+def test_debt_is_repaid_when_observers_were_notified() -> None:
     """What was read is owed until those who observe it have had their turns; and no longer."""
     wire = Wire(dataspace, Limits(debt=1))
     wire.left.blocked = True  # it says nothing itself
@@ -784,7 +784,7 @@ def test_whatever_goes_out_in_pieces_arrives_whole_and_in_order(
     steps: list[tuple[str, int, bool]], ahead: int, ends: bool
 ) -> None:
     """Turns larger than a packet, small ones behind them, a peer that takes a packet now and then, and an actor that
-    stops as soon as it has spoken: the peer knows what stands, and has heard each message once, in order.
+    stops as soon as it has spoken: the peer knows what is asserted, and has heard each message once, in order.
     """
     probe = Probe()
     wire = Wire(lambda: ref(probe), evolve(DEFAULT, ahead=ahead, events=100))

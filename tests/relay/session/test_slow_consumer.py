@@ -7,7 +7,7 @@ from benchmarks.stopped import stopped
 
 def test_a_consumer_that_hangs_costs_nobody_else_and_is_right_again() -> None:
     """While one consumer hangs, the others get everything and the broker keeps state and not history; when it goes on
-    it has exactly what stands, as have the others.
+    it has exactly what is asserted, as have the others.
     """
     result = stopped(
         healthy=6, keys=400, batch=20, padding=800, calm=1.0, during=2.0, laps=5

@@ -344,7 +344,7 @@ def random_act(draw: random.Random) -> tuple[str, int, int]:
 # ---------------------------------------------------------------------------------------------- slow peers
 
 
-def test_what_a_slow_peer_is_told_of_several_turns_is_no_single_one() -> None:
+def test_what_a_slow_peer_gets_of_several_turns_is_no_single_one() -> None:
     """A message does not overtake what an earlier turn had retracted, when both have waited."""
     wire, seen = slow_wire()
     locks: list[Handle] = []

@@ -373,7 +373,7 @@ async def test_all_untrusted_peers_share_what_is_held_of_them() -> None:
         assert lobby.held == 0
 
 
-async def test_an_overload_sends_the_strangers_away() -> None:
+async def test_an_overload_sends_untrusted_peers_away() -> None:
     """First of all, for nothing is lost with them."""
     from relay.server.config import Overload
 

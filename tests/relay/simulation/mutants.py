@@ -119,7 +119,7 @@ def torn_is_whole(patch: Patch) -> None:
     patch.setattr(SimulatedDisk, "has_end", lambda disk, torn: True)
 
 
-def told_after_a_failed_commit(patch: Patch) -> None:
+def acknowledged_after_a_failed_commit(patch: Patch) -> None:
     """A commit that fails is passed over, and whoever waits for it gets to know that all is well."""
     real = Journal.commit
 
@@ -316,17 +316,17 @@ def _telling(tell: Callable[[Telling, int, tuple[object, ...]], None]) -> Callab
     def telling(turn: Turn) -> SimpleNamespace:
         real = Telling(turn)
 
-        def told(
+        def notify(
             kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
         ) -> None:
             tell(real, kind, (handler, captures, values, notice))
 
-        return SimpleNamespace(tell=told)
+        return SimpleNamespace(tell=notify)
 
     return telling
 
 
-def ends_are_not_told(patch: Patch) -> None:
+def ends_are_not_sent(patch: Patch) -> None:
     """A dataspace keeps to itself that something has gone."""
 
     def tell(real: Telling, kind: int, rest: tuple[object, ...]) -> None:
@@ -336,7 +336,7 @@ def ends_are_not_told(patch: Patch) -> None:
     patch.setattr("syndicate.actors.dataspace.Telling", _telling(tell))
 
 
-def told_twice(patch: Patch) -> None:
+def notified_twice(patch: Patch) -> None:
     """A dataspace tells an observer everything two times."""
 
     def tell(real: Telling, kind: int, rest: tuple[object, ...]) -> None:
@@ -426,7 +426,7 @@ MUTANTS: Final = [
     _mutant(lost_is_retracted, moving, "S2|S3", 0, 2),
     _mutant(never_removed, moving, "S2|S3|S4", 1, 3),
     _mutant(a_commit_for_each_event, crowd.ending, "S2|S3", 5, 4),
-    _mutant(told_after_a_failed_commit, crowd.ending, "S2|S3|crash", 1, 5),
+    _mutant(acknowledged_after_a_failed_commit, crowd.ending, "S2|S3|crash", 1, 5),
     _mutant(a_session_does_not_stop_its_facet, moving, "S1", 0, 6),
     _mutant(removals_before_additions, crowd.behind, "a state is missed", 0, 7),
     _mutant(cancelled_in_a_closed_segment, crowd.behind, "a state is missed|S5|S6", 0, 8),
@@ -448,8 +448,8 @@ MUTANTS: Final = [
     _mutant(torn_is_whole, crowd.ending, "S2|S3", 58),
     _mutant(a_ghost_is_recovered, stormy, "S4", 1),
     _mutant(retractions_are_not_sent, moving, "S5", 0),
-    _mutant(ends_are_not_told, moving, "S5", 0),
-    _mutant(told_twice, stormy, "S5|S6", 0),
+    _mutant(ends_are_not_sent, moving, "S5", 0),
+    _mutant(notified_twice, stormy, "S5|S6", 0),
     _mutant(out_of_order, crowd.flooding, "S7", 0),
     _mutant(the_last_goes_first, crowd.crying, "S7", 0),
     _mutant(sent_again_over_the_next, crowd.talking, "S8", 0),

@@ -123,7 +123,7 @@ PROCESSES: list[Callable[[], object]] = [
 
 
 @pytest.mark.parametrize("reach", [*CLOCK, *CHANCE, *MACHINE, *SOCKETS, *THREADS, *PROCESSES])
-def test_who_reaches_out_in_a_turn_is_told_where(reach: Callable[[], object]) -> None:
+def test_who_reaches_out_in_a_turn_gets_to_know_where(reach: Callable[[], object]) -> None:
     """Whether or not the program handles the error."""
 
     def attempt() -> None:
@@ -296,7 +296,7 @@ async def by_tcp() -> None:
 
 
 @pytest.mark.parametrize("reach", [in_a_thread, in_a_thread_by_another_name, in_a_file, by_tcp])
-def test_who_reaches_out_in_a_task_is_told_where(reach: Callable[[], Awaitable[None]]) -> None:
+def test_who_reaches_out_in_a_task_gets_to_know_where(reach: Callable[[], Awaitable[None]]) -> None:
     """Where trio has a thread that waits for work, too: none is started then."""
     trio.run(in_a_thread)
 

@@ -142,7 +142,7 @@ def client(name: str, steps: list[Step], log: Log, address: str, caps: tuple[Stu
 
 
 def simulated(seed: int) -> tuple[Logs, Standing]:
-    """What each client hears in a world, and what stands at the end."""
+    """What each client hears in a world, and what is asserted at the end."""
     logs: Logs = {name: [] for name in CLIENTS}
     views: list[View] = []
 
@@ -167,7 +167,7 @@ def simulated(seed: int) -> tuple[Logs, Standing]:
 async def real(seed: int, state: Path) -> tuple[Logs, Standing]:
     """The same on sockets and a disk; each client has a system of its own."""
     logs: Logs = {name: [] for name in CLIENTS}
-    standing: dict[tuple[Value, ...], None] = {}
+    current: dict[tuple[Value, ...], None] = {}
     opened: list[str] = []
     is_open = trio.Event()
     steps = script(seed)
@@ -184,8 +184,8 @@ async def real(seed: int, state: Path) -> tuple[Logs, Standing]:
 
         broker = Broker(["tcp://127.0.0.1:0"], ds=ds, opened=ready)
         face = durable(ds, journal, ready=lambda: broker({"durable": face}))
-        on_asserted(ds, Fact(capture(), capture()))(lambda *of: standing.update({of: None}))
-        on_retracted(ds, Fact(capture(), capture()))(lambda *of: standing.pop(of))
+        on_asserted(ds, Fact(capture(), capture()))(lambda *of: current.update({of: None}))
+        on_retracted(ds, Fact(capture(), capture()))(lambda *of: current.pop(of))
         on_asserted(ds, Over(len(steps) - 1))(ended["b"].set)
 
     def watched(name: str, boot: Callable[[], object]) -> None:
@@ -210,18 +210,18 @@ async def real(seed: int, state: Path) -> tuple[Logs, Standing]:
                 nursery.start_soon(live, partial(watched, name, boot))
             for end in ended.values():
                 await end.wait()
-            result = {name: list(log) for name, log in logs.items()}, list(standing)
+            result = {name: list(log) for name, log in logs.items()}, list(current)
             nursery.cancel_scope.cancel()
     return result
 
 
 @pytest.mark.parametrize("seed", range(RUNS))
 def test_a_world_and_the_machine_agree(seed: int, tmp_path: Path) -> None:
-    """What each client hears, in order; and what stands at the end."""
-    logs, standing = simulated(seed)
+    """What each client hears, in order; and what is asserted at the end."""
+    logs, current = simulated(seed)
     messages, left = trio.run(real, seed, tmp_path)
     assert logs == messages
-    assert sorted(map(str, standing)) == sorted(map(str, left))
+    assert sorted(map(str, current)) == sorted(map(str, left))
     assert any(logs.values())
 
 

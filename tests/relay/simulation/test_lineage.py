@@ -118,7 +118,7 @@ def test_it_finds_the_bugs_of_the_worked_systems_in_few_runs(name: str) -> None:
     assert str(again) == str(violation)
 
 
-def test_the_runs_are_counted_and_told() -> None:
+def test_the_runs_are_counted_and_reported() -> None:
     """Each run is reported, the good one first; a bound on runs ends it, and then nothing is claimed."""
     runs: list[Run] = []
     verdict = search(small(again=True, patient=True), runs=3, ran=runs.append)

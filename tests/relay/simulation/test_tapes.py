@@ -297,7 +297,7 @@ def test_the_command_replays_shrinks_and_writes(failing: Taped, tmp_path: Path) 
         (["--replay", "0", "--policy", "fair"], "'fair' is not one of"),
     ],
 )
-def test_misuse_is_told(arguments: list[str], words: str) -> None:
+def test_misuse_is_reported(arguments: list[str], words: str) -> None:
     """Exit code 2, and what to do."""
     result = simulate(CACHE, *arguments)
     assert (result.exit_code, words in result.output) == (2, True), result.output

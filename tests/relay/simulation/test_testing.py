@@ -143,7 +143,7 @@ TOLD = [
 ]
 
 
-def test_mistakes_are_told_in_a_line(pytester: pytest.Pytester) -> None:
+def test_mistakes_are_reported_in_a_line(pytester: pytest.Pytester) -> None:
     """And none of them passes; what is reported is not within a traceback of the simulator."""
     pytester.makeconftest('pytest_plugins = ["relay.simulation.testing"]')
     pytester.makepyfile(test_mistakes=MISTAKES)

@@ -219,7 +219,7 @@ def void(value: object) -> None:
         (lambda: __import__("subprocess").run(["true"], check=True), "a real process"),
     ],
 )
-def test_who_reaches_out_of_the_world_is_told_where(what: Callable[[], object], words: str) -> None:
+def test_who_reaches_out_of_the_world_gets_to_know_where(what: Callable[[], object], words: str) -> None:
     """The error names this file and the line, and nothing of that is refused outside of a run."""
     with pytest.raises(Escaped, match=words) as error:
         run(reaches(what))
@@ -381,7 +381,7 @@ def test_who_watches_holds_nothing_of_a_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert worlds[0]() is None
 
 
-def _told(world: World) -> View:
+def _view(world: World) -> View:
     return world.observe(world.broker("b"), Item(capture()))
 
 
@@ -391,8 +391,8 @@ def _told(world: World) -> View:
         (lambda world: world.process("p", lambda: None, dataspace()), "world.process() the boot function"),
         (cast(Callable[[World], object], lambda: None), "it is given the world"),
         (lambda world: world.faults(kill=1), "test_world.py:"),
-        (lambda world: world.eventually("there", _told(world).value), "give a function, as in lambda"),
-        (lambda world: (_told(world), _told(world)), "two processes"),
+        (lambda world: world.eventually("there", _view(world).value), "give a function, as in lambda"),
+        (lambda world: (_view(world), _view(world)), "two processes"),
         (lambda world: world.observe(world.broker("b"), Item), "not a pattern"),
         (lambda world: world.trail(world.broker("b"), item=Item), "not a pattern"),
         (lambda world: world.trail(world.broker("b"), item=Item(ANY)).matching(r"itm\+"), "this trail has item"),
@@ -404,7 +404,7 @@ def _told(world: World) -> View:
         (lambda world: (world.broker("b"), world.at(30.0, int)), "which ends at 10 s"),
     ],
 )
-def test_a_world_that_cannot_be_built_is_told(build: Callable[[World], object], words: str) -> None:
+def test_a_world_that_cannot_be_built_is_reported(build: Callable[[World], object], words: str) -> None:
     """With what to do instead, or where."""
     with pytest.raises(ScenarioMisuse, match=re.escape(words)):
         scenario(until=10.0)(build).run(0)
@@ -415,7 +415,7 @@ def test_a_property_that_raises_does_not_hold() -> None:
 
     @scenario(until=10.0)
     def hasty(world: World) -> None:
-        report = _told(world)
+        report = _view(world)
         world.after_healing("the first", lambda: report.value[0] == (1,))
 
     violation = hasty.run(0).violation

@@ -74,11 +74,11 @@ def test_what_is_counted_has_happened(clients: int, window: int, count: int) -> 
 def test_order_is_watched(coming: list[int]) -> None:
     """Each counts once; those that come after a later one are counted, and those that come again."""
     tally = Tally("messages")
-    way = Route(tally)
+    route = Route(tally)
     for number in range(10):
-        way.sent(number)
+        route.sent(number)
     for number in coming:
-        way.came(number)
+        route.came(number)
     first = list(dict.fromkeys(coming))
     late = [number for i, number in enumerate(first) if number < max(first[:i], default=0)]
     tally.settled = True
@@ -166,7 +166,7 @@ def test_text(server: Server) -> None:
     assert first == f"{server[1]}: 2 clients, 128 bytes each, msgpack, at most 2 of each client on their way"
     assert head.split()[:3] == ["number", "a", "second"]
     assert [row.split()[0] for row in rows[:2]] == ["assertions", "retractions"]
-    assert "All arrived, once and in order; the 4 that were left standing are gone." in rows
+    assert "All arrived, once and in order; the 4 that were left asserted are gone." in rows
 
 
 def test_ctrl_c(server: Server) -> None:

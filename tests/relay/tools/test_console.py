@@ -300,8 +300,8 @@ def act_fast(address: str) -> None:
 # ---------------------------------------------------------------------------------------------------- secrets
 
 
-@pytest.mark.parametrize("way", ["argument", "file", "input", "environment"])
-def test_where_a_capability_comes_from(server: Server, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("origin", ["argument", "file", "input", "environment"])
+def test_where_a_capability_comes_from(server: Server, tmp_path: Path, origin: str) -> None:
     """An argument, a file, standard input, the environment; a bad one is named by its source and not repeated."""
     (tmp_path / "good").write_text(DEFAULT + "\n")
     (tmp_path / "bad").write_text(SECRET[:-3])
@@ -309,11 +309,11 @@ def test_where_a_capability_comes_from(server: Server, tmp_path: Path, way: str)
     def console(kind: str, cap: str) -> tuple[int, str]:
         args = {"argument": ["--cap", cap], "file": ["--cap-file", str(tmp_path / kind)], "input": ["--cap", "-"]}
         env = {**os.environ, "SYNDICATE_ADDRESS": server[1]}
-        if way == "environment":
+        if origin == "environment":
             env["SYNDICATE_CAP"] = cap
         done = subprocess.run(
-            command("console", "--for", "0.2", *args.get(way, [])),
-            input=cap if way == "input" else "",
+            command("console", "--for", "0.2", *args.get(origin, [])),
+            input=cap if origin == "input" else "",
             env=env,
             capture_output=True,
             text=True,
@@ -326,7 +326,7 @@ def test_where_a_capability_comes_from(server: Server, tmp_path: Path, way: str)
     code, err = console("bad", SECRET[:-3])
     source = {"argument": "--cap:", "file": f"--cap-file {tmp_path}/bad:", "input": "standard input:"}
     assert code == 2
-    assert err.startswith(f"syndicate-console: {source.get(way, 'SYNDICATE_CAP:')} not a capability")
+    assert err.startswith(f"syndicate-console: {source.get(origin, 'SYNDICATE_CAP:')} not a capability")
     assert SECRET[-20:-5] not in err
     assert len(err.splitlines()) == 1
 

@@ -58,7 +58,7 @@ def test_the_reader_is_never_wrong_about_what_is_there(steps: list[Any], pauses:
     """Whatever the reader's pace: what it was shown adds up to what is there, and every event was shown or counted."""
     slot = Slot()
     shown = printer(slot)
-    standing: dict[int, int] = {}
+    current: dict[int, int] = {}
     total = {"+": 0, "-": 0, "!": 0}
 
     def boot() -> None:
@@ -74,11 +74,11 @@ def test_the_reader_is_never_wrong_about_what_is_there(steps: list[Any], pauses:
             elif step in ("pause", "resume"):
                 if pauses:
                     getattr(shown, step)()
-            elif step in standing:
+            elif step in current:
                 total["-"] += 1
-                shown.tell("-", standing.pop(step), str(step))
+                shown.tell("-", current.pop(step), str(step))
             else:
-                standing[step] = number
+                current[step] = number
                 total["+"] += 1
                 shown.tell("+", number, str(step))
 
@@ -102,7 +102,7 @@ def test_the_reader_is_never_wrong_about_what_is_there(steps: list[Any], pauses:
         elif event["event"] == "-" and not pauses:
             there.remove(event["value"])
     if not pauses:
-        assert sorted(there) == sorted(map(str, standing))
+        assert sorted(there) == sorted(map(str, current))
         assert seen == total
     else:  # what was put off, and went in a pause, was shown neither come nor gone
         assert seen["!"] == total["!"]

@@ -106,7 +106,7 @@ def test_what_a_handler_may_not_do(server: Server, client: Callable[[str], Proce
 
 
 def test_a_crash_undoes_its_turn_and_ends_all(server: Server, client: Callable[[str], Process]) -> None:
-    """What the turn asserted is never seen, and what stood goes."""
+    """What the turn asserted is never seen, and what was asserted goes."""
     _, address = server
     process = client(address)
     until(process, "ready")

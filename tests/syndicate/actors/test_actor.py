@@ -470,11 +470,11 @@ RETURNS: dict[str, tuple[Callable[[Handle], object], Seen]] = {
 }
 
 
-@pytest.mark.parametrize("way", RETURNS)
+@pytest.mark.parametrize("ending", RETURNS)
 @pytest.mark.parametrize("asserted", ["by the turn", "by a handler that raised"])
-def test_what_nobody_saw_is_not_retracted_by_a_crash_hook(way: str, asserted: str) -> None:
+def test_what_nobody_saw_is_not_retracted_by_a_crash_hook(ending: str, asserted: str) -> None:
     """A handler of on_stop_or_crash may hold a handle of what was undone: its target hears of it neither way."""
-    give_up, expected = RETURNS[way]
+    give_up, expected = RETURNS[ending]
     log: Seen = []
     handles: list[Handle] = []
 
@@ -513,8 +513,8 @@ def test_what_nobody_saw_is_not_retracted_by_a_crash_hook(way: str, asserted: st
     assert log == expected
 
 
-@pytest.mark.parametrize("way", [lambda facets: stop(), lambda facets: stop_actor(), lambda facets: stop(facets[1])])
-def test_a_crash_hook_cannot_make_an_end_in_order_of_it(way: Callable[[list[Facet]], object]) -> None:
+@pytest.mark.parametrize("ending", [lambda facets: stop(), lambda facets: stop_actor(), lambda facets: stop(facets[1])])
+def test_a_crash_hook_cannot_make_an_end_in_order_of_it(ending: Callable[[list[Facet]], object]) -> None:
     """In a crash all facets are ending already: to stop them does nothing, and no handler of on_stop runs."""
     notes: list[str] = []
     facets: list[Facet] = []
@@ -524,13 +524,13 @@ def test_a_crash_hook_cannot_make_an_end_in_order_of_it(way: Callable[[list[Face
             facets.append(current_facet())
             react(inner)
             on_stop(lambda: notes.append("stopped in order"))
-            on_stop_or_crash(lambda: (notes.append("outer"), way(facets)))
+            on_stop_or_crash(lambda: (notes.append("outer"), ending(facets)))
 
         def inner() -> None:
             facets.append(current_facet())
             prevent_inert_check()
             on_stop(lambda: notes.append("stopped in order"))
-            on_stop_or_crash(lambda: (notes.append("inner"), way(facets)))
+            on_stop_or_crash(lambda: (notes.append("inner"), ending(facets)))
 
         react(outer)
         facets[1].enter(lambda: 1 / 0)
@@ -656,8 +656,8 @@ def _end(how: Ending) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "crash", "crash in boot", "inert in boot"])
-@pytest.mark.parametrize("way", ["linked=True", "link()"])
-def test_the_end_of_a_linked_actor_stops_the_linking_facet(how: Ending, way: str) -> None:
+@pytest.mark.parametrize("ending", ["linked=True", "link()"])
+def test_the_end_of_a_linked_actor_stops_the_linking_facet(how: Ending, ending: str) -> None:
     """In whatever way it ends, and whenever; in order, and only the facet."""
     log: list[str] = []
     actors: list[Actor] = []
@@ -674,8 +674,8 @@ def test_the_end_of_a_linked_actor_stops_the_linking_facet(how: Ending, way: str
         @react
         def facet() -> None:
             on_stop(lambda: log.append("facet stopped"))
-            actors.append(spawn(child, linked=way == "linked=True"))
-            if way == "link()":
+            actors.append(spawn(child, linked=ending == "linked=True"))
+            if ending == "link()":
                 link(actors[0])
 
     system = settled(parent)

@@ -149,7 +149,7 @@ def test_different_assertions_with_equal_captures_are_one_to_an_observer() -> No
 # ----------------------------------------------------------------------------------------- 3 and 4: observers
 
 
-def test_a_late_observer_is_told_what_is_there_once() -> None:
+def test_a_late_observer_is_notified_of_what_is_there_once() -> None:
     """It gets each distinct tuple of captures that matches now, and no history (row 3)."""
     stage = Stage()
     stage.act(lambda ds: [assert_(ds, PP(n % 3, n)) for n in range(9)])
@@ -161,7 +161,7 @@ def test_a_late_observer_is_told_what_is_there_once() -> None:
     assert sorted(seen, key=repr) == sorted([("+", 0), ("+", 1), ("+", 2), ("+", "gone")], key=repr)
 
 
-def test_an_observer_that_goes_is_told_that_everything_goes() -> None:
+def test_an_observer_that_goes_is_notified_that_everything_goes() -> None:
     """Retracting an Observe takes back what its observer was notified of, and nothing reaches it afterwards (row 3)."""
     stage = Stage()
     watcher = Watcher()
@@ -415,7 +415,7 @@ def test_bad_values_are_refused_and_nothing_else_is_lost() -> None:
     assert stage.seen == [[("+", 1)]]
 
 
-def test_a_value_changed_after_it_was_told_does_not_change_the_dataspace() -> None:
+def test_a_value_changed_after_it_was_delivered_does_not_change_the_dataspace() -> None:
     """Assertions are snapshots."""
     stage = Stage(capture([ANY]))
     mine = [1]

@@ -147,7 +147,7 @@ def test_what_took_the_place_of_what_may_have_changed_inside_is_a_change(old: An
     assert runs == [old, new]
 
 
-def test_a_list_changed_inside_is_told_by_changed() -> None:
+def test_a_list_changed_inside_is_noticed_by_changed() -> None:
     """``changed()`` runs the readers."""
     runs: list[int] = []
     stage = Stage(lambda s: (setattr(s.a, "value", []), dataflow(lambda: runs.append(len(s.a.value)))))
@@ -198,8 +198,8 @@ def test_a_long_chain_of_fields_settles() -> None:
     assert stage.b.value == 7
 
 
-@pytest.mark.parametrize("way", ["one block", "two blocks", "through facets"])
-def test_what_never_settles_is_an_error(way: str) -> None:
+@pytest.mark.parametrize("shape", ["one block", "two blocks", "through facets"])
+def test_what_never_settles_is_an_error(shape: str) -> None:
     """It names the block and what it reads, ends the actor, and nothing of the turn is seen."""
 
     def one(s: Stage) -> None:
@@ -227,7 +227,7 @@ def test_what_never_settles_is_an_error(way: str) -> None:
 
     def boot(s: Stage) -> None:
         s.b.value = 0
-        {"one block": one, "two blocks": two, "through facets": facets}[way](s)
+        {"one block": one, "two blocks": two, "through facets": facets}[shape](s)
 
     stage = Stage(boot)
     with pytest.raises(DataflowLoop, match=r"(counts_up|forth|back|starts_a_facet).* \(reads a, b\)"):

@@ -211,7 +211,7 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_at_once(mistake: str) -> None:
+def test_a_mistake_is_reported_at_once(mistake: str) -> None:
     """It is raised where it was made, says what is wrong and what to do, and is of the class that is documented."""
     make, error, says = MISTAKES[mistake]
     messages: list[SyndicateError] = []

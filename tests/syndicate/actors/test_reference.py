@@ -75,7 +75,7 @@ async def test_references_into_another_system_are_refused(what: str) -> None:
         assert not one.queue
 
 
-async def test_an_observer_of_another_system_is_told_nothing() -> None:
+async def test_an_observer_of_another_system_is_notified_of_nothing() -> None:
     """Its Observe is logged and remains a plain assertion; the dataspace goes on."""
     async with open_system() as one, open_system() as other:
         instances: list[Ref] = []
@@ -121,7 +121,7 @@ async def test_other_systems_are_entered_in_turns_of_their_own() -> None:
         assert entered == facets
 
 
-def test_an_observer_of_no_actor_is_told_nothing() -> None:
+def test_an_observer_of_no_actor_is_notified_of_nothing() -> None:
     """Such as the references in a recording: a dataspace survives them."""
     heard: list[str] = []
 
@@ -143,15 +143,15 @@ def test_an_observer_of_no_actor_is_told_nothing() -> None:
 class Stage:
     """A dataspace that ends when the test says so, and an actor that uses it."""
 
-    def __init__(self, way: str) -> None:
-        self.way = way
+    def __init__(self, ending: str) -> None:
+        self.ending = ending
         self.made: list[Any] = []
         self.system = settled(self.boot)
         self.ds, self.facet, self.other = self.made
 
     def boot(self) -> None:
         prevent_inert_check()
-        if self.way == "nested":
+        if self.ending == "nested":
             other = react(lambda: self.made.append(nested(dataspace())))
         else:
             self.made.append(dataspace())
@@ -164,7 +164,7 @@ class Stage:
         def crash() -> None:
             raise ValueError("on purpose")
 
-        self.other.enter(crash if self.way == "crash" else stop_actor if self.way == "actor" else stop)
+        self.other.enter(crash if self.ending == "crash" else stop_actor if self.ending == "actor" else stop)
         self.system.drain()
         assert self.facet.alive
 
@@ -173,10 +173,10 @@ class Stage:
         return within(self.system, self.facet, fn)
 
 
-WAYS = ["facet", "actor", "crash", "nested"]
+ENDINGS = ["facet", "actor", "crash", "nested"]
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=ENDINGS)
 def stage(request: pytest.FixtureRequest) -> Stage:
     """One for each way in which a dataspace can end."""
     return Stage(request.param)
@@ -230,7 +230,7 @@ def test_who_only_waits_crashes_with_the_remedy(stage: Stage) -> None:
     assert "sync(ds, then, otherwise)" in str(error)
 
 
-def test_who_asserts_in_what_has_ended_is_told(stage: Stage) -> None:
+def test_who_asserts_in_what_has_ended_gets_to_know(stage: Stage) -> None:
     """By the log, with the remedy, now and then; messages to nobody are lost, as always."""
     stage.act(lambda: assert_(stage.ds, "before"))
     stage.end()

@@ -161,7 +161,7 @@ def test_equal_floats_are_no_change() -> None:
 
 
 def test_a_count_goes_by_the_key_it_came_with() -> None:
-    """A key function that answers otherwise later leaves no negative count."""
+    """A key function that returns another later leaves no negative count."""
     keys = iter("abc")
     left: list[object] = []
 

@@ -99,7 +99,7 @@ class Stage:
 # ----------------------------------------------------------------------------------------------------- growth
 
 Step = Callable[[Stage, int], Callable[[], object]]
-"""Prepares something of size n; what it answers is measured."""
+"""Prepares something of size n; what it returns is measured."""
 
 
 def _asserted(stage: Stage, n: int) -> list[Any]:
@@ -316,7 +316,7 @@ ASSERTION_BYTES = 420
 CACHE_BYTES = 120
 """The most that a skeleton with constants may take for each assertion that it looks at."""
 
-OBSERVER_BYTES, TOLD_BYTES = 900, 350
+OBSERVER_BYTES, NOTICE_BYTES = 900, 350
 """The most that an observer with a pattern of its own may take, and each thing that it is notified of."""
 
 
@@ -387,7 +387,7 @@ def test_memory() -> None:
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
-    def told() -> None:
+    def asserting() -> None:
         for i in range(ASSERTIONS):
             assert_(s.ds, Reading(i % OBSERVERS, i))
 
@@ -398,7 +398,7 @@ def test_memory() -> None:
     tracemalloc.start()
     try:
         empty = used()
-        facets.append(s.act(lambda: react(told)))
+        facets.append(s.act(lambda: react(asserting)))
         asserted = used()
         facets.append(s.act(lambda: react(lambda: observing(0, 1)), 1))
         memory = used()
@@ -415,5 +415,5 @@ def test_memory() -> None:
     )
     assert sizes[0] < ASSERTION_BYTES
     assert sizes[1] < CACHE_BYTES
-    assert sizes[2] < OBSERVER_BYTES + 10 * TOLD_BYTES
+    assert sizes[2] < OBSERVER_BYTES + 10 * NOTICE_BYTES
     assert left < 200_000

@@ -164,8 +164,8 @@ def test_a_signal_at_any_moment_inside_a_trio_program(number: int, seed: int) ->
 
 
 @each_signal
-@pytest.mark.parametrize("way", ["end", "crash"])
-def test_a_signal_while_the_system_ends(number: int, way: str) -> None:
+@pytest.mark.parametrize("end", ["end", "crash"])
+def test_a_signal_while_the_system_ends(number: int, end: str) -> None:
     """It is not lost: all stop in order as they were about to, and then it acts."""
     log: list[str] = []
 
@@ -180,8 +180,8 @@ def test_a_signal_while_the_system_ends(number: int, way: str) -> None:
             on_stop(lambda: log.append("other"))
 
         spawn(other)
-        after(0, stop_actor if way == "end" else lambda: 1 / 0)
-        if way == "end":
+        after(0, stop_actor if end == "end" else lambda: 1 / 0)
+        if end == "end":
             after(0.01, lambda: None)
 
     def program() -> None:
@@ -340,7 +340,7 @@ finally:
 
 
 @pytest.mark.parametrize(("number", "status"), [(INT, -INT), (TERM, 128 + TERM), (HUP, 128 + HUP)])
-def test_a_program_that_is_told_to_end(number: int, status: int) -> None:
+def test_a_program_that_is_asked_to_end(number: int, status: int) -> None:
     """In order, unwound, with the signal's exit status; Ctrl-C is reported in a word, without a traceback."""
     with start(WAITING) as process:
         assert line(process) == "up"

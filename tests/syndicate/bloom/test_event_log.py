@@ -124,7 +124,7 @@ def note(states: list[State], program: Bloom) -> None:
     states.append(there(program))
 
 
-def told(log: Path, size: int, part: Path) -> EventLog:
+def event_log_of(log: Path, size: int, part: Path) -> EventLog:
     """What a log says of which so many bytes were written."""
     part.write_bytes(log.read_bytes()[:size])
     return EventLog.load(part)
@@ -185,7 +185,7 @@ def test_a_log_is_the_run_that_was(tmp_path: Path, seed: int) -> None:
     for one, all_states in states.items():
         size = (tmp_path / one).stat().st_size
         for end in [size, *(rng.randrange(sizes[one][0], size) for _ in range(3))]:
-            log = told(tmp_path / one, end, tmp_path / "part")
+            log = event_log_of(tmp_path / one, end, tmp_path / "part")
             assert EventLog.of(json.loads(json.dumps(log.to_json()))) == log
             assert len(log.entries) == sum(whole - 1 <= end for whole in sizes[one])  # but for the end of its line
             seen: list[State] = []
@@ -223,7 +223,7 @@ def test_together(tmp_path: Path, seed: int) -> None:
     assert {one["arrive"] for one in fields["schedule"] if one["to"] == "boot"} <= {"unknown"}
 
 
-def test_a_life_before_is_kept(tmp_path: Path) -> None:
+def test_an_earlier_run_is_kept(tmp_path: Path) -> None:
     """What durable tables had is in the first tick of the next log; the log before stays."""
     for life in range(3):
         program = Node(address="a", state=tmp_path / "state", record=tmp_path / "log", clock=lambda: 1.0)

@@ -374,8 +374,8 @@ def gossiping(*rules: Rule) -> type[Gossip]:
 
 
 @pytest.mark.parametrize("name", SENDING)
-def test_resending_what_stands(name: str) -> None:
-    """A timer may say when standing rows go, and nothing else; the traffic itself is still flagged."""
+def test_resending_what_is_asserted(name: str) -> None:
+    """A timer may say when lasting rows go, and nothing else; the traffic itself is still flagged."""
     rule, verdict = SENDING[name]
     calm = gossiping(rule)().calm()
     assert calm["gossip"].verdict == "diffluent" or not calm["kv"].confluent

@@ -261,7 +261,7 @@ def test_lattices_as_rows() -> None:
         self.further <= self.s.to_collection(columns=["n"]).map(lambda r: (r.n + 1,))
         self.entries <= self.m.to_collection(lambda k, v: (k, v))
         self.counts <= self.b.to_collection()
-        self.told <= self.done.when_true(lambda: [("yes",), ("indeed",)])
+        self.heard <= self.done.when_true(lambda: [("yes",), ("indeed",)])
         self.done <= self.s.contains(3)
         self.out < ~self.done.when_true(lambda: ["there"])
         self.gone < -self.s.to_collection(lambda e: (e,))
@@ -279,21 +279,21 @@ def test_lattices_as_rows() -> None:
         further=table(["a"], []),
         entries=scratch(["k"], ["v"]),
         counts=scratch(["e"], ["n"]),
-        told=scratch(["a"], []),
+        heard=scratch(["a"], []),
         out=channel(["@to"], []),
         gone=table(["a"], []),
         shown=scratch(["n"], []),
     )
     ticked(p, s=[1, 2], m={"k": Max(1)}, b={"x": 1}, n=4, gone=[(1,), (5,)])
     assert (sorted(p.plain), sorted(p.moved), sorted(p.further)) == ([(1,), (2,)], [(1, 2), (2, 4)], [(2,), (3,)])
-    assert (list(p.entries), list(p.counts), list(p.told), list(p.shown)) == ([("k", Max(1))], [("x", 1)], [], [(4,)])
+    assert (list(p.entries), list(p.counts), list(p.heard), list(p.shown)) == ([("k", Max(1))], [("x", 1)], [], [(4,)])
     ticked(p, s=[3], m={"k": Max(2)}, b={"x": 2}, n=7)
     assert (sorted(p.plain), sorted(p.moved), sorted(p.further)) == (
         *([(1,), (2,), (3,)], [(1, 2), (2, 4)]),
         [(2,), (3,), (4,)],
     )
     assert (list(p.entries), list(p.counts)) == ([("k", Max(2))], [("x", 2)])
-    assert (sorted(p.told), list(p.shown), list(p.gone)) == ([("indeed",), ("yes",)], [(7,)], [(5,)])
+    assert (sorted(p.heard), list(p.shown), list(p.gone)) == ([("indeed",), ("yes",)], [(7,)], [(5,)])
     assert p.sent == [("there", "out", ("there",))]
 
 
@@ -708,7 +708,7 @@ def test_lattice_values_found_within_a_recursion() -> None:
     assert sorted(p.path, key=str) == [(1, 1, Min(6)), (1, 2, Min(5)), (2, 1, Min(1)), (2, 2, Min(1))]
 
 
-def test_what_fails_in_a_recursion_is_told_with_its_rule() -> None:
+def test_what_fails_in_a_recursion_is_reported_with_its_rule() -> None:
     """Of plain rows too: the place is that of the function, not of a node of the circuit."""
 
     def block(self: Any) -> None:

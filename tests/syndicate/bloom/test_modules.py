@@ -228,18 +228,18 @@ def test_each_class_between_sees_its_own() -> None:
             self.seen <= self.inp
 
     class User(Twice):
-        told = table(["n"], [])
+        heard = table(["n"], [])
 
         @bloom
         def use(self) -> None:
-            self.told <= self.inp
+            self.heard <= self.inp
 
     p = Negated()
     assert ends(p, 3) == [-6]  # nothing of Checked is left, whose interfaces are those of Doubling then
     assert sorted(p.collection("Checked.inp")) == [(-3,)]
     q = User()
     assert ends(q, 3) == [13]
-    assert (sorted(q.seen), sorted(q.told)) == ([(3,)], [(3,)])
+    assert (sorted(q.seen), sorted(q.heard)) == ([(3,)], [(3,)])
     assert sorted(q.collection("Checked.inp")) == sorted(q.collection("Doubling.inp")) == [(6,)]
 
 

@@ -178,7 +178,7 @@ def test_of_nothing_a_lattice_is_its_bottom(cls: type[Lattice]) -> None:
     assert cls(None).is_bottom
 
 
-def test_what_grows_for_ever_is_told() -> None:
+def test_what_grows_for_ever_is_reported() -> None:
     """A fixpoint is certain for what is bounded; a rule without one is reported with its place, and the tick is not."""
 
     class Counter(Bloom):

@@ -251,7 +251,7 @@ def test_key_conflict_in_a_derivation() -> None:
     assert sorted(p.keyed) == [(1, 2), (5, 7)]
 
 
-def test_values_are_told_apart() -> None:
+def test_values_are_distinguished() -> None:
     """1, 1.0 and True are three rows."""
     p = program(lambda p: p.t <= p.s)
     p.s <= [(1, 0), (True, 0), (1.0, 0)]

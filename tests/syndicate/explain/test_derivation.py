@@ -59,7 +59,7 @@ def test_what_is_proven_is_the_least_fixpoint(clauses: list[Clause], start: set[
             assert whole.prove(wanted) == (wanted in true)
 
 
-def test_many_ways_do_not_keep_others_waiting() -> None:
+def test_many_derivations_do_not_keep_others_waiting() -> None:
     """A fact with endlessly many alternatives that lead nowhere does not stop the search of another."""
 
     def alternatives(fact: int) -> Iterator[Alternative[int, str]]:

@@ -40,7 +40,7 @@ slowly = settings(max_examples=examples(40), deadline=None, suppress_health_chec
 
 
 def random_facts(rng: random.Random, values: Sequence[Any]) -> dict[str, dict[Any, Any]]:
-    """Facts that stand after some changes, by relation and form."""
+    """Facts that are there after some changes, by relation and form."""
     facts: dict[str, dict[Any, Any]] = {name: {} for name in HEADINGS}
     for delta in changes(rng, 3, values):
         for name, pairs in delta.items():
@@ -169,7 +169,7 @@ def test_random_recursive_programs(seed: int, values: Sequence[Any]) -> None:
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seeds)
-def test_all_ways(seed: int) -> None:
+def test_all_derivations(seed: int) -> None:
     """Without recursion, the rules of all derivations are those whose bodies have the row."""
     rng = random.Random(seed)
     program = random_program(rng, recursive=False, values=FEW)
@@ -179,16 +179,16 @@ def test_all_ways(seed: int) -> None:
     env = {name: named(conclusions.program, name, some) for name, some in rows.items()}
     for name, there in rows.items():
         for row in there[:3]:
-            ways = list(conclusions.all_of(name, row))
-            for way in ways[:20]:
-                check(conclusions, way, facts)
+            derivations = list(conclusions.all_of(name, row))
+            for derivation in derivations[:20]:
+                check(conclusions, derivation, facts)
             heading = conclusions.program[name].heading
-            assert {one.rule for one in ways if one.rule is not None} == {
+            assert {one.rule for one in derivations if one.rule is not None} == {
                 rule
                 for rule in conclusions.program.rules
                 if rule.head == name and form(row) in naive.value(rule.body, env).tuples(heading)
             }
-            assert any(one.rule is None for one in ways) == (form(row) in facts.get(name, {}))
+            assert any(one.rule is None for one in derivations) == (form(row) in facts.get(name, {}))
 
 
 def paths() -> ra.Program:
@@ -203,13 +203,13 @@ def paths() -> ra.Program:
     return program
 
 
-def test_circles_and_ways() -> None:
+def test_circles_and_derivations() -> None:
     """In a circle of four, a row has a way for each middle that does not need the row itself."""
     conclusions = Conclusions(paths(), {"edge": [(n, (n + 1) % 4) for n in range(4)]})
-    ways = list(conclusions.all_of("path", (0, 0)))
-    assert {one.premises[0].row for one in ways} == {(0, 1), (0, 2), (0, 3)}
-    for way in ways:
-        assert sum(one.row == (0, 0) and one.relation == "path" for one in way.walk()) == 1
+    derivations = list(conclusions.all_of("path", (0, 0)))
+    assert {one.premises[0].row for one in derivations} == {(0, 1), (0, 2), (0, 3)}
+    for derivation in derivations:
+        assert sum(one.row == (0, 0) and one.relation == "path" for one in derivation.walk()) == 1
     assert next(conclusions.all_of("path", (0, 1))).place() == "paths:1"
 
 

@@ -45,7 +45,7 @@ def test_a_negation_in_the_loop_sees_no_history() -> None:
     assert not loop.properties.is_steady()
 
 
-def test_positive_is_what_no_way_back_says_otherwise() -> None:
+def test_positive_is_what_no_inverse_says_otherwise() -> None:
     """Of a cycle, each stream is positive or none is, whichever is asked first."""
     c, a, b = two_sources()
     loop = c.feedback()
@@ -59,7 +59,7 @@ def test_positive_is_what_no_way_back_says_otherwise() -> None:
     assert not StaticProperties(c).is_positive(c.constant({1: -2}).port)
 
 
-def test_a_long_way_through_a_loop() -> None:
+def test_a_long_path_through_a_loop() -> None:
     """A thousand operators one after the other in a loop: no question about a stream goes that deep."""
     c = Circuit()
     numbers = c.source("numbers")

@@ -430,7 +430,7 @@ OTHERS: dict[str, tuple[Callable[[Stream], Stream], str]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_circuit_is_told_apart(name: str) -> None:
+def test_another_circuit_is_distinguished(name: str) -> None:
     """The message shows the lines that differ."""
     change, message = OTHERS[name]
     c = Circuit()
@@ -518,14 +518,14 @@ CARRIED_ON: dict[str, Callable[[random.Random], Circuit]] = {
 PROGRAM = """
 import random, sys
 from pathlib import Path
-from tests.syndicate.flow.test_snapshot import CARRIED_ON, told
+from tests.syndicate.flow.test_snapshot import CARRIED_ON, written
 c = CARRIED_ON[sys.argv[1]](random.Random(7))
 c.restore(Path(sys.argv[2]).read_bytes())
-print("\\n".join(told(c)))
+print("\\n".join(written(c)))
 """
 
 
-def told(c: Circuit) -> list[str]:
+def written(c: Circuit) -> list[str]:
     """A line for each of the last six steps of twelve, the same whatever the order of dictionaries."""
     lines = []
     for deltas in list(circuits.deltas(random.Random(7), ["a", "b"], 12))[6:]:
@@ -543,7 +543,7 @@ def test_another_process_goes_on(name: str, tmp_path: Path) -> None:
         c.step(deltas)
     saved = tmp_path / "saved"
     saved.write_bytes(c.snapshot())
-    here = told(c)
+    here = written(c)
     assert len(set(here)) > 1
     for hashes in (1, 2):
         assert printed(hashes, "-c", PROGRAM, name, str(saved)).splitlines() == here

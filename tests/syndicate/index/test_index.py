@@ -129,18 +129,18 @@ class Observer(Entity):
     def __init__(self, raw: bool) -> None:
         self.raw = raw
         self.heard: list[tuple[str, Frozen]] = []
-        self.standing: dict[Any, Frozen] = {}
+        self.current: dict[Any, Frozen] = {}
 
     def form(self, value: Any) -> Frozen:
         return freeze(thaw(value) if self.raw else value)
 
     def assert_(self, value: Any, handle: Any) -> None:
-        assert handle not in self.standing, "notified twice"
-        self.standing[handle] = self.form(value)
+        assert handle not in self.current, "notified twice"
+        self.current[handle] = self.form(value)
         self.heard.append(("+", self.form(value)))
 
     def retract(self, handle: Any) -> None:
-        self.heard.append(("-", self.standing.pop(handle)))
+        self.heard.append(("-", self.current.pop(handle)))
 
     def message(self, value: Any) -> None:
         self.heard.append(("!", self.form(value)))
@@ -362,7 +362,7 @@ class Machine(RuleBasedStateMachine):
         self.facet.enter(all_back)
         self.system.drain()
         assert self.statistics() == self.baseline
-        assert not any(observer.standing for observer in self.observers)
+        assert not any(observer.current for observer in self.observers)
 
 
 @pytest.mark.parametrize("hot", [2, compiled.HOT])
@@ -636,7 +636,7 @@ def test_the_population_of_observers_counts_what_only_looks_like_one() -> None:
 
 
 @pytest.mark.parametrize("observers", [1, 63, 64, 65, 128, 129, 200])
-def test_each_of_many_observers_in_one_actor_is_told(observers: int) -> None:
+def test_each_of_many_observers_in_one_actor_is_notified(observers: int) -> None:
     """They are notified in groups; none is left out, and none is notified twice."""
     seen: list[Seen] = []
 
@@ -676,7 +676,7 @@ def test_observers_that_come_and_go_are_grouped_as_if_they_had_always_been_there
 
 
 @pytest.mark.parametrize("values", [[7], [7, 8], [8, 8, 7], [8]])
-def test_an_observer_is_told_what_another_one_of_its_skeleton_has_let_be_kept(values: list[int]) -> None:
+def test_an_observer_is_notified_of_what_another_one_of_its_skeleton_has_let_be_kept(values: list[int]) -> None:
     """One value or many for the same constants, which nobody had asked for by then."""
     index = Index(Listener())
     skeleton, constants = analyse(pattern_of([capture(), 1]))

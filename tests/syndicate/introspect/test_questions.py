@@ -506,7 +506,7 @@ async def test_what_happened_and_why(autojump_clock: trio.testing.MockClock) -> 
         program.facet.enter(handles[0].retract)
         await program.system.settle()
         assert program.system.chronicle is None
-        _, _, rows = await program.page("why", '<Bright "hall">')  # of what stands, without a chronicle
+        _, _, rows = await program.page("why", '<Bright "hall">')  # of what is asserted, without a chronicle
         assert [(row[0], row[3]) for row in rows] == [
             ('asserted <Bright "hall">', (1,)),
             ('asserted <Switch "hall">', ()),
@@ -540,7 +540,7 @@ async def test_answers_hold_no_reference_and_are_cut() -> None:
 @pytest.mark.parametrize(
     "fields", [[], ["Lit"], ["Lit", "", -1, 5], ["Lit", "", 0, -5], [1, "", 0, 5], ["Lit", "", 0, "5"]]
 )
-async def test_what_is_no_question_is_told(program: Program, fields: list[Value]) -> None:
+async def test_what_is_no_question_is_reported(program: Program, fields: list[Value]) -> None:
     """Wrong fields are an error that quotes them, not silence."""
     (answer,) = await program.answers("rows", *fields)
     assert isinstance(answer, Record)
@@ -598,7 +598,7 @@ async def test_the_labels_that_an_interest_counts_for(pattern: Value, expected: 
         assert [int(str(after[name])) - int(str(before[name])) for name in ("", "Lit")] == expected
 
 
-async def test_a_standing_question_is_answered_again(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_asserted_question_is_answered_again(autojump_clock: trio.testing.MockClock) -> None:
     """When a look shows something else, and not when it shows the same."""
     async with Program([Record("Lit", ["a"])]).running() as program:
         asker = Asker()
@@ -611,8 +611,8 @@ async def test_a_standing_question_is_answered_again(autojump_clock: trio.testin
 
 
 async def test_a_tail_is_what_happens_from_then_on(autojump_clock: trio.testing.MockClock) -> None:
-    """What stood is no event, nor is interest; each change and message is one, in order, and who wants fewer than there
-    are gets to know how many.
+    """What was there is no event, nor is interest; each change and message is one, in order, and who wants fewer than
+    there are gets to know how many.
     """
     async with Program([Record("Lit", ["attic"])]).running() as program:
         askers = {("", 100): Asker(), ("hall", 100): Asker(), ("", 2): Asker()}

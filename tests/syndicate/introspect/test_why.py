@@ -330,7 +330,7 @@ def test_each_line_says_what_its_step_says(seed: int, tmp_path: Path) -> None:
         assert_(ds, Record("ref", [Symbol("sturdy"), {Symbol("sig"): b"secret"}]))
         spawn(system(*random_system(random.Random(seed))))
 
-    def told(one: Happening) -> object:
+    def line_of(one: Happening) -> object:
         acts = [[*attrs.astuple(each, recurse=False)] for each in one.acts]
         for act, each in zip(acts, one.acts, strict=True):
             act[4] = text(each.value)
@@ -341,7 +341,7 @@ def test_each_line_says_what_its_step_says(seed: int, tmp_path: Path) -> None:
     with written(tmp_path / "story"), chronicles_too() as chronicles:
         run(boot)
     whole = (tmp_path / "story").read_text()
-    assert [json.loads(line) for line in whole.split("\n")[1:-1]] == [told(one) for one in Story.of(*chronicles)]
+    assert [json.loads(line) for line in whole.split("\n")[1:-1]] == [line_of(one) for one in Story.of(*chronicles)]
     assert "secret" not in whole
     assert len(Story.read(tmp_path / "story")) > 100
 
@@ -396,7 +396,7 @@ def test_who_writes_keeps_what_there_is_and_not_what_there_was(every: int) -> No
                 for step in steps:
                     happening = writer.happening(step)
                     for act, done in zip(step.acts, happening.acts, strict=True):
-                        if act.handle is not None and act.handle is standing[0]:
+                        if act.handle is not None and act.handle is current[0]:
                             named[done.id] = named.get(done.id, 0) + 1
                 most = max(most, len(writer))
 
@@ -411,9 +411,9 @@ def test_who_writes_keeps_what_there_is_and_not_what_there_was(every: int) -> No
                 handles.append(assert_(there[0][0], N(number)))
 
             def stands() -> None:
-                standing[:] = [assert_(there[0][0], N(-1))]
+                current[:] = [assert_(there[0][0], N(-1))]
 
-            standing: list[Handle | None] = [None]
+            current: list[Handle | None] = [None]
             system.spawn(boot)
             await system.settle()
             facet = there[0][1]
@@ -424,7 +424,7 @@ def test_who_writes_keeps_what_there_is_and_not_what_there_was(every: int) -> No
                 await system.settle()
                 facet.enter(handles[0].retract)
                 await system.settle()
-            facet.enter(standing[0].retract)  # type: ignore[union-attr]  # it was made
+            facet.enter(current[0].retract)  # type: ignore[union-attr]  # it was made
             await system.settle()
             assert most < FEW + 100
             assert every > 1 or list(named.values()) == [2]  # one number, when it came and when it went
@@ -455,7 +455,7 @@ def test_a_handler_ran_as_often_as_something_came() -> None:
 
 
 @pytest.mark.parametrize(("kind", "causes"), [("packet", (1,)), ("enter", ())])
-def test_a_packet_is_told_before_the_start_of_who_got_it(kind: str, causes: tuple[int, ...]) -> None:
+def test_a_packet_is_recorded_before_the_start_of_who_got_it(kind: str, causes: tuple[int, ...]) -> None:
     """What is passed on by an actor of the library came from a peer, and not from when that actor began."""
     started = Done("spawn", "durable", 0, False, "", 0)
     keeping, asserted = (

@@ -35,7 +35,7 @@ def test_constants_of_another_type_make_another_function() -> None:
     assert [getattr(function, "rearranges", False) for function in instances[:3]] == [True, False, False]
 
 
-def test_functions_are_told_apart() -> None:
+def test_functions_are_distinguished() -> None:
     """Two functions of one name are two."""
     rows = RowFunctions()
     one, other = (rows.row((Call(function, "a"),), PLACES) for function in (lambda a: a + 1, lambda a: a + 2))

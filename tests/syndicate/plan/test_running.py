@@ -111,7 +111,7 @@ def test_a_bag_as_input() -> None:
     assert plan.step({"n": {(1,): -1}})["out"] == ZSet({(1,): -1})
 
 
-def test_bags_all_the_way() -> None:
+def test_bags_throughout() -> None:
     """In a plan of bags weights say in how many ways a row is derived."""
     program = Program()
     r, s = program.edb("r", "a", "b"), program.edb("s", "b", "c")

@@ -68,7 +68,7 @@ def install(point: str, steps: Steps, follower: type) -> None:
         return begin(self, frame, number)
 
     def dying(*args: Any, **named: Any) -> Any:
-        if received and when == "before":  # before any is, what stands is being asserted again
+        if received and when == "before":  # before any is, what was there is being asserted again
             os.kill(os.getpid(), signal.SIGKILL)
         answer = real(*args, **named)
         if received:
@@ -99,11 +99,11 @@ def follow(address: str, start: Callable[[Ref, dict[str, Any]], None], engine: s
         def on_connected(ds: Ref) -> None:
             start(ds, bounded(lambda: print("done", flush=True), session))
 
-        async def until_told() -> None:
+        async def until_asked() -> None:
             await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
             os._exit(0)
 
-        linked_task(until_told)
+        linked_task(until_asked)
 
     run(boot)
 

@@ -23,7 +23,7 @@ MANY = [(f"{number:0500}", number, 1) for number in range(1000)]
 
 @asynccontextmanager
 async def both(place: Path, *jars: Jar) -> AsyncIterator[tuple[Run, World]]:
-    """A source, whose rows and checkpoint are elsewhere, and a sink of what stands."""
+    """A source, whose rows and checkpoint are elsewhere, and a sink of what is asserted."""
     kept: dict[str, Any] = {"journal": place / "disk" / "journal", "checkpoint": place / "checkpoint"}
     source = sourced(lambda _: Stream(session, place), session=(session := Session()), weight="w", **kept)
     async with source as run, sunk(place / "disk" / "table", *jars) as world:

@@ -1,4 +1,4 @@
-"""What is killed, again and again, and goes on: what stands is what an independent replay of the input says.
+"""What is killed, again and again, and goes on: what is asserted is what an independent replay of the input says.
 
 The programs that kill themselves are :mod:`tests.syndicate.spark.crashing` (a source) and
 :mod:`tests.syndicate.spark.viewing` (a circuit on a stream).
@@ -52,7 +52,9 @@ class Case:
 
 
 def make_input(directory: Path, files: int, seed: int) -> States:
-    """Files of rows that come and go, one for each batch; what stands after each of them, counted independently."""
+    """Files of rows that come and go, one for each batch; what is asserted after each of them, counted
+    independently.
+    """
     rng, sums, states = random.Random(seed), Counter[Box](), [Counter[Box]()]
     for number in range(files):
         rows = []
@@ -100,7 +102,7 @@ async def crash_and_restart(
         seen.extend(watch(ds, capture(pattern)) for pattern in case.patterns)
 
     def there() -> set[Any]:
-        """What stands by the events so far; each must make sense after those before it."""
+        """What is asserted by the events so far; each must make sense after those before it."""
         results: set[Any] = set()
         for events in seen:
             for mark, value in events:

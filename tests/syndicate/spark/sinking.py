@@ -3,7 +3,7 @@
 For each line of standard input, ``POINT FIRST LAST``, a process of its own asserts the states of :func:`world` from
 FIRST on, a turn each, beside a sink into DIRECTORY; at POINT, ``before:commit`` and the like, it kills itself with
 SIGKILL, and its exit status is printed.  At the point ``never`` it ends in order with the state LAST, once the sink has
-written, which then writes what is pending; at the point ``early``, while the sink still waits for what stands.
+written, which then writes what is pending; at the point ``early``, while the sink still waits for what is asserted.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def test_types_of_python_s_that_parquet_does_not_have() -> None:
         ("2020-01-01T12:00:00+02:00", pa.timestamp("us", "UTC"), dt.datetime(2020, 1, 1, 10, tzinfo=dt.UTC)),
     ],
 )
-def test_other_ways_to_say_it(value: Any, kind: pa.DataType, means: Any) -> None:
+def test_other_spellings(value: Any, kind: pa.DataType, means: Any) -> None:
     """Values that mean the same item are that item."""
     (item,) = array_of([freeze(value)], kind, "x").to_pylist()
     assert item == means

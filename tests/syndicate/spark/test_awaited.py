@@ -1,4 +1,4 @@
-"""A sink and its sources start together: nobody who reads the table sees that what stands had to come back."""
+"""A sink and its sources start together: nobody who reads the table sees that what is asserted had to come back."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ async def waits(world: World) -> None:
     ],
 )
 async def test_a_sink_waits(tmp_path: Path, there: list[Any], sources: list[Any]) -> None:
-    """For the sources that are there until they stand, and for those that were named though they come late; then one
-    batch has all that has changed, however small a batch may be.
+    """For the sources that are there until all their rows are, and for those that were named though they come late;
+    then one batch has all that has changed, however small a batch may be.
     """
     await kept(tmp_path, A, B)
     stand = [each for each in there if each.standing]
@@ -108,8 +108,8 @@ async def test_a_source_that_ends_instead(tmp_path: Path) -> None:
 async def test_a_stop_while_it_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str, before: list[Jar], came: list[Jar], after: list[Jar]
 ) -> None:
-    """The table is what stood then or now, and never old rows beside new ones: what came is written if nothing of the
-    table is missing, and what is missing may still come.
+    """The table is what was asserted then or now, and never old rows beside new ones: what came is written if nothing
+    of the table is missing, and what is missing may still come.
     """
     waits: dict[str, tuple[list[SparkSource], dict[str, Any]]] = {
         "a source that is there": ([SparkSource("Jar", False)], {}),
@@ -153,21 +153,21 @@ async def test_wrong_use(tmp_path: Path, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("kind", ["source", "view"])
 async def test_what_a_source_says(tmp_path: Path, kind: str, keeps: bool) -> None:
-    """First that it does not stand, from the turn that starts it; then, behind all that stood, that it does: when the
-    stream has no more for now, and after a restart as soon as the journal was read.
+    """First that not all is there, from the turn that starts it; then, behind all that was asserted, that it is: when
+    the stream has no more for now, and after a restart as soon as the journal was read.
     """
     for place in ("in", "none"):
         (tmp_path / place).mkdir()
     for number in range(3):
         (tmp_path / "in" / f"{number}.json").write_text(json.dumps({"name": f"n{number}", "size": 1}))
     for place in ("in", "none") if keeps else ("in",):
-        events = await told(tmp_path, place, kind, tmp_path / "kept" if keeps else None)
+        events = await events_of(tmp_path, place, kind, tmp_path / "kept" if keeps else None)
         assert events[0] == ("+", SparkSource("Barrel", False))
         assert set(events[1:4]) == {("+", Barrel(f"n{number}", 1)) for number in range(3)}
         assert events[4:] == [("+", SparkSource("Barrel", True)), ("-", SparkSource("Barrel", False))]
 
 
-async def told(path: Path, place: str, kind: str, sink_path: Path | None) -> list[Any]:
+async def events_of(path: Path, place: str, kind: str, sink_path: Path | None) -> list[Any]:
     """What a source of the files in *place*, or a view of them, says until it stands."""
     instances: list[Any] = []
 

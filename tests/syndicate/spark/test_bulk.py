@@ -215,7 +215,7 @@ def test_a_split_leaves_no_match(data: st.DataObject, kind: pa.DataType) -> None
     assert bulk.split(7, asked)[0].forms() == []
 
 
-def test_what_is_no_value_is_told_at_once() -> None:
+def test_what_is_no_value_is_reported_at_once() -> None:
     """A time beyond the years 1 to 9999, and text that is no UTF-8, are errors when the bulk is made, and not later."""
     times = pa.array([0, 2**60], pa.int64()).cast(pa.timestamp("us", "UTC"))
     text = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
@@ -347,32 +347,32 @@ def test_sums_and_columns(tmp_path_factory: pytest.TempPathFactory, steps: list[
     """
     path = tmp_path_factory.mktemp("sums") / "j"
     journal = SourceJournal(path, described({}))
-    standing, oracle = journal.current(bulk=partial(bulk_of, Crate)), CurrentRows()
+    state, oracle = journal.current(bulk=partial(bulk_of, Crate)), CurrentRows()
     for number, (some, weight, written) in enumerate(steps):
         bulk = bulk_of(Crate, table_of(some))
         single = Step([(form, weight) for form in bulk.forms()])
-        if weight < 0 or standing.take(Step(BulkRows(bulk))) is None:
-            standing.change(single)
+        if weight < 0 or state.take(Step(BulkRows(bulk))) is None:
+            state.change(single)
         oracle.change(single)
         if written:
-            journal.write(standing, number)
+            journal.write(state, number)
             journal.commit()
-    journal.write(standing, len(steps))
+    journal.write(state, len(steps))
     journal.commit()
     journal.close()
     journal = SourceJournal(path, described({}))
     again = journal.current(bulk=partial(bulk_of, Crate))
     journal.close()
-    for each in (standing, again):
+    for each in (state, again):
         each.open()
         assert each.weights == oracle.weights
 
 
 def test_columns_do_not_meet_a_sum_below_zero() -> None:
     """A row that was removed before it came is not there after it has come: so it must be counted."""
-    standing = CurrentRows()
+    state = CurrentRows()
     bulk = bulk_of(Crate, table_of([("a", 1)]))
-    standing.change(Step([(form, -1) for form in bulk.forms()]))
-    assert standing.take(Step(BulkRows(bulk))) is None
-    assert standing.change(Step(BulkRows(bulk))) == ([], [])
-    assert standing.take(Step(BulkRows(bulk))) is bulk
+    state.change(Step([(form, -1) for form in bulk.forms()]))
+    assert state.take(Step(BulkRows(bulk))) is None
+    assert state.change(Step(BulkRows(bulk))) == ([], [])
+    assert state.take(Step(BulkRows(bulk))) is bulk

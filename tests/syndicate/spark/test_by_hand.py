@@ -39,8 +39,8 @@ async def test_a_worker_that_dies_under_a_source(spark: SparkSession, tmp_path: 
         await watched.until(("a", 0))
         deadly.touch()
         await until(lambda: watched.said("a table cannot be read, and is tried again; what is asserted stays"))
-        [told] = watched.said("a table cannot be read")
-        assert "the rows of Stock: one of its Python workers was killed" in told["reason"]
+        [report] = watched.said("a table cannot be read")
+        assert "the rows of Stock: one of its Python workers was killed" in report["reason"]
         assert watched.there() == [("a", 0)]
         rows[0] = 2
         deadly.unlink()

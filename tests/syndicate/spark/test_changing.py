@@ -50,14 +50,14 @@ class Watched:
         self.log = log
 
     def there(self) -> list[tuple[str, int]]:
-        """The rows that stand."""
-        standing: list[Any] = []
+        """The rows that are there."""
+        current: list[Any] = []
         for mark, stock in list(self.seen):
-            standing.append(stock) if mark == "+" else standing.remove(stock)
-        return sorted((stock.article, stock.pieces) for stock in standing)
+            current.append(stock) if mark == "+" else current.remove(stock)
+        return sorted((stock.article, stock.pieces) for stock in current)
 
     async def until(self, *rows: tuple[str, int]) -> None:
-        """Wait until these rows stand."""
+        """Wait until these rows are there."""
         await until(lambda: self.there() == sorted(rows) or not self.source.running)
         assert self.source.running, f"the source has ended: {self.source.error!r}"
 
@@ -194,8 +194,8 @@ async def test_a_column_that_is_needed_stays(spark: SparkSession) -> None:
 
 
 async def test_a_table_that_is_rewritten(spark: SparkSession, tmp_path: Path) -> None:
-    """Its files are away, then its directory is empty, then a file is half there: what stands stands until it is back;
-    the log tells of one outage, and of the next one again.
+    """Its files are away, then its directory is empty, then a file is half there: what is asserted stays until it is
+    back; the log tells of one outage, and of the next one again.
     """
     place = tmp_path / "t"
     looks = []

@@ -1,4 +1,4 @@
-"""A source that is killed, again and again: what stands is what an independent replay of the input says.
+"""A source that is killed, again and again: what is asserted is what an independent replay of the input says.
 
 ``SYNDICATE_SPARK_CRASHES=n`` runs n orders of all points without Spark, and all points with Spark (`make nightly`).
 """
@@ -16,7 +16,7 @@ from tests.syndicate.spark.killing import MANY, Case, States, crash_and_restart,
 
 
 def kept(directory: Path, states: States) -> int:
-    """The journal holds what stood after its last batch."""
+    """The journal holds what was asserted after its last batch."""
     last, view = journalled(directory)
     assert view == states[last + 1], f"after batch {last}"
     return last

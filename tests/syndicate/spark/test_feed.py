@@ -48,8 +48,8 @@ def test_conventional_feeds(name: str, key: list[str]) -> None:
         }
     )
     rows = TableRows(Account, key, feed.kind, feed.order, ignore=feed.ignore, words=feed.words, commit=feed.commit)
-    standing = CurrentRows(keyed=bool(key))
-    changes = [standing.change(step) for step in rows.steps(table)]
+    current = CurrentRows(keyed=bool(key))
+    changes = [current.change(step) for step in rows.steps(table)]
     assert [(sorted(map(str, map(thaw, adds))), list(map(thaw, removes))) for adds, removes in changes] == [
         (["Account(number=1, owner='Al')", "Account(number=2, owner='Bo')"], []),
         (["Account(number=1, owner='Alma')"], [Account(1, "Al")]),

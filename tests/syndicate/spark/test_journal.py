@@ -76,9 +76,9 @@ def test_entries_are_those_of_single_records(
     rows = [(freeze(Record(Symbol("Box"), [name, {"a": [True, -2, 2.5, Symbol("b")]}])), 1) for name in names]
     keys = [(name,) for name in names] if keyed else None
     journal = SourceJournal(path, ABOUT)
-    standing = journal.current(keyed)
-    standing.change(Step(rows, keys))
-    journal.write(standing, 0)
+    state = journal.current(keyed)
+    state.change(Step(rows, keys))
+    journal.write(state, 0)
     journal.commit()
     journal.close()
     wanted = [(packed(key), packed(form)) for key, (form, _) in zip(keys or [], rows, strict=keyed)]
@@ -94,27 +94,27 @@ BATCH = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 2)), max_size
 
 @settings(max_examples=examples(25))
 @given(st.booleans(), st.lists(BATCH, max_size=5), st.randoms())
-def test_a_journal_is_what_stands(
+def test_a_journal_is_what_is_asserted(
     tmp_path_factory: pytest.TempPathFactory, keyed: bool, batches: list[list[tuple[str, int]]], random: Any
 ) -> None:
-    """After any batches, and whenever it is opened again, what it says stands is what stands."""
+    """After any batches, and whenever it is opened again, what it says is asserted is."""
     path = tmp_path_factory.mktemp("journal") / "j"
     journal = SourceJournal(path, ABOUT)
-    standing, oracle = journal.current(keyed), CurrentRows(keyed=keyed)
+    state, oracle = journal.current(keyed), CurrentRows(keyed=keyed)
     for number, batch in enumerate(batches):
         changes = [(freeze(Record("Box", [name])), weight) for name, weight in dict(batch).items()]
         step = Step(changes, [(name,) for name in dict(batch)] if keyed else None)
-        standing.change(step)
+        state.change(step)
         oracle.change(step)
         assert journal.expects(number, "q")
-        journal.write(standing, number, "q", place=str(number), clock=(Symbol("At"), number))
+        journal.write(state, number, "q", place=str(number), clock=(Symbol("At"), number))
         journal.commit()
         if random.random() < 0.5:
             journal.close()
             journal = SourceJournal(path, ABOUT)
             assert not journal.expects(number, "q")
-            standing = journal.current(keyed)
-            assert (standing.weights, standing.of_key) == (oracle.weights, oracle.of_key)
+            state = journal.current(keyed)
+            assert (state.weights, state.of_key) == (oracle.weights, oracle.of_key)
             assert (journal.last, journal.place) == (number, str(number))
             assert journal.clock == (Symbol("At"), number)
     journal.close()
@@ -123,10 +123,10 @@ def test_a_journal_is_what_stands(
 def test_what_was_not_committed_is_not_there(path: Path) -> None:
     """The view does not have it, nor the last batch."""
     journal = SourceJournal(path, ABOUT)
-    standing = journal.current()
+    state = journal.current()
     for number, form in enumerate("ab"):
-        standing.change(Step([(form, 1)]))
-        journal.write(standing, number)
+        state.change(Step([(form, 1)]))
+        journal.write(state, number)
         if form == "a":
             journal.commit()
     journal.close()
@@ -194,9 +194,9 @@ def test_no_journal(path: Path) -> None:
 def test_a_damaged_journal(path: Path) -> None:
     """A journal whose pages were overwritten, or whose entries are no forms, is not believed."""
     journal = SourceJournal(path, ABOUT)
-    standing = journal.current()
-    standing.change(Step([(freeze(f"form {number}"), 1) for number in range(2000)]))
-    journal.write(standing, 0)
+    state = journal.current()
+    state.change(Step([(freeze(f"form {number}"), 1) for number in range(2000)]))
+    journal.write(state, 0)
     journal.commit()
     journal.close()
     good = path.read_bytes()
@@ -216,9 +216,9 @@ def test_a_changed_byte(path: Path) -> None:
     entry, in a weight, and in the number of the last batch.
     """
     journal = SourceJournal(path, ABOUT)
-    standing = journal.current(keyed=True)
-    standing.change(Step([("form one", 1)], [("key one",)]))
-    journal.write(standing, 7, "of one", place="at 7", clock=(Symbol("At"), 7))
+    state = journal.current(keyed=True)
+    state.change(Step([("form one", 1)], [("key one",)]))
+    journal.write(state, 7, "of one", place="at 7", clock=(Symbol("At"), 7))
     journal.commit()
     journal.close()
     good = path.read_bytes()
@@ -246,10 +246,10 @@ def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
     as a torn end does, and no batch before it.
     """
     journal = SourceJournal(path, ABOUT)
-    standing = journal.current()
+    state = journal.current()
     for batch in range(5):
-        standing.change(Step([(f"form {batch}", 1)]))
-        journal.write(standing, batch)
+        state.change(Step([(f"form {batch}", 1)]))
+        journal.write(state, batch)
         journal.commit()
     log, copy = Path(f"{path}-wal").read_bytes(), tmp_path / "copy"
     whole = path.read_bytes()
@@ -276,10 +276,10 @@ def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
 def test_a_journal_that_is_closed(path: Path) -> None:
     """A batch that comes when the source has stopped is not in the journal, and nobody is notified of damage."""
     journal = SourceJournal(path, ABOUT)
-    standing = journal.current()
-    journal.write(standing, 0)
+    state = journal.current()
+    journal.write(state, 0)
     journal.close()
-    for late in (journal.commit, lambda: journal.write(standing, 1)):
+    for late in (journal.commit, lambda: journal.write(state, 1)):
         with pytest.raises(SourceJournalError, match="is closed: its source has stopped"):
             late()
     again = SourceJournal(path, ABOUT)
@@ -298,10 +298,10 @@ def test_a_full_disk(path: Path) -> None:
     journal = SourceJournal(path, ABOUT)
     pages = journal._one("PRAGMA page_count")[0]
     journal._db.execute(f"PRAGMA max_page_count = {pages}")
-    standing = journal.current()
-    standing.change(Step([(freeze("x" * 1000 + str(number)), 1) for number in range(100)]))
+    state = journal.current()
+    state.change(Step([(freeze("x" * 1000 + str(number)), 1) for number in range(100)]))
     with pytest.raises(SourceJournalError, match=r"the disk with the journal .* is full: make room"):
-        journal.write(standing, 0)
+        journal.write(state, 0)
     journal._db.execute("PRAGMA max_page_count = 100000")
     journal.close()
     again = SourceJournal(path, ABOUT)
@@ -314,10 +314,10 @@ def test_batches_that_do_not_follow(path: Path) -> None:
     journal = SourceJournal(path, ABOUT)
     with pytest.raises(SourceJournalError, match="ends with batch -1, and the checkpoint goes on with 3"):
         journal.expects(3, "q")
-    standing = journal.current()
+    state = journal.current()
     for number in range(3):
         assert journal.expects(number, "q")
-        journal.write(standing, number, "q")
+        journal.write(state, number, "q")
         journal.commit()
     assert [journal.expects(number, "q") for number in (2, 3)] == [False, True]
     with pytest.raises(
@@ -331,20 +331,20 @@ def test_batches_that_do_not_follow(path: Path) -> None:
     journal.close()
 
 
-def standing_columns(journal: SourceJournal, rows: int) -> CurrentRows:
+def state_of_columns(journal: SourceJournal, rows: int) -> CurrentRows:
     """What a journal has, with rows as columns beside it, which are in its next batch."""
-    standing = journal.current(bulk=partial(bulk_of, Box))
+    state = journal.current(bulk=partial(bulk_of, Box))
     table = pa.table({"name": [f"name-{number}" for number in range(rows)]})
-    assert standing.take(Step(BulkRows(bulk_of(Box, table)))) is not None
-    return standing
+    assert state.take(Step(BulkRows(bulk_of(Box, table)))) is not None
+    return state
 
 
 def test_a_journal_without_blocks(path: Path) -> None:
     """A journal of the format before is taken over, with what it says, and holds blocks from then on."""
     journal = SourceJournal(path, ABOUT)
-    standing = journal.current()
-    standing.change(Step([("form", 1)]))
-    journal.write(standing, 0)
+    state = journal.current()
+    state.change(Step([("form", 1)]))
+    journal.write(state, 0)
     journal.commit()
     journal.close()
     with sqlite3.connect(path) as before:
@@ -353,9 +353,9 @@ def test_a_journal_without_blocks(path: Path) -> None:
     before.close()
     for batch in (1, 2):
         journal = SourceJournal(path, ABOUT)
-        standing = standing_columns(journal, 10)
-        assert standing.weights == {"form": 1}
-        journal.write(standing, batch)
+        state = state_of_columns(journal, 10)
+        assert state.weights == {"form": 1}
+        journal.write(state, batch)
         journal.commit()
         journal.close()
     journal = SourceJournal(path, ABOUT)
@@ -368,7 +368,7 @@ def test_a_changed_byte_of_a_block(path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Blocks are of about the same size, and a byte of one that a disk has changed is found."""
     monkeypatch.setattr(module, "BLOCK_BYTES", 100)
     journal = SourceJournal(path, ABOUT)
-    journal.write(standing_columns(journal, 100), 0)
+    journal.write(state_of_columns(journal, 100), 0)
     journal.commit()
     assert journal._one("SELECT count(*) FROM blocks")[0] > 5
     journal.close()

@@ -101,7 +101,7 @@ def following(path: Path, started: Callable[[], object] = lambda: None) -> dict[
 
 
 async def test_a_stream_that_fails_for_a_reason_that_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on from its checkpoint, and what stands stays; without a journal it ends."""
+    """It goes on from its checkpoint, and what is asserted stays; without a journal it ends."""
     failures: list[Interrupted] = []
     real = Batch.toArrow
 
@@ -125,7 +125,7 @@ async def test_a_stream_that_fails_for_a_reason_that_passes(tmp_path: Path, monk
 
 
 async def test_a_restart_goes_on(tmp_path: Path) -> None:
-    """What stood stands again, duplicates counted, and the stream goes on behind it."""
+    """What was asserted is asserted again, duplicates counted, and the stream goes on behind it."""
     drop(tmp_path, 1, ("a", 1, 2), ("b", 1, 1))
     async with sourced(**following(tmp_path)) as run:
         await run.until(lambda seen: len(seen) == 2)

@@ -100,7 +100,7 @@ class Gone:
         raise ConnectionError
 
 
-def test_spark_that_has_gone_is_told_elsewhere() -> None:
+def test_spark_that_has_gone_is_reported_elsewhere() -> None:
     """Nothing is raised by what only says how far we are."""
     accumulators: Mapping[str, SparkAccumulator] = {"rows": Gone()}
     Gauges(accumulators).show({"rows": 1})

@@ -75,7 +75,7 @@ TRIGGER = r'trigger= takes \{"processingTime": "5 seconds"\}, or \{"availableNow
         ),
     ],
 )
-def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
+def test_reported_at_the_call(options: dict[str, Any], message: str) -> None:
     """What can be seen by the parameters alone is reported before anything starts."""
     inputs: dict[str, Any] = {"frame": jars, "to": Mug} | options
 
@@ -106,7 +106,7 @@ def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
          {"trigger": {"processingTime": "soon"}}, "deliver the rows of Mug: [INVALID_INTERVAL_FORMAT"),
     ],
 )  # fmt: skip
-async def test_told_by_the_actor(
+async def test_reported_by_the_actor(
     spark: SparkSession, frame: Callable[[Any], Any], options: dict[str, Any], message: str
 ) -> None:
     """What only the frame shows ends the actor, before a row of it is asserted."""

@@ -59,7 +59,7 @@ class World:
         self.written: Seen
 
     def become(self, *values: Any) -> None:
-        """Let these stand, and no others, by one turn."""
+        """Let these be asserted, and no others, by one turn."""
         self.facet.enter(lambda: self._become(values))
 
     def _become(self, values: Iterable[Any]) -> None:
@@ -115,7 +115,7 @@ async def sunk(
 
 
 async def test_changes_and_snapshot(tmp_path: Path, spark: SparkSession) -> None:
-    """What comes and goes is in the changes by batches, and the snapshot is what stands: Spark reads both."""
+    """What comes and goes is in the changes by batches, and the snapshot is what is asserted: Spark reads both."""
     async with sunk(tmp_path, Jar("a", 1.0), Jar("b", 2.5)) as world:
         await world.until(0)
         world.become(Jar("a", 1.0), Jar("b", 3.0))
@@ -148,7 +148,7 @@ async def test_a_restart_writes_the_difference(tmp_path: Path) -> None:
         assert world.written == []
 
 
-async def test_nothing_stands(tmp_path: Path, spark: SparkSession) -> None:
+async def test_nothing_is_asserted(tmp_path: Path, spark: SparkSession) -> None:
     """Of an empty dataspace there is an empty table."""
     async with sunk(tmp_path) as world:
         await world.until(0)

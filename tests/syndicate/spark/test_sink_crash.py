@@ -72,8 +72,8 @@ def check(read: tuple[list[dict[str, Any]], list[dict[str, Any]]], states: list[
 @pytest.mark.timeout(900 + 120 * MANY)
 @pytest.mark.parametrize("seed", range(max(1, MANY)))
 def test_killed_at_every_point(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    """Before and after each of write, its files, and commit, and stopped before what stands has come back, in a random
-    order: nothing is lost or doubled.
+    """Before and after each of write, its files, and commit, and stopped before what is asserted has come back, in a
+    random order: nothing is lost or doubled.
     """
     states = world()
     table = tmp_path / "table"

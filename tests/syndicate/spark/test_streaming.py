@@ -72,7 +72,7 @@ class Run:
     progress: Seen
 
     def there(self) -> set[Any]:
-        """What stands by the events so far."""
+        """What is asserted by the events so far."""
         results: set[Any] = set()
         for events in self.seen:
             for mark, value in events:
@@ -81,7 +81,7 @@ class Run:
         return results
 
     async def until(self, *values: Any) -> None:
-        """Wait until exactly these stand."""
+        """Wait until exactly these are there."""
         while self.there() != set(values):
             assert self.actor.running, self.actor.error
             await trio.sleep(0.005)
@@ -145,7 +145,7 @@ async def test_epochs(tmp_path: Path) -> None:
 
 
 async def test_a_restart_goes_on(tmp_path: Path) -> None:
-    """What stood stands again before the query starts, and the circuit remembers what it saw."""
+    """What was asserted is asserted again before the query starts, and the circuit remembers what it saw."""
     drop(tmp_path, 1, ("a", 1, 2), ("b", 1, 1))
     async with viewed(**following(tmp_path)) as run:
         await run.batch(0)
@@ -156,7 +156,7 @@ async def test_a_restart_goes_on(tmp_path: Path) -> None:
         await run.until(A1, B1, Heap("a", 2), Heap("b", 1), Named("a"), Named("b"))
         drop(tmp_path, 2, ("a", 1, -2))
         await run.until(B1, Heap("b", 1), Named("b"))
-    assert len(starts[0]) == 6, "all that stood was asserted before the query started"
+    assert len(starts[0]) == 6, "all that was there was asserted before the query started"
 
 
 async def test_without_a_state(tmp_path: Path) -> None:

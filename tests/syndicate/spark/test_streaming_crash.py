@@ -1,4 +1,5 @@
-"""A circuit on a stream that is killed, again and again: what stands is what an independent replay of the input says.
+"""A circuit on a stream that is killed, again and again: what is asserted is what an independent replay of the input
+says.
 
 ``SYNDICATE_SPARK_CRASHES=n`` runs n orders of all points without Spark, and all points with Spark (`make nightly`).
 """
@@ -35,7 +36,7 @@ def concluded(boxes: Counter[Box]) -> set[Any]:
 
 
 def kept(directory: Path, states: States) -> int:
-    """The journal and the table each hold what stood after their last batch."""
+    """The journal and the table each hold what was asserted after their last batch."""
     last, view = journalled(directory / "state")
     assert set(view) == concluded(states[last + 1]), f"after batch {last}"
     assert set(view.values()) <= {1}

@@ -116,7 +116,7 @@ def test_a_batch_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_large_snapshot_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is written again only when a quarter of it has changed; what stands is exact all the time."""
+    """It is written again only when a quarter of it has changed; what is there is exact all the time."""
     monkeypatch.setattr(table_module, "SMALL_SNAPSHOT", 10)
     table = SinkTable(tmp_path, FLAT)
     table.append(rows(FLAT, *[("a", n, 1) for n in range(40)]), 0)

@@ -180,22 +180,22 @@ DEEP: dict[str, Callable[[int], Any]] = {
 COSTS = {
     "captures": 1,
     "captures of lists": 3,
-    **dict.fromkeys([way for way in DEEP if " key" in way or "label" in way], 1),
+    **dict.fromkeys([shape for shape in DEEP if " key" in shape or "label" in shape], 1),
 }
 
 
-@pytest.mark.parametrize("way", DEEP)
-def test_a_pattern_is_as_deep_as_lets_its_interest_be_a_value(way: str) -> None:
+@pytest.mark.parametrize("shape", DEEP)
+def test_a_pattern_is_as_deep_as_lets_its_interest_be_a_value(shape: str) -> None:
     """Whatever nests: who observes observers gets a value, with some room around it, and there is not much more room
     than that; a level more is refused, by each way that leads to an interest.
     """
-    depth = _most(lambda n: _refused(analyse, DEEP[way](n)) is None)
-    deepest, deeper = DEEP[way](depth), DEEP[way](depth + 1)
+    depth = _most(lambda n: _refused(analyse, DEEP[shape](n)) is None)
+    deepest, deeper = DEEP[shape](depth), DEEP[shape](depth + 1)
     expanded = expand(interest(deepest, REFS[0]))
     assert freeze(thaw(expanded)) == interest(deepest, REFS[0])
     for written in (Observe(deepest, REFS[0]), Record("Observe", [encode(pattern_of(deepest)), REFS[0]])):
         room = _room(written)
-        assert 5 <= room < 7 + COSTS.get(way, 2), written
+        assert 5 <= room < 7 + COSTS.get(shape, 2), written
     assert isinstance(_refused(analyse, deeper), PatternError)
     assert isinstance(_refused(freeze, Observe(deeper, REFS[0])), PatternError)
     assert freeze(Record("Observe", [encode(pattern_of(deeper)), REFS[0]]))[0] is OBSERVE  # no interest: an assertion
@@ -210,14 +210,14 @@ LARGE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", LARGE)
-def test_a_pattern_is_as_large_as_lets_its_interest_be_a_value(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shape", LARGE)
+def test_a_pattern_is_as_large_as_lets_its_interest_be_a_value(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that are values one by one may be none together: then the pattern is refused, and not only where somebody
     observes observers.
     """
     monkeypatch.setattr("syndicate.values.depth.MAX_NODES", 2_000)
-    assert isinstance(_refused(analyse, LARGE[way](tuple(range(1_100)))), PatternError)
-    taken = LARGE[way](tuple(range(200)))
+    assert isinstance(_refused(analyse, LARGE[shape](tuple(range(1_100)))), PatternError)
+    taken = LARGE[shape](tuple(range(200)))
     assert freeze(thaw(expand(interest(taken, REFS[0])))) == interest(taken, REFS[0])
 
 

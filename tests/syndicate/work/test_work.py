@@ -127,7 +127,7 @@ def test_results_and_failures() -> None:
 
 def test_what_is_over_leaves_only_what_came_of_it() -> None:
     """No job, offer, retry or claim stands when all are done or dead; the token has grown."""
-    standing: dict[type, set[Any]] = {kind: set() for kind in (Job, Offer, Waiting, Claimed, Done, Dead, Issued)}
+    current: dict[type, set[Any]] = {kind: set() for kind in (Job, Offer, Waiting, Claimed, Done, Dead, Issued)}
 
     @worker(slots=2)
     async def work(body: int) -> int:
@@ -138,7 +138,7 @@ def test_what_is_over_leaves_only_what_came_of_it() -> None:
     def boot() -> None:
         ds = dataspace()
         jobs = queue(ds, "q", retry=Retry(times=2, first=0.1))
-        for kind, all_of in standing.items():
+        for kind, all_of in current.items():
             pattern = kind(*[ANY] * len(attrs.fields(kind)))
             on_asserted(ds, capture(pattern))(all_of.add)
             on_retracted(ds, capture(pattern))(all_of.discard)
@@ -147,7 +147,7 @@ def test_what_is_over_leaves_only_what_came_of_it() -> None:
         after(60, stop_actor)
 
     play(boot)
-    assert {kind.__name__: len(all_of) for kind, all_of in standing.items()} == {
+    assert {kind.__name__: len(all_of) for kind, all_of in current.items()} == {
         "Job": 0,
         "Offer": 0,
         "Waiting": 0,
@@ -156,7 +156,7 @@ def test_what_is_over_leaves_only_what_came_of_it() -> None:
         "Dead": 7,
         "Issued": 1,
     }
-    assert standing[Issued] == {Issued("q", 27)}
+    assert current[Issued] == {Issued("q", 27)}
 
 
 def test_the_same_id_is_one_job() -> None:
@@ -375,7 +375,7 @@ def test_an_outcome_waits_for_a_dispatcher() -> None:
 
 def test_one_dispatches_at_a_time() -> None:
     """However many there are and whenever they come and go."""
-    standing: set[str] = set()
+    current: set[str] = set()
 
     def boot() -> None:
         ds = dataspace()
@@ -386,11 +386,11 @@ def test_one_dispatches_at_a_time() -> None:
 
         for number in range(20):
             after(number % 3, lambda number=number: spawn(program, 1 + number % 5))
-        on_asserted(ds, Dispatcher("q", capture(str)))(standing.add)
-        on_retracted(ds, Dispatcher("q", capture(str)))(standing.discard)
+        on_asserted(ds, Dispatcher("q", capture(str)))(current.add)
+        on_retracted(ds, Dispatcher("q", capture(str)))(current.discard)
 
     play(boot)
-    assert standing == set()
+    assert current == set()
 
 
 def test_facts_are_kept_with_the_outcome() -> None:

@@ -78,7 +78,7 @@ class Crowd:
     count: int
 
 
-def standing(ds: Ref, value: Any) -> Any:
+def asserting(ds: Ref, value: Any) -> Any:
     """A facet that asserts a value."""
 
     def assert_it() -> None:
@@ -488,7 +488,7 @@ def test_the_filter() -> None:
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32))
 def test_assertions_in_and_out(seed: int) -> None:
-    """After each turn, what is asserted is what follows from the assertions that stand."""
+    """After each turn, what is asserted is what follows from the assertions that are there."""
 
     def boot() -> None:
         ds = spaces[0] = dataspace()
@@ -503,7 +503,7 @@ def test_assertions_in_and_out(seed: int) -> None:
     here: dict[Visit, Any] = {}
 
     def come(visit: Visit) -> None:
-        here[visit] = standing(spaces[0], visit)
+        here[visit] = asserting(spaces[0], visit)
 
     for _ in range(12):
         for _ in range(rng.randrange(3)):
@@ -611,8 +611,8 @@ def test_assertions_of_one_key(kind: Any, logs: list[MutableMapping[str, Any]]) 
     def boot() -> None:
         ds = dataspace()
         spawn(lambda: instances.append(Keyed(ds, inputs={"setting": ["set", capture(), capture()]})))
-        facets.extend(standing(ds, ["set", "color", n]) for n in range(3))
-        standing(ds, ["set", "size", 9])
+        facets.extend(asserting(ds, ["set", "color", n]) for n in range(3))
+        asserting(ds, ["set", "size", 9])
 
     instances: list[Any] = []
     facets: list[Any] = []
@@ -691,7 +691,7 @@ def test_a_rule_that_raises_is_a_crash() -> None:
         ds = dataspace()
         heard.append(watch(ds, capture(Crowd)))
         actors.append(spawn(lambda: instances.append(Fragile(ds, inputs={"visit": Visit}, outputs={"crowd": Crowd}))))
-        standing(ds, Visit("a", "hall"))
+        asserting(ds, Visit("a", "hall"))
 
     heard: list[Seen] = []
     actors: list[Any] = []

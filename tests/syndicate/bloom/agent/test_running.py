@@ -140,7 +140,7 @@ def test_sync_do(start: Start[Any]) -> None:
     p.tick()
 
 
-WAYS: dict[str, Callable[[Any], object]] = {
+MODES: dict[str, Callable[[Any], object]] = {
     "sync_do": lambda p: p.sync_do(lambda: p.asked.insert([(1, 1)])),
     "sync_do with two insertions": lambda p: p.sync_do(lambda: (p.asked.insert([(1, 1)]), p.other.insert([(2, 2)]))),
     "async_do": lambda p: p.async_do(lambda: p.asked.insert([(1, 1)])),
@@ -170,13 +170,13 @@ class Answering(Bloom):
         self.kept <= self.asked
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_asked_for_is_one_tick(way: str, start: Start[Any]) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_asked_for_is_one_tick(mode: str, start: Start[Any]) -> None:
     """However it is asked for; afterwards scratches hold what that tick derived."""
     p = start(Answering())
     p.sync_do(lambda: None)
     before = p.budtime
-    WAYS[way](p)
+    MODES[mode](p)
     p.pause()  # after all that this has brought about
     assert p.budtime - before == 1
     if p.kept:
@@ -535,8 +535,8 @@ def test_no_time_in_a_rule(what: str, column: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("way", ["actor", "foreground"])
-def test_signals_shut_a_program_down(number: signal.Signals, way: str) -> None:
+@pytest.mark.parametrize("mode", ["actor", "foreground"])
+def test_signals_shut_a_program_down(number: signal.Signals, mode: str) -> None:
     """As after stop(): on_shutdown is called once, in an actor and in the foreground; then the signal's error comes."""
     log: list[str] = []
 
@@ -548,7 +548,7 @@ def test_signals_shut_a_program_down(number: signal.Signals, way: str) -> None:
         return p
 
     def program() -> None:
-        if way == "foreground":
+        if mode == "foreground":
             watched().run_fg()
         else:
             run(lambda: watched(dataspace()))

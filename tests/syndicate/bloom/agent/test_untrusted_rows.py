@@ -470,7 +470,7 @@ def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]
 
 @pytest.mark.parametrize("kind", [scratch, table])
 def test_a_refused_assertion_leaves_its_key_to_others(kind: Any, logs: list[MutableMapping[str, Any]]) -> None:
-    """It counts for nothing while it stands: the next of its key is there, whichever came first; its end is quiet."""
+    """It counts for nothing while it is there: the next of its key is there, whichever came first; its end is quiet."""
 
     class Keyed(Bloom):
         setting = kind(["name"], ["value"])

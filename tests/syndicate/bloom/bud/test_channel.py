@@ -37,15 +37,15 @@ class Counting(Bloom):
         self.wire_done <= self.wire.filter(lambda m: m.n == 5).payloads()
 
 
-@pytest.mark.parametrize("way", ["background", "by hand"])
-def test_to_oneself(way: str) -> None:
+@pytest.mark.parametrize("mode", ["background", "by hand"])
+def test_to_oneself(mode: str) -> None:
     """A program goes on as long as something is on its way to itself; each message is there in one tick."""
     p = Counting()
     assert not any(row[-1] for row in reflection(p)["t_depends"])
     results: SimpleQueue[Any] = SimpleQueue()
     p.callback("loop_done", lambda rows: results.put(("loop", rows)))
     p.callback("wire_done", lambda rows: results.put(("wire", rows)))
-    if way == "background":
+    if mode == "background":
         p.run_bg()
     else:
         p.tick(5)

@@ -222,8 +222,8 @@ def test_membership() -> None:
 
 
 @pytest.mark.parametrize("inputs", [True, [1, 2, 3], ["some", "text"], "text", 7, [(1, 2, 3)]])
-@pytest.mark.parametrize("way", ["<=", "<-"])
-def test_what_is_no_row(inputs: Any, way: str) -> None:
+@pytest.mark.parametrize("operator", ["<=", "<-"])
+def test_what_is_no_row(inputs: Any, operator: str) -> None:
     """It is refused in a rule and from outside; a mapping is its pairs."""
 
     class Table(Bloom):
@@ -231,7 +231,7 @@ def test_what_is_no_row(inputs: Any, way: str) -> None:
 
         @bloom
         def rules(self) -> None:
-            if way == "<=":
+            if operator == "<=":
                 self.t <= inputs
             else:
                 self.t < -values(*inputs)
@@ -284,7 +284,7 @@ class Chained(Bloom):
 
 
 def test_derived_in_each_tick() -> None:
-    """Scratches of a standing table have their rows in each tick, by hand and in a program that runs by itself."""
+    """Scratches of a lasting table have their rows in each tick, by hand and in a program that runs by itself."""
     p = Chained()
     tick(p)
     assert set(p.s1) == set(p.s2) == set(p.s3) == {(1, 1)}

@@ -146,10 +146,10 @@ p.run_fg()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("way", [["foreground"], ["foreground", "parent"]])
-def test_signals_of_another_process(number: signal.Signals, way: list[str]) -> None:
+@pytest.mark.parametrize("mode", [["foreground"], ["foreground", "parent"]])
+def test_signals_of_another_process(number: signal.Signals, mode: list[str]) -> None:
     """The functions of on_shutdown are called once, and the process ends by itself, with a status."""
-    with subprocess.Popen([sys.executable, "-c", CHILD, *way], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([sys.executable, "-c", CHILD, *mode], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)

@@ -145,7 +145,7 @@ def test_a_temp_of_an_outer_join() -> None:
 
 
 def test_old_rows_and_new_ones() -> None:
-    """Rows of standing tables are there again in each tick, beside those of others that come and go."""
+    """Rows of lasting tables are there again in each tick, beside those of others that come and go."""
 
     class Again(Bloom):
         t1, t2 = table(["a", "b"]), table(["a", "b"])
@@ -354,7 +354,7 @@ def test_outer_joins_by_two_columns_and_over_ticks() -> None:
     assert list(p.by_key) == [(5, 10, None, None)]
 
 
-def test_what_stands_beside_what_passes() -> None:
+def test_what_is_written_beside_what_passes() -> None:
     """A scan, a group, a reduction, each of a table and of a scratch into one scratch: of both, in each tick."""
 
     class Replay(Bloom):

@@ -429,7 +429,7 @@ def test_a_planted_divergence() -> None:
     assert len(results) > 1
 
 
-def test_networks_that_never_rest_are_told() -> None:
+def test_networks_that_never_rest_are_reported() -> None:
     """The random programs' way to an end is needed."""
 
     class Always(Bloom):
@@ -446,7 +446,7 @@ def test_networks_that_never_rest_are_told() -> None:
         Network(p).run(20)
 
 
-def test_outputs_that_depend_on_the_same_are_told_once() -> None:
+def test_outputs_that_depend_on_the_same_are_reported_once() -> None:
     """The second has a line that names the first."""
 
     class Two(Bloom):

@@ -79,7 +79,7 @@ def made(**options: Any) -> tuple[Told, History]:
     return p, record(p)
 
 
-def test_what_is_told() -> None:
+def test_what_is_recorded() -> None:
     """Rules, lattices, deletions, rows sent by rules and from outside."""
     p, history = made()
     p.n <= [(2,)]

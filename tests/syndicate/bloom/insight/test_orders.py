@@ -42,7 +42,7 @@ def ends(kind: type[Any], schedule: Schedule, name: str) -> set[str]:
 @pytest.mark.parametrize(
     ("kind", "name", "most"), [(DestructiveCart, "cart", 2), (DisorderlyCart, "response", 2), (FirstCome, "winner", 2)]
 )
-def test_what_is_told_happens(kind: type[Any], name: str, most: int) -> None:
+def test_what_is_reported_happens(kind: type[Any], name: str, most: int) -> None:
     """The schedules have the same messages, few of them, and end as is said, differently."""
     result = search_orders(kind, [name])[name]
     one, other = (sorted(str(message) for tick in each for message in tick) for each in (result.first, result.second))

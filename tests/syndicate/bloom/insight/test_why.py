@@ -132,7 +132,7 @@ def test_deep_trees() -> None:
     assert str(tree).count("\n") == 599
 
 
-def test_values_are_told_apart() -> None:
+def test_values_are_distinguished() -> None:
     """1 and True are two rows, with two reasons."""
 
     class Copies(Bloom):
@@ -254,17 +254,17 @@ def check(tree: Reason, rules: list[NaiveRule], now: Mapping[str, Rows], before:
 
 def is_acyclic(tree: Reason) -> bool:
     """Whether no row is a reason of itself."""
-    on_way: set[int] = set()
+    on_path: set[int] = set()
     done: set[int] = set()
 
     def visit(one: Reason) -> bool:
         if id(one) in done:
             return True
-        if id(one) in on_way:
+        if id(one) in on_path:
             return False
-        on_way.add(id(one))
+        on_path.add(id(one))
         good = all(visit(below) for below in [*one.premises, *(m for _, members in one.groups for m in members)])
-        on_way.discard(id(one))
+        on_path.discard(id(one))
         done.add(id(one))
         return good
 

@@ -31,7 +31,7 @@ class Careless(Causes):
         self.past < +self.kept.map(lambda k: k.needs)
 
 
-def told(one: ReliableMulticast) -> frozenset[tuple[Any, Any]]:
+def received(one: ReliableMulticast) -> frozenset[tuple[Any, Any]]:
     """What a member has heard."""
     return frozenset((row.src, row.ident) for row in one.heard)
 
@@ -48,15 +48,15 @@ def talk(cls: type[ReliableMulticast], seed: int, count: int = 20) -> int:
     def look() -> None:
         nonlocal early
         for one in alive:
-            for message in told(one) - heard[one.address]:
-                early += not causes[message] <= told(one)
-            heard[one.address] = told(one)
+            for message in received(one) - heard[one.address]:
+                early += not causes[message] <= received(one)
+            heard[one.address] = received(one)
 
     for number in range(count):
         one = rng.choice(alive)
         name = str(one.address)
         said[name] += 1
-        before = told(one) | {(name, ident) for ident in range(1, said[name])}
+        before = received(one) | {(name, ident) for ident in range(1, said[name])}
         causes[name, said[name]] = frozenset(before)
         one.say <= [(said[name], number)]
         one.tick()
@@ -73,8 +73,8 @@ def talk(cls: type[ReliableMulticast], seed: int, count: int = 20) -> int:
             one.fire("timer")
         net.run()
         look()
-    assert len({told(one) for one in alive}) == 1
-    assert {one for one in causes if one[0] in {each.address for each in alive}} <= told(alive[0])
+    assert len({received(one) for one in alive}) == 1
+    assert {one for one in causes if one[0] in {each.address for each in alive}} <= received(alive[0])
     return early
 
 

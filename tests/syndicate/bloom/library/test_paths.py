@@ -47,7 +47,7 @@ def test_costs_are_those_of_a_search(links: list[tuple[int, int, int]], batch: i
 
 @given(links=LINKS)
 @settings(max_examples=examples(25), deadline=None)
-def test_ways_cost_what_paths_do(links: list[tuple[int, int, int]]) -> None:
+def test_routes_cost_what_paths_do(links: list[tuple[int, int, int]]) -> None:
     """A way follows links, and costs as little as there is; links that cost nothing lead nobody in circles."""
     q = Routes()
     q.link <= links
@@ -72,7 +72,7 @@ def test_paths_need_no_coordination(cls: type[Paths]) -> None:
     assert {p.stratum(one) for one in p.collections()} == {0}
 
 
-def test_no_way_goes_in_a_circle() -> None:
+def test_no_route_goes_in_a_circle() -> None:
     """Of equally cheap ways, that with the fewest steps: a circle of links that cost nothing is not taken."""
     q = Routes()
     q.link <= [("a", "b", 0), ("b", "a", 0), ("a", "c", 1), ("b", "c", 1)]

@@ -196,7 +196,9 @@ def test_what_is_done_before_the_first_tick(first: str, tmp_path: Path, *, boot:
 
 
 def run_until(disk: SimulatedDisk, cut: int) -> tuple[list[Rows], int]:
-    """Run until there is no power any more; what stood at the start and after each tick, and how often it was asked."""
+    """Run until there is no power any more; what there was at the start and after each tick, and how often it was
+    asked.
+    """
     count = 0
 
     def step(point: str) -> None:
@@ -264,7 +266,7 @@ def test_a_disk_that_fails() -> None:
 
 
 def written(tmp_path: Path, *, closed: bool) -> tuple[Path, list[Rows]]:
-    """A file with its log, and what stood after each tick."""
+    """A file with its log, and what there was after each tick."""
     p = Counts(state=tmp_path / "state.db")
     stood: list[Rows] = [([], [])]
     for step in STEPS:

@@ -83,7 +83,7 @@ def test_locations_talk_in_a_dataspace() -> None:
 
 
 def test_assertions_are_inputs_and_outputs() -> None:
-    """A row is there while its assertion stands, and so is what follows; what is at other locations is theirs."""
+    """A row is there while its assertion is there, and so is what follows; what is at other locations is theirs."""
     program = Program.parse("dark(L, X) :- lamp(L, X), notin power(L); persist[other, 2];")
     agent = Agent(
         program,
@@ -276,7 +276,7 @@ async def test_time_by_the_clock(system: System, settle: Settle, clock: trio.tes
     assert instance.rows("egg") == ([("pan", 1)] if instance.time == 1001 else [])
 
 
-def test_who_does_not_rest_is_told(logs: list[MutableMapping[str, Any]]) -> None:
+def test_who_does_not_rest_is_reported(logs: list[MutableMapping[str, Any]]) -> None:
     """The log says once that an agent goes on and on, and which rule may be why; a long path to rest is not logged."""
     program = Program.parse(
         f"""
@@ -395,7 +395,7 @@ def test_specifications_are_nobodys() -> None:
         settled(lambda: Agent(program, "a")(dataspace()).event_log())
 
 
-def test_a_life_that_is_over() -> None:
+def test_an_instance_that_is_over() -> None:
     """After its facet has stopped, an agent takes nothing, shows nothing, and joins nothing."""
     program = Program.parse("persist[p, 2];")
     instances: list[Instance] = []

@@ -208,11 +208,11 @@ def test_what_is_found_happens_live(name: str) -> None:
 def waited_for(program: Program, verdict: Verdict) -> bool:
     """Whether a fact with a time comes while its location stands still: there a live clock waits for it."""
     heads = [rule.head for rule in program.core() if rule.fact and rule.head.terms]
-    standing = [(Constant(one.node), one) for one in verdict.net.down if one.keeps]
+    current = [(Constant(one.node), one) for one in verdict.net.down if one.keeps]
     return any(
         head.terms[0] == node and isinstance(head.time, int) and one.covers(head.time)
         for head in heads
-        for node, one in standing
+        for node, one in current
     )
 
 

@@ -343,7 +343,7 @@ def test_an_end_makes_a_timestep_fail() -> None:
     assert [message.partition(":")[0] for message in one.refused] == [
         "the end of ('a', 'z') of here makes a timestep fail"
     ]
-    assert {(stands.row[1], stands.until is None) for stands in one.event_log().asserted} == {
+    assert {(fact.row[1], fact.until is None) for fact in one.event_log().asserted} == {
         ("x", True), ("y", False), ("z", True),
     }  # fmt: skip
     one.assert_("here", ("a", "z"))
@@ -456,7 +456,7 @@ def test_an_event_log_is_what_was_written(tmp_path: Path) -> None:
             EventLog.load(path)
 
 
-def test_an_event_log_of_a_life_before_is_kept(tmp_path: Path) -> None:
+def test_an_event_log_of_an_earlier_run_is_kept(tmp_path: Path) -> None:
     """A location that is started again begins again, and does not write over what happened before."""
     path = tmp_path / "a.log"
     instances = []

@@ -77,7 +77,7 @@ CHOOSING = """
 """
 
 
-def test_what_is_chosen_is_told(tmp_path: Path) -> None:
+def test_what_is_chosen_is_reported(tmp_path: Path) -> None:
     """All choices are tried, or those of one seed: the answer says which; a counterexample repeats what it chose."""
     program, bad = tmp_path / "p.ded", tmp_path / "bad.json"
     program.write_text(CHOOSING)

@@ -31,7 +31,7 @@ def reachable(rules: list[Rule], invariant: str, nodes: tuple[int, ...] = ()) ->
 
     Each of the *nodes* may stay in its timestep, with all that is there, once all facts with times have been given.
     """
-    standing = {rule.head.relation for rule in rules if rule.kind != "deductive" or rule.head.time is not None}
+    current = {rule.head.relation for rule in rules if rule.kind != "deductive" or rule.head.time is not None}
     steps = []
     for rule in rules:
         if not rule.fact and rule.kind != "deductive":
@@ -54,7 +54,7 @@ def reachable(rules: list[Rule], invariant: str, nodes: tuple[int, ...] = ()) ->
             rows = {name: [tuple(row) for row in model[name]] for name in model}
             survivors = frozenset((name[5:], row) for name in rows if name.startswith("then_") for row in rows[name])
             sent = pool | {(name[5:], row) for name in rows if name.startswith("sent_") for row in rows[name]}
-            there = {(name, row) for name in standing & rows.keys() for row in rows[name] if row}
+            there = {(name, row) for name in current & rows.keys() for row in rows[name] if row}
             for resting in subsets(nodes) if time >= last else [()]:
                 stay = frozenset(one for one in there if one[1][0] in resting)
                 coming = [one for one in sorted(sent, key=repr) if not (one[1] and one[1][0] in resting)]
@@ -142,7 +142,7 @@ def test_clocks_that_pass_by_themselves() -> None:
     assert prove(core(parse(LOCK)), "two", nodes=["a", "b", 1]).verdict == "unknown"
 
 
-def test_what_stands_is_in_every_state() -> None:
+def test_what_is_asserted_is_in_every_state() -> None:
     """A row that is given once, or deduced beside such, is there as long as its node's clock stands."""
     counting = 'c1("b")@1; c2(N)@next :- c1(N); c3(N)@next :- c2(N); c4(N)@next :- c3(N); c5(N)@next :- c4(N);'
     for start in ('start("a")@1;', 'start("x")@1; go("a")@1; start(N) :- go(N), notin c4("b");'):
@@ -232,7 +232,7 @@ def test_what_cannot_be_proved(text: str, why: str) -> None:
     assert why in proof.why
 
 
-def test_lemmas_that_were_not_tried_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lemmas_that_were_not_tried_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are given to the solver some at a time, with the same answer; too many are not taken, and why is said."""
     rules = core(parse(LOCK))
     proof = prove(rules, "two")

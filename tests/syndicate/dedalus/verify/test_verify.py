@@ -110,15 +110,15 @@ PARTED = {
 
 
 @pytest.mark.parametrize("engine", ["auto", "search"])
-@pytest.mark.parametrize("ways", [*PARTED])
-def test_partitions_whatever_the_order_of_nodes(ways: str, engine: Engine) -> None:
+@pytest.mark.parametrize("parted", [*PARTED])
+def test_partitions_whatever_the_order_of_nodes(parted: str, engine: Engine) -> None:
     """A verdict is the same for nodes in any order; one node is parted from what is no node; sides are said once."""
-    program = Program.parse(PARTED[ways])
+    program = Program.parse(PARTED[parted])
     asked: dict[str, Any] = {"eot": 3, "eff": 0, "partitions": 2, "engine": engine}
     one, other = (program.verify(**asked, nodes=nodes) for nodes in (["a", "b"], ["b", "a"]))
     assert (one.violation_exists, one.cost, one.proven) == (other.violation_exists, other.cost, other.proven)
     assert one.violation_exists
-    assert len(one.min_counterexamples) == len(other.min_counterexamples) == (1 if ways == "among nodes" else 2)
+    assert len(one.min_counterexamples) == len(other.min_counterexamples) == (1 if parted == "among nodes" else 2)
     alone = program.verify(**asked, nodes=["a"])
     assert alone.violation_exists
     assert alone.min_counterexamples[0][0].startswith('parted("a";1,')
@@ -294,7 +294,7 @@ def test_the_first_counterexample_is_shown_and_repeated() -> None:
     ]
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     """Each size of sets is reported once, when the smaller ones are done."""
     messages: list[Progress] = []
     program = Program.load(CASES / "verdicts" / "retry.ded")

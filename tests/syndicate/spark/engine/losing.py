@@ -44,7 +44,7 @@ def slow(number: int) -> int:
     return number
 
 
-def told(attempt: Callable[[], object]) -> None:
+def report(attempt: Callable[[], object]) -> None:
     """Print what an attempt gives, or its error."""
     try:
         print(attempt())
@@ -65,15 +65,15 @@ if __name__ == "__main__":
     frame = session.range(1, numPartitions=1)
     explained("Box", frame.toArrow)
     threading.Timer(5, kill).start()
-    told(lambda: explained("Box", frame.select(udf(slow, "long")(col("id")).alias("x")).toArrow))
-    told(lambda: explained("Box", frame.toArrow).num_rows)
+    report(lambda: explained("Box", frame.select(udf(slow, "long")(col("id")).alias("x")).toArrow))
+    report(lambda: explained("Box", frame.toArrow).num_rows)
     kept = frame.localCheckpoint()
     kill()
-    told(lambda: explained("Box", kept.toArrow).num_rows)
+    report(lambda: explained("Box", kept.toArrow).num_rows)
     with SparkEngine(build(), session, state=sys.argv[1], small=0) as engine:
         engine.step({"a": {(1, 2): 1}})
         kill()
-        told(lambda: sorted(engine.step({"a": {(1, 3): 1}})["out"]))
+        report(lambda: sorted(engine.step({"a": {(1, 3): 1}})["out"]))
     place = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
     session.stop()
     shutil.rmtree(place, ignore_errors=True)

@@ -68,7 +68,7 @@ class Stepped:
         self.circuit = circuit
         self.place = place
         self.layout = layout
-        self.told: list[tuple[int, dict[str, Any]]] = []
+        self.steps: list[tuple[int, dict[str, Any]]] = []
         self.scope = StreamScope(circuit, streams(session, circuit, place, layout), pages, exact=exact)
         self.number = sum(1 for name in circuit.sources for _ in (place / name).glob("*.parquet"))
         self.results = {name: self.scope.result(name) for name in circuit.sinks}
@@ -83,7 +83,7 @@ class Stepped:
         for row in frame.collect():
             layout = self.results[row.sink].layout
             results[row.sink] += items_of(as_declared(from_bytes(row.rows), layout), layout)
-        self.told.append((number, {name: self._zset(name, items) for name, items in results.items()}))
+        self.steps.append((number, {name: self._zset(name, items) for name, items in results.items()}))
 
     def _zset(self, name: str, items: list[Any]) -> Any:
         port = self.circuit.sinks[name].inputs[0]
@@ -92,14 +92,14 @@ class Stepped:
 
     def step(self, deltas: Mapping[str, Mapping[Any, int]]) -> dict[str, Any]:
         """The changes of the sinks."""
-        before = len(self.told)
+        before = len(self.steps)
         for name, rows in deltas.items():
             if rows:
                 wrote(self.place / name, self.number, dict(rows.items()), self.layout)
                 self.number += 1
         self.query.processAllAvailable()
         empty = {name: self._zset(name, []) for name in self.circuit.sinks}
-        some = [empty, *[changes for _, changes in self.told[before:]]]
+        some = [empty, *[changes for _, changes in self.steps[before:]]]
         return {name: functools.reduce(operator.add, [changes[name] for changes in some]) for name in empty}
 
     def stop(self) -> None:

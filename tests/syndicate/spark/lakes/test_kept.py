@@ -1,4 +1,4 @@
-"""Tables of lakes that a sink keeps: what stands, read by others than Spark."""
+"""Tables of lakes that a sink keeps: what is asserted, read by others than Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Kept:
         self.written: Any = None
 
     async def become(self, *values: Any) -> None:
-        """Let these stand, and no others."""
+        """Let these be asserted, and no others."""
 
         def change() -> None:
             for value in values:
@@ -128,7 +128,7 @@ def warehouse(session: SparkSession) -> Path:
     return Path(session.conf.get("spark.sql.catalog.warehouse.warehouse") or "")
 
 
-async def test_what_stands(lake: Lake, session: SparkSession, warehouse: Path) -> None:
+async def test_what_is_there(lake: Lake, session: SparkSession, warehouse: Path) -> None:
     """Rows come and go, also nulls; a restart writes the difference; so it does after somebody else's commit."""
     a, b, c = Jar("a", 1.5), Jar("b", 2.0), Jar("it's", 3.0)
     async with kept(lake, session, a, b) as made:
@@ -181,7 +181,9 @@ def test_no_session() -> None:
 
 
 async def test_a_table_whose_making_was_killed(session: SparkSession, tmp_path: Path) -> None:
-    """A log without a commit is begun: the sink keeps what stands, and the table has the properties of the sink's."""
+    """A log without a commit is begun: the sink keeps what is asserted, and the table has the properties of the
+    sink's.
+    """
     (tmp_path / "table/_delta_log").mkdir(parents=True)
     lake = Lake("delta", f"{tmp_path}/table", properties={"delta.appendOnly": "false"})
     async with kept(lake, session, Jar("salt", 1.5)) as made:

@@ -152,7 +152,7 @@ def options(lake: Lake, tmp_path: Path, **more: Any) -> dict[str, Any]:
 
 
 async def same(watched: Watched, lake: Lake) -> None:
-    """What stands is what is read."""
+    """What is asserted is what is read."""
     await watched.until(*await lake.read())
 
 

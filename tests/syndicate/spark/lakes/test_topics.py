@@ -95,7 +95,7 @@ def last_of(session: SparkSession, broker: KafkaBroker, topic: str) -> dict[Any,
 
 
 async def test_a_topic_that_is_kept(session: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
-    """A sink writes what stands, by key, across a restart and a broker that is killed; a source reads it back."""
+    """A sink writes what is asserted, by key, across a restart and a broker that is killed; a source reads it back."""
     columns = "article string, pieces bigint"
     topic = Kafka(broker.address, "kept", columns, key=["article"])
 
