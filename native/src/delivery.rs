@@ -7,6 +7,7 @@ use crate::frozen::{frozen, is_exactly, is_leaf, thawed, untrack, Names};
 use crate::gate::Gate;
 use crate::here;
 use crate::hop::note_message;
+use crate::round::Arrival;
 use crate::slot::Slot;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -52,11 +53,11 @@ pub struct ActorNames {
     pub actor: Slot,
     pub alive: Slot,
     pub system: Slot,
-    observers: Slot,
+    pub observers: Slot,
     groups: Slot,
     on_message: Slot,
     on_asserted: Slot,
-    gate: Slot,
+    pub gate: Slot,
     interest: Py<PyAny>,
     form: Slot,
     bulk_handle: Py<PyAny>,
@@ -404,7 +405,10 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
         } else if kind.is(ENTER.of(py)) {
             if actors.alive.get(&target)?.is_truthy()? {
                 actors.turn_facet.set(turn, target.to_owned())?;
-                value.call0()?;
+                match value.cast_exact::<Arrival>() {
+                    Ok(arrival) => arrival.get().__call__(py)?,
+                    Err(_) => value.call0().map(|_| ())?,
+                }
             }
         } else {
             for target in target.cast::<PyTuple>()?.iter_borrowed() {

@@ -73,6 +73,23 @@ impl Gate {
         };
         Ok(if tables.is_none() { None } else { Some(tables.cast_into::<PyTuple>()?) })
     }
+
+    /// How many observers a message would reach: `Index.audience`.
+    pub fn audience(&self, form: &Bound<'_, PyAny>) -> PyResult<i64> {
+        let py = form.py();
+        let Some(tables) = self.tables_of(&head_of(form)?)? else {
+            return self.index.bind(py).call_method1(intern!(py, "audience"), (form,))?.extract();
+        };
+        let names = TableNames::of(py)?;
+        let mut count = 0;
+        for table in tables.iter() {
+            count += match Program::of(&names.send.get(&table)?) {
+                Some(program) => program.get().audience(form)?,
+                None => table.call_method1(intern!(py, "audience"), (form,))?.extract()?,
+            };
+        }
+        Ok(count)
+    }
 }
 
 #[pymethods]

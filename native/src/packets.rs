@@ -4,6 +4,7 @@
 //! writes that packet, and says what is wrong with it.  Nothing is built before it is counted.
 
 use crate::frozen::{is_exactly, is_leaf, untrack, Names};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
@@ -11,6 +12,9 @@ use std::marker::PhantomData;
 
 /// Levels that are read and written here, whatever the limits allow: each takes a piece of the stack.
 const LEVELS: usize = 64;
+/// The bytes that nearly all packets fit in, and the parts: room for them is made at once.
+const ROOM: usize = 256;
+pub const PARTS: usize = 16;
 /// The first integer that has no hash of its own: 2**61 - 1.
 const SMALL: i64 = (1 << 61) - 1;
 
@@ -67,7 +71,7 @@ pub fn write<'py, E: Encoding>(
         nodes: most.nodes,
         levels: most.levels.min(LEVELS),
         most: most.bytes,
-        data: Vec::new(),
+        data: Vec::with_capacity(ROOM),
         encoding: PhantomData,
     };
     Ok(match E::put(&mut writer, form, 0)? {
@@ -275,6 +279,12 @@ enum Place {
     Symbol(String),
 }
 
+/// A string; `None` if that is no UTF-8.
 pub fn text<'py>(py: Python<'py>, bytes: Option<&[u8]>) -> Option<Bound<'py, PyAny>> {
-    Some(PyString::new(py, std::str::from_utf8(bytes?).ok()?).into_any())
+    let bytes = bytes?;
+    // SAFETY: so many bytes are read, and what is returned is owned, or null with an exception.
+    unsafe {
+        let text = ffi::PyUnicode_FromStringAndSize(bytes.as_ptr().cast(), bytes.len() as isize);
+        Bound::from_owned_ptr_or_err(py, text).ok()
+    }
 }

@@ -2,7 +2,7 @@
 //! `encoding.py`.
 
 use crate::frozen::{is_exactly, is_leaf, untrack};
-use crate::packets::{self, text, Encoding, Most, Tagged};
+use crate::packets::{self, text, Encoding, Most, Tagged, PARTS};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 
@@ -21,6 +21,7 @@ impl Encoding for Preserves {
     }
 
     fn value<'py>(reader: &mut Reader<'_, 'py>, py: Python<'py>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        reader.parts.reserve(PARTS);
         reader.value(py, depth)
     }
 }

@@ -7,8 +7,8 @@
 use crate::delivery::{event, ENTER};
 use crate::here;
 use crate::hop::{taken_in, HopNames, Taken};
-use crate::slot::{bound_to, owner_of, slots_of, Slot};
-use crate::turns::{drain, SystemNames};
+use crate::slot::{bind, bound_to, owner_of, slots_of, Slot};
+use crate::turns::{drain, SystemNames, TurnNames};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -25,6 +25,7 @@ const NOW: Duration = Duration::from_millis(5);
 
 static ROUND_NAMES: PyOnceLock<RoundNames> = PyOnceLock::new();
 static TAP: PyOnceLock<TapSlots> = PyOnceLock::new();
+static HEARD: PyOnceLock<Slot> = PyOnceLock::new(); // of the traffic of taps
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -210,7 +211,10 @@ impl<'py> Plain<'py> {
         let Some((tap, slots)) = &self.tap else { return Ok(()) };
         let py = tap.py();
         let traffic = slots.traffic.get(tap)?;
-        let heard = traffic.getattr(intern!(py, "heard"))?.cast_into::<PySet>()?;
+        let heard = HEARD.get_or_try_init(py, || {
+            Slot::of(py.import("relay.server.flow_gate")?.getattr("Traffic")?.cast::<PyType>()?, "heard")
+        })?;
+        let heard = heard.get(&traffic)?.cast_into::<PySet>()?;
         if !heard.contains(tap)? {
             heard.add(tap)?;
             traffic.call_method0(intern!(py, "wake"))?;
@@ -264,14 +268,14 @@ mod socket {
 
 /// What a read has brought for the session, in a turn of its own: `Link._hand_over`.
 #[pyclass(frozen, module = "syndicate._native")]
-struct Arrival {
+pub struct Arrival {
     link: Py<PyAny>,
     data: Py<PyBytes>,
 }
 
 #[pymethods]
 impl Arrival {
-    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+    pub fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         let names = RoundNames::of(py)?;
         let link = self.link.bind(py);
         let session = names.slots.session.get(link)?;
@@ -363,7 +367,8 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     let actor = names.actor.get(&facet)?;
     let events = PyList::new(py, [event(ENTER.of(py), facet, arrival.into_any(), None)?])?;
     let queue = SystemNames::of(py)?.slots.queue.get(system)?;
-    queue.call_method1(intern!(py, "append"), ((actor, &events),))?;
+    let batch = PyTuple::new(py, [&actor, events.as_any()])?;
+    TurnNames::of(py)?.append.bind(py).call1((queue, batch))?;
     let chronicle = SystemNames::of(py)?.slots.chronicle.get(system)?;
     if !chronicle.is_none() {
         chronicle.call_method1(intern!(py, "comes"), (events,))?;
@@ -396,7 +401,7 @@ pub fn wake_link(wake: &Bound<'_, PyAny>) -> PyResult<bool> {
         slots.flushing.flag(&link, true)?;
         let system = names.system_of.get(&names.actor.get(&hop.session.facet.get(&session)?)?)?;
         let after = SystemNames::of(py)?.slots.after.get(&system)?;
-        after.cast::<PyList>()?.append(link.getattr(intern!(py, "_flush"))?)?;
+        after.cast::<PyList>()?.append(bind(&names.flush, &link)?)?;
         if SystemNames::of(py)?.slots.parked.holds(&system)? {
             system.call_method0(intern!(py, "_awaken"))?;
         }
@@ -771,6 +776,7 @@ mod epoll {
     use pyo3::prelude::*;
     use std::ffi::{c_int, c_long, c_void};
     use std::io::{Error, ErrorKind};
+    use std::mem::MaybeUninit;
     use std::ptr::null;
     use std::time::Duration;
 
@@ -801,7 +807,7 @@ mod epoll {
     /// Wait for so long until one of an epoll object's is ready, and list those, *most* and `MOST` at most; false where that
     /// cannot be done.
     pub fn wait(py: Python<'_>, number: i32, wait: Duration, most: usize, ready: &mut Vec<i32>) -> bool {
-        let mut events = [Event { events: 0, data: [0; 2] }; MOST];
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; MOST];
         let time = Time { seconds: wait.as_secs() as i64, nanoseconds: i64::from(wait.subsec_nanos()) };
         let (place, time) = (events.as_mut_ptr() as usize, &time);
         let ask = || {
@@ -815,7 +821,8 @@ mod epoll {
         let count = if wait.is_zero() { ask() } else { py.detach(ask) };
         ready.clear();
         match count {
-            Ok(count) => ready.extend(events[..count].iter().map(|event| { event.data }[0])),
+            // SAFETY: the call has written so many.
+            Ok(count) => ready.extend(events[..count].iter().map(|event| unsafe { event.assume_init() }.data[0])),
             Err(error) if error.kind() == ErrorKind::Interrupted => (), // Python looks who has
             Err(_) => return false,
         }

@@ -6,6 +6,7 @@
 use crate::crossing::weigh;
 use crate::delivery::{event, noted, open, ActorNames, Kind, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{is_exactly, is_leaf, Names};
+use crate::gate::Gate;
 use crate::msgpack::Msgpack;
 use crate::packets::{self, Most, Read};
 use crate::preserves::Preserves;
@@ -347,8 +348,24 @@ impl<'py> Doing<'_, 'py> {
         Ok(Some(Act { kind, target, value, dataspace, other: crossing, number }))
     }
 
-    /// What an event can reach, as `Reach` says it at first: a look-up.
-    fn reach(&mut self, act: &Act<'py>) -> PyResult<i64> {
+    /// What an event can reach, as `Reach` counts it: whom it does if a look-up shows more than half of what is *left*.
+    fn reach(&mut self, act: &Act<'py>, left: i64) -> PyResult<i64> {
+        let most = self.most(act)?;
+        if 2 * most <= left {
+            return Ok(most);
+        }
+        let gate = self.actors.gate.get(&act.dataspace)?;
+        match gate.cast_exact::<Gate>() {
+            Ok(gate) => gate.get().audience(&act.value),
+            Err(_) => {
+                let index = self.session.index.get(&act.dataspace)?;
+                index.call_method1(intern!(index.py(), "audience"), (&act.value,))?.extract()
+            }
+        }
+    }
+
+    /// The most that a value of this constructor can reach: a look-up.
+    fn most(&mut self, act: &Act<'py>) -> PyResult<i64> {
         let head = head_of(&act.value)?;
         for (dataspace, constructor, cost) in &self.audiences {
             if dataspace.is(&act.dataspace) && constructor.is(&head) {
@@ -486,14 +503,14 @@ pub fn done_of<'py>(
         if packets > 0 || acts.len() > 1 {
             let mut total = reached;
             if let Some(act) = &only {
-                total += doing.reach(act)?;
+                total += doing.reach(act, enough - total)?;
                 if total > enough {
-                    break; // it is to be counted
+                    break; // too much, and goes at any rate
                 }
             }
             (reached, only) = (total, None);
             for act in &acts {
-                total += doing.reach(act)?;
+                total += doing.reach(act, enough - total)?;
             }
             if total > enough {
                 break;
@@ -605,7 +622,8 @@ pub fn say_usual<'py>(
     let (names, session) = (Names::of(py)?, SessionNames::of(py)?);
     let crossings = session.crossings.get(&membrane)?.cast_into::<PyDict>()?;
     let seq = names.seq.bind(py);
-    let mut entries = vec![seq.clone()];
+    let mut entries = Vec::with_capacity(notes.len() + 1);
+    entries.push(seq.clone());
     let mut said = Vec::with_capacity(notes.len());
     let (mut number, mut over) = (last, false);
     for note in notes.iter() {

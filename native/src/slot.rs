@@ -136,6 +136,7 @@ extern "C" {
     // CPython's, in all versions, which `pyo3::ffi` does not have.
     fn PyMethod_Function(method: *mut ffi::PyObject) -> *mut ffi::PyObject;
     fn PyMethod_Self(method: *mut ffi::PyObject) -> *mut ffi::PyObject;
+    fn PyMethod_New(function: *mut ffi::PyObject, owner: *mut ffi::PyObject) -> *mut ffi::PyObject;
 }
 
 static BOUND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -154,6 +155,13 @@ pub fn owner_of<'py>(method: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, P
 pub fn bound_to<'py>(method: &Bound<'py, PyAny>, function: &Py<PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     // SAFETY: what has an owner is a bound method.
     Ok(owner_of(method)?.filter(|_| unsafe { PyMethod_Function(method.as_ptr()) } == function.as_ptr()))
+}
+
+/// A method of *owner*'s class, which is this function, bound to it.
+#[inline]
+pub fn bind<'py>(function: &Py<PyAny>, owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: both are objects, and what is returned is owned, or null with an exception.
+    unsafe { Bound::from_owned_ptr_or_err(owner.py(), PyMethod_New(function.as_ptr(), owner.as_ptr())) }
 }
 
 /// A struct of some slots of one class, each by the name that it has there.

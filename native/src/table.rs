@@ -1,6 +1,6 @@
 //! The methods of a table of the index: `Table` in `syndicate/index/trie.py` specifies them.
 
-use crate::delivery::{Telling, ASSERT, MESSAGE, RETRACT};
+use crate::delivery::{ActorNames, Telling, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{is_leaf, thawed, untrack, Names};
 use crate::slot::{set_default, Slot};
 use pyo3::exceptions::PyKeyError;
@@ -257,6 +257,18 @@ impl Program {
         let Some(captures) = parts(form, &self.captures)? else { return Ok(()) };
         let values = if self.is_raw(&handler)? { None } else { Some(values_of(&captures)?) };
         self.tell(MESSAGE.of(py), handler, &captures, values, None)
+    }
+
+    /// How many observers a message would reach: `ConstantTable.audience`.
+    pub fn audience(&self, form: &Bound<'_, PyAny>) -> PyResult<i64> {
+        let py = form.py();
+        let Some(key) = self.key(form)? else { return Ok(0) };
+        let Some(handler) = self.handler(py, &key)? else { return Ok(0) };
+        let observers = ActorNames::of(py)?.observers.get(&handler)?;
+        Ok(match observers.cast_exact::<PyDict>() {
+            Ok(several) => several.len() as i64,
+            Err(_) => i64::from(!observers.is_none()),
+        })
     }
 
     /// Whether nobody wants the values of captures.

@@ -62,7 +62,7 @@ impl SystemNames {
 
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct TurnNames {
-    append: Py<PyAny>,
+    pub append: Py<PyAny>,
     extend: Py<PyAny>,
     popleft: Py<PyAny>,
     pub popitem: Py<PyAny>,

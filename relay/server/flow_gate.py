@@ -31,6 +31,8 @@ class Traffic:
     Who waits for :meth:`some` is not woken by a connection that is idle.
     """
 
+    __slots__ = ("_some", "heard", "sending")
+
     def __init__(self) -> None:
         self.sending: set[Tap] = set()
         self.heard: set[Tap] = set()

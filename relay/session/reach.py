@@ -10,7 +10,8 @@ waits for another one.
 20
 
 Contract: of an event that is done, no more is caused than was charged, in the dataspace that it is for; what an actor
-does with an event is its own affair.  Nothing is matched as long as a look at the sizes of things shows that it fits.
+does with an event is its own affair.  Nothing is matched as long as a look at the sizes of things shows that it takes
+no more than half of what is left.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Reach:
                 place, value = target, form
             head = value[0] if type(value) is tuple else None
             cost = self._audiences.get(head) if place is self._target else None
-            if cost is None or total + cost > enough or head is INTEREST:
+            if cost is None or 2 * cost > enough - total or head is INTEREST:
                 cost = self._cost(place, value, enough - total)
             total += cost + self._interests
             if total > enough:
@@ -109,7 +110,7 @@ class Reach:
             return price
         cost: int = index.reach(head)
         self._audiences[head] = cost
-        if cost > left:
+        if 2 * cost > left:
             cost = index.audience(form)
         if head is INTEREST:
             cost += index.population(form[1]) + self._values + INTEREST_ITSELF  # which may match itself

@@ -228,6 +228,45 @@ def test_what_asserts_much_is_understood_alike(codec: str, seed: int, limits: st
 
 
 @pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+@pytest.mark.parametrize("others", [[], ["<a $ _>"] * 70, ["<a 1 $>"] * 200, ["$"], ["<a 2 [$]>"], ["<a 0 [[1]]>"] * 9])
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_may_reach_many_is_charged_alike(codec: str, others: list[str]) -> None:
+    """Of a hundred packets at once each could reach hundreds by its constructor, and reaches one, some or all."""
+    rng = random.Random(len(others))
+    ours = Place(CODECS[codec], 2, LIMITS["usual"])
+    with specified():
+        theirs = Place(CODECS[codec], 2, LIMITS["usual"])
+    patterns = [*[f"<a {number} $>" for number in range(256)], *others]
+    observes = [(Symbol("Observe"), freeze(encode(parse_pattern(pattern)))) for pattern in patterns]
+    wanted = [(0, (A, (*observe, WireRef(MINE, at)), at)) for at, observe in enumerate(observes)]
+    done = 0
+    for place in (ours, theirs):
+        place.feed(1, place.say(1, TurnPacket(wanted)))
+        place.feed(0, place.say(0, Nop()))
+    with pytest.MonkeyPatch.context() as patch:
+
+        def do(*arguments: Any) -> Any:
+            nonlocal done
+            found = do_usual(*arguments)
+            done += found[3]
+            return found
+
+        patch.setattr(session_module, "do_usual", do)
+        for step in range(6):
+            said: list[Event] = [(M, (Symbol("a"), rng.randrange(4) if step % 2 else at, at)) for at in range(100)]
+            if rng.random() < 0.3:
+                said += [(A, (Symbol("a"), at, "there"), 1000 * step + at) for at in range(20)]
+            packets = [ours.say(0, TurnPacket([(0, event)])) for event in said]
+            data = b"".join(packets)
+            ours.feed(0, data)
+            seen = ours.state()
+            with specified():
+                theirs.feed(0, data)
+                assert theirs.state() == seen
+    assert done >= 500 or others, "what reaches one each is left to the session"
+
+
+@pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
 @pytest.mark.parametrize("codec", CODECS)
 def test_usual_packets_are_done_by_kernels(codec: str) -> None:
     """Nearly all of what a busy peer says goes the short way."""
