@@ -2,12 +2,20 @@
 
 use crate::frozen::{is_exactly, is_leaf, untrack};
 use crate::packets::{self, text, Encoding, Most, Read, Tagged};
+use crate::slot::Slot;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 
-static WIRE_REF: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static REFERENCE_NAMES: PyOnceLock<ReferenceNames> = PyOnceLock::new();
+
+/// Where a reference on the wire has its parts.
+struct ReferenceNames {
+    whose: Slot,
+    oid: Slot,
+    caveats: Slot,
+}
 
 const SYMBOL: u8 = 1;
 pub const REFERENCE: u8 = 3;
@@ -211,10 +219,16 @@ fn reference<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, P
         }
         _ => return Ok(None),
     };
-    let class = WIRE_REF.get_or_try_init(py, || -> PyResult<_> {
-        Ok(py.import("relay.protocol.packets")?.getattr("WireRef")?.cast_into::<PyType>()?.unbind())
+    let names = REFERENCE_NAMES.get_or_try_init(py, || -> PyResult<_> {
+        let class = py.import("relay.protocol.packets")?.getattr("WireRef")?.cast_into::<PyType>()?;
+        let slot = |name| Slot::of(&class, name);
+        Ok(ReferenceNames { whose: slot("whose")?, oid: slot("oid")?, caveats: slot("caveats")? })
     })?;
-    class.bind(py).call1((*whose, oid)).map(Some)
+    let reference = names.oid.allocate(py)?;
+    names.whose.set(&reference, whose.into_pyobject(py)?.to_owned().into_any())?;
+    names.oid.set(&reference, oid.into_pyobject(py)?.into_any())?;
+    names.caveats.set(&reference, PyTuple::empty(py).into_any())?;
+    Ok(Some(reference))
 }
 
 impl<'py> Reader<'_, 'py> {

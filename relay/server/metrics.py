@@ -8,6 +8,7 @@ Source: Prometheus; ``docs/design/commands.md``, "A broker that can be watched".
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -89,6 +90,7 @@ class _Collector:
         for name, value in sorted(self._journal().items()):
             yield Counter(f"syndicate_journal_{name}", name.replace("_", " ").capitalize(), value)
         yield Gauge("process_resident_memory_bytes", "Memory of the process", outside().resident())
+        yield Gauge("process_allocated_blocks", "Blocks of memory that Python's objects have", sys.getallocatedblocks())
         process = psutil.Process()
         if psutil.POSIX:
             yield Gauge("process_open_fds", "Open file descriptors", process.num_fds())

@@ -28,10 +28,6 @@ _SMALL: Final = 1 << 14
 """Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
 
 
-MORE: Final[Frozen] = ()
-"""In place of a packet: others are to have their turns before more is read."""
-
-
 class Intake:
     """What was fed and is not done: ``pieces``, the first of them from ``place`` on.  ``cut`` is what there is of a
     packet that the codec has not seen; ``begun`` says whether the codec has begun with the first piece.
@@ -56,13 +52,10 @@ class Intake:
         self.pieces.append(data)
 
     def forms(self, codec: Codec) -> Iterator[Frozen]:
-        """The packets that the codec reads in the first piece, and :data:`MORE` after each part of it but the last."""
-        data, most = self.pieces[0], codec.stretch
+        """The packets that the codec reads in the first piece, and ``MORE`` between its parts."""
+        data, at = self.pieces[0], self.place
         self.begun = True
-        for at in range(self.place, len(data), most):
-            if at > self.place:
-                yield MORE
-            yield from codec.feed(data[at : at + most])
+        yield from codec.parts(data[at:] if at else data)
         self.begun = False
 
     def keeps(self, at: int) -> bool:

@@ -1,19 +1,22 @@
 """The patch: what a packet of a peer's says, in the order in which a turn does it.
 
 A packet is one atomic patch: additions and messages in their order, then retractions, then replies to syncs.  Our own
-programs send it like that; those of others, which may retract first, are put in order here.
+programs send it like that; those of others, which may retract first, are put in order here, and done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from relay.session.membrane import Crossing
+from relay.protocol.observer import heard
+from relay.session.membrane import Crossing, Membrane
 from relay.session.peer_assertions import PeerAssertion
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Turn
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC
-from syndicate.values.value import Frozen, Ref
+from syndicate.values.value import Frozen, Ref, thaw
 
 Understood: TypeAlias = tuple[int, Ref | None, Frozen, PeerAssertion | None]
 """An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
@@ -24,8 +27,11 @@ def place(event: Understood) -> int:
     return 2 if event[0] == SYNC else event[0] == RETRACT
 
 
-def patched(events: list[Understood], release: Callable[[Iterable[Crossing]], object]) -> list[Understood]:
-    """What is to be done for the *events* of a packet: additions and messages, then retractions, then syncs.
+def patched(
+    events: list[Understood], release: Callable[[Iterable[Crossing]], object], most: int
+) -> Iterator[Sequence[Understood] | None]:
+    """What is to be done for the *events* of a packet: additions and messages, then retractions, then syncs.  It comes
+    last: before it there is None after each *most* of them, where others may have their turns.
 
     Where nothing is asserted after a retraction they are as they were; else *release* gets back what is held twice.
 
@@ -34,37 +40,43 @@ def patched(events: list[Understood], release: Callable[[Iterable[Crossing]], ob
     turn also says something to that target it may be about the value (``<forget V>``), and so the target gets both.
     """
     if not _replaces(events):
-        return events
+        yield events
+        return
     spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
     gone: dict[tuple[Ref | None, Frozen], list[PeerAssertion]] = {}
-    acts = list[Understood]()
+    acts, syncs = list[Understood](), list[Understood]()
     places = dict[PeerAssertion, int]()  # of what this turn asserts
-    for event in events:
-        kind, target, value, assertion = event
-        if assertion is None:
-            acts.append(event)
-        elif kind == ASSERT and target not in spoken and (alike := gone.get((target, value))):
-            old = alike.pop()
-            if old in places:
-                places[assertion] = at = places.pop(old)
-                acts[at] = event
+    for at in range(0, len(events), most):
+        if at:
+            yield None
+        for event in events[at : at + most]:
+            kind, target, value, assertion = event
+            if kind == SYNC:
+                syncs.append(event)
+            elif assertion is None:
+                acts.append(event)
+            elif kind == ASSERT and target not in spoken and (alike := gone.get((target, value))):
+                old = alike.pop()
+                if old in places:
+                    places[assertion] = at_ = places.pop(old)
+                    acts[at_] = event
+                else:
+                    assertion.handle = old.handle
+                release(old.pins)
+            elif kind == ASSERT:
+                places[assertion] = len(acts)
+                acts.append(event)
             else:
-                assertion.handle = old.handle
-            release(old.pins)
-        elif kind == ASSERT:
-            places[assertion] = len(acts)
-            acts.append(event)
-        else:
-            home = (
-                acts[places[assertion]][1]
-                if assertion in places
-                else None
-                if assertion.handle is None
-                else assertion.handle.target
-            )
-            gone.setdefault((home, assertion.form), []).append(assertion)
-    acts.extend([(RETRACT, None, None, assertion) for assertion in chain.from_iterable(gone.values())])
-    return sorted(acts, key=place)
+                gone.setdefault((_home(assertion, places, acts), assertion.form), []).append(assertion)
+    going = [(RETRACT, None, None, assertion) for assertion in chain.from_iterable(gone.values())]
+    yield [*acts, *going, *syncs]
+
+
+def _home(assertion: PeerAssertion, places: Mapping[PeerAssertion, int], acts: Sequence[Understood]) -> Ref | None:
+    """The target of what is retracted, which the same turn may have asserted."""
+    if assertion in places:
+        return acts[places[assertion]][1]
+    return None if assertion.handle is None else assertion.handle.target
 
 
 def _replaces(events: list[Understood]) -> bool:
@@ -76,3 +88,24 @@ def _replaces(events: list[Understood]) -> bool:
         elif retracted and event[0] == ASSERT:
             return True
     return False
+
+
+def act(event: Understood, turn: Turn, facet: Facet, membrane: Membrane) -> None:
+    """Do what an *event* of the peer's says, whose session lives in *facet*."""
+    kind, target, value, assertion = event
+    if kind == RETRACT:
+        if assertion is not None:
+            if assertion.handle is not None:
+                turn.retract(assertion.handle)
+            membrane.release(assertion.pins)
+    elif target is None:  # what we do not export, or no longer: nobody is there to hear it
+        if kind == SYNC:
+            turn.send(value, True)
+    elif kind != SYNC and not heard(target, value):
+        pass
+    elif kind == ASSERT:
+        assertion.handle = turn.assert_form(facet, target, value)  # type: ignore[union-attr]  # not None where asserted
+    elif kind == MESSAGE:
+        turn.enqueue(target.facet.actor, (MESSAGE, target, value if target.raw else thaw(value), None))
+    else:
+        turn.sync(target, value)

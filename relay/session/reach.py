@@ -54,12 +54,12 @@ def stretch(values: Iterable[Frozen]) -> int:
 
 
 class Reach:
-    """What the events of one turn reach: ``total``, of *enough*."""
+    """What the events of one turn reach: ``total``, of *enough*; ``count`` is how many events are charged."""
 
-    __slots__ = ("_audiences", "_enough", "_index", "_interests", "_target", "_values", "total")
+    __slots__ = ("_audiences", "_enough", "_index", "_interests", "_target", "_values", "count", "total")
 
     def __init__(self, enough: int = ENOUGH) -> None:
-        self.total = 0
+        self.total = self.count = 0
         self._enough = enough
         self._target: Ref | None = None
         self._index: Index | None = None
@@ -91,11 +91,13 @@ class Reach:
                 cost = self._cost(place, value, enough - total)
             total += cost + self._interests
             if total > enough:
+                self.count += number
                 return number
             if kind == ASSERT:
                 self._values += 1
                 self._interests += head is INTEREST
             self.total = total
+        self.count += len(events)
         return len(events)
 
     def _cost(self, target: Ref, form: Frozen, left: int) -> int:

@@ -30,9 +30,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from relay.protocol.codec import Codec, Msgpack, codec_for
+from relay.protocol.codec import MORE, Codec, Msgpack, codec_for
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.observer import heard
 from relay.protocol.packets import (
     A,
     Error,
@@ -52,11 +51,10 @@ from relay.protocol.packets import (
 from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Note, weight
 from relay.session.ending import take_back
-from relay.session.intake import MORE
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Outbox, next_packet
-from relay.session.patch import Understood, patched, place
-from relay.session.peer_assertions import PeerAssertion, PeerAssertions
+from relay.session.patch import Understood, act, patched, place
+from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach, stretch
 from relay.session.repetition import said
@@ -70,7 +68,7 @@ from syndicate.actors.turn import Entity, Turn, current
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
-from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, Value, thaw
+from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, Value
 
 _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
@@ -366,7 +364,10 @@ class Session(State):
             if self.codec is None:
                 self.codec = self.outbox.codec = codec_for(data[0], self.limits)
             self._hold(len(data))
-            yield from intake.forms(self.codec)
+            for form in intake.forms(self.codec):
+                if form is MORE:
+                    self._hold(0)
+                yield form
             self._hold(0)
             self._debt.done(intake.done())
 
@@ -411,6 +412,9 @@ class Session(State):
                     self.soon(self._go_on, _SHARE)
                     return
                 acts = self._acts
+                if len(acts) > PART and not self._trail.agreed:
+                    self._charge_part(acts)
+                    return
                 if first is not None or len(acts) > 1:  # one goes at any rate
                     if reach is None:
                         reach = Reach()
@@ -419,9 +423,6 @@ class Session(State):
                         if first is None:
                             self._divide(acts)
                         self.soon(self._go_on, ENOUGH if first is None else reach.total)
-                        return
-                    if first is None and len(acts) > PART and not self._trail.agreed:
-                        self._act_in_steps(acts, reach.total)
                         return
                 first, self._acts = first or acts, ()
                 if acts and self._trail.agreed:
@@ -473,18 +474,34 @@ class Session(State):
         reach.begin(total, asserted)
         return (), reach
 
+    def _charge_part(self, acts: Sequence[Understood]) -> None:
+        """Charge the next of many *acts*; do them once all are charged, or the first of them if that is too much."""
+        reach = self._reach = self._reach or Reach()
+        part = acts[reach.count : reach.count + PART]
+        fits = reach.fitting(part) == len(part)
+        if fits and reach.count < len(acts):
+            self.soon(self._go_on, _SHARE)
+            return
+        self._reach = None
+        if fits:
+            self._act_in_steps(acts, reach.total)
+        else:
+            self._divide(acts)
+            self.soon(self._go_on, ENOUGH)
+
     def _divide(self, acts: Sequence[Understood]) -> None:
         """Do the first part of what is too much for a turn of its own; the rest waits."""
         acts = sorted(acts, key=place)
         fitting = max(1, Reach(_PART).fitting(acts))
         self._acts = acts[fitting:]
-        for kind, target, value, assertion in acts[:fitting]:
-            self._act(kind, target, value, assertion)
+        turn = current("receive")
+        for event in acts[:fitting]:
+            act(event, turn, self.facet, self.membrane)
 
     def _act_all(self, turn: Turn, acts: Sequence[Understood]) -> None:
         ready = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
-        for kind, target, value, assertion in acts[ready:]:
-            self._act(kind, target, value, assertion)
+        for event in acts[ready:]:
+            act(event, turn, self.facet, self.membrane)
 
     def _act_in_steps(self, acts: Sequence[Understood], reached: int) -> None:
         """Do *acts*, which reach so many, in one turn, between whose steps others have theirs."""
@@ -531,20 +548,25 @@ class Session(State):
             self.end(f"the peer gave up: {packet.message}")
 
     def _understand(self) -> None:
-        """Understand the next events of a packet.  First all that may fail, then all that has effects: nothing is done
-        before all of them are understood.
+        """Understand the next events of a packet, or put the next in their order.  First all that may fail, then all
+        that has effects: nothing is done before all of them are understood.
         """
         entries, events = self._entries, self._events
         at = len(events)
-        part = read_entries(entries[at : at + PART])
-        part = part[: stretch([event[1] for _, event in part])]
-        usual = understand_usual(self.membrane, self.assertions, part) if len(part) > 1 else ()
-        self.asserts_in += len(usual)
-        events += usual
-        events += [self._understood(oid, event) for oid, event in part[len(usual) :]]
+        if at < len(entries):
+            part = read_entries(entries[at : at + PART])
+            part = part[: stretch([event[1] for _, event in part])]
+            usual = understand_usual(self.membrane, self.assertions, part) if len(part) > 1 else ()
+            self.asserts_in += len(usual)
+            events += usual
+            events += [self._understood(oid, event) for oid, event in part[len(usual) :]]
         if len(events) == len(entries):
-            self._acts = patched(events, self.membrane.release) if len(events) > 1 else events
-            self._entries, self._events = (), NO_EVENTS
+            if self._patch is None:
+                self._patch = patched(events, self.membrane.release, PART)
+            acts = next(self._patch)
+            if acts is not None:
+                self._acts, self._patch = acts, None
+                self._entries, self._events = (), NO_EVENTS
 
     def _understood(self, oid: int, event: Event) -> Understood:
         kind = event[0]
@@ -577,25 +599,6 @@ class Session(State):
     def _exceeded(self, limit: str, what: str, most: int) -> ProtocolError:
         self.exceeded = limit
         return ProtocolError(f"{what}, and a peer may have {most} ({limit}): take back what is no longer needed")
-
-    def _act(self, kind: int, target: Ref | None, value: Frozen, assertion: PeerAssertion | None) -> None:
-        turn = current("receive")
-        if kind == RETRACT:
-            if assertion is not None:
-                if assertion.handle is not None:
-                    turn.retract(assertion.handle)
-                self.membrane.release(assertion.pins)
-        elif target is None:  # what we do not export, or no longer: nobody is there to hear it
-            if kind == SYNC:
-                turn.send(value, True)
-        elif kind != SYNC and not heard(target, value):
-            pass
-        elif kind == ASSERT:
-            assertion.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]  # not None where asserted
-        elif kind == MESSAGE:
-            turn.enqueue(target.facet.actor, (MESSAGE, target, value if target.raw else thaw(value), None))
-        else:
-            turn.sync(target, value)
 
     # ---------------------------------------------------------------------------------------------------- its end
 
@@ -644,6 +647,7 @@ class Session(State):
     def withdraw(self, then: Callable[[], object]) -> None:
         """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
         self._acts, self._entries, self._events = (), (), NO_EVENTS
+        self._patch = self._reach = None
         self.leaving()
         take_back(self, then)
 
@@ -675,6 +679,7 @@ class Session(State):
         self._debt.clear()
         self._intake.clear()
         self._acts, self._entries, self._events = (), (), NO_EVENTS
+        self._patch = self._reach = None
         self._packets = NO_PACKETS
 
     def statistics(self) -> Statistics:

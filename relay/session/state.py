@@ -18,6 +18,7 @@ from relay.session.membrane import Membrane
 from relay.session.outbox import Entry, Outbox
 from relay.session.patch import Understood
 from relay.session.peer_assertions import PeerAssertions
+from relay.session.reach import Reach
 from relay.session.trail import PacketTrail
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
@@ -67,6 +68,8 @@ class State:
         "_noted",
         "_over",
         "_packets",
+        "_patch",
+        "_reach",
         "_repaid",
         "_silent",
         "_trail",
@@ -143,6 +146,8 @@ class State:
         self._acts: Sequence[Understood] = ()
         self._entries: Sequence[Frozen] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = NO_EVENTS
+        self._patch: Iterator[Sequence[Understood] | None] | None = None  # which puts them in their order
+        self._reach: Reach | None = None  # of a packet that is being charged
         self._gulp = min(GULP, limits.events)
 
     @property

@@ -22,6 +22,7 @@ others use as well.  These are what the bound is for.
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import os
 import resource
@@ -32,15 +33,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-from relay.capabilities.sturdy import DEFAULT, parse_ref
+from relay.capabilities.sturdy import DEFAULT, SturdyRef, mint, parse_ref
 from relay.protocol.codec import Codec, Msgpack, PreservesText
-from relay.protocol.packets import MINE, A, M, Nop, TurnPacket, WireRef, read, write
+from relay.protocol.packets import MINE, YOURS, A, M, Nop, R, S, TurnPacket, WireRef, read, write
 from syndicate.values.pattern import capture, encode, pattern_of
-from syndicate.values.value import Symbol, freeze
+from syndicate.values.value import SEQ, SET, Frozen, Symbol, freeze
 
 PATIENCE: Final = 60.0
 WINDOWS: Final = 6
@@ -48,12 +50,16 @@ SETTLED: Final = 0.05
 """The share of a processor below which the server has nothing left to do."""
 MIB: Final = 1 << 20
 OBSERVE: Final = Symbol("Observe")
+SYNDICATE: Final = parse_ref(DEFAULT)
+DURABLE: Final = mint("durable", b"")
 
 
 class Peer:
     """A client of nothing but packets, on a blocking socket; ``spent`` are the bytes that it has sent."""
 
-    def __init__(self, path: str, *, resolve: bool = True, codec: Callable[[], Codec] = Msgpack) -> None:
+    def __init__(
+        self, path: str, *, resolve: bool = True, codec: Callable[[], Codec] = Msgpack, ref: SturdyRef = SYNDICATE
+    ) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE)
         while True:
@@ -66,7 +72,7 @@ class Peer:
         self.codec = codec()
         self.spent = self.ds = 0
         if resolve:
-            self.send(0, (A, (Symbol("resolve"), freeze(parse_ref(DEFAULT)), WireRef(MINE, 0)), 1))
+            self.send(0, (A, (Symbol("resolve"), freeze(ref), WireRef(MINE, 0)), 1))
             ((_, (_, answer, _)),) = self.receive()
             self.ds = answer[1].oid
 
@@ -215,6 +221,98 @@ def flood(path: str, until: float, spent: Callable[[int], None]) -> None:
         peer.spent = 0
 
 
+def half(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """50 connections without a capability, each with a packet in text that comes a byte at a time and does not end."""
+    unfinished = b'[[0 <M ["' + b"x" * 60_000
+    peers: list[tuple[Peer, int]] = []
+    while time.monotonic() < until:
+        if len(peers) < 50:
+            with suppress(OSError):
+                peers.append((Peer(path, resolve=False), 0))
+        for place, (peer, at) in enumerate(peers):
+            try:
+                peer.raw(unfinished[at : at + 1])
+                peers[place] = peer, at + 1
+            except OSError:
+                peers[place] = Peer(path, resolve=False), 0
+        spent(len(peers))
+
+
+def messages(path: str, until: float, spent: Callable[[int], None], body: Callable[[int], Frozen]) -> None:
+    """Messages to nobody, each a packet at the limits."""
+    peer = Peer(path)
+    for number in itertools.count():
+        if time.monotonic() > until:
+            break
+        peer.send(peer.ds, (M, body(number)))
+        spent(peer.spent)
+        peer.spent = 0
+
+
+def symbols(number: int) -> Frozen:
+    """3,900 symbols that are new."""
+    return (SEQ, *[Symbol(f"new {number} {n}") for n in range(3900)])
+
+
+def sets(number: int) -> Frozen:
+    """A set of 8,000 texts, in no order."""
+    return (SET, *{f"{n * 7919 % 8009} {number}" for n in range(8000)})
+
+
+def deep(number: int) -> Frozen:
+    """120 sequences in each other, again and again."""
+    nested: Frozen = number
+    for _ in range(120):
+        nested = (SEQ, nested)
+    return (SEQ, *[nested] * 180)
+
+
+def syncs(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """4,000 syncs in a packet; the answers are read."""
+    peer = Peer(path)
+    while time.monotonic() < until:
+        peer.send(peer.ds, *[(S, WireRef(MINE, 5))] * 4000)
+        spent(peer.spent)
+        peer.spent = answers = 0
+        while answers < 4000:
+            answers += len(peer.receive())
+
+
+def flicker(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """2,000 assertions and retractions of one handle in a packet."""
+    peer = Peer(path)
+    while time.monotonic() < until:
+        peer.send(peer.ds, *[event for n in range(2000) for event in ((A, freeze(["flicker", n]), 7), (R, 7))])
+        spent(peer.spent)
+        peer.spent = 0
+
+
+def caveats(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """100 assertions of references with 30 caveats each, and their retractions."""
+    peer = Peer(path)
+    for number in itertools.count():
+        if time.monotonic() > until:
+            break
+        kept = [(Symbol("reject"), (Symbol("lit"), f"{number} {n}")) for n in range(30)]
+        narrowed = WireRef(YOURS, peer.ds, tuple(kept))
+        peer.send(peer.ds, *[(A, (SEQ, "narrowed", n, narrowed), 10 + n) for n in range(100)])
+        peer.send(peer.ds, *[(R, 10 + n) for n in range(100)])
+        spent(peer.spent)
+        peer.spent = 0
+
+
+def durable(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """Assertions that are kept on the disk, and their retractions, as fast as they are read."""
+    peer, number = Peer(path, ref=DURABLE), 2
+    while time.monotonic() < until:
+        peer.send(peer.ds, *[(A, freeze(["kept", number + n]), number + n) for n in range(200)])
+        if number > 2000:
+            peer.send(peer.ds, *[(R, number - 1000 + n) for n in range(200)])
+        number += 200
+        spent(peer.spent)
+        peer.spent = 0
+
+
 def spinning(share: float, until: float) -> None:
     """The control: so much of a processor, a millisecond at a time, for nothing."""
     os.nice(BEHIND)
@@ -236,6 +334,14 @@ ROWS: Final[dict[str, tuple[Attack, int]]] = {
     "observers": (observers, 64),
     "handles": (handles, 64),
     "flood": (flood, 64),
+    "half": (half, 4),
+    "symbols": (partial(messages, body=symbols), 64),
+    "sets": (partial(messages, body=sets), 64),
+    "deep": (partial(messages, body=deep), 64),
+    "syncs": (syncs, 64),
+    "flicker": (flicker, 64),
+    "caveats": (caveats, 64),
+    "durable": (durable, 64),
 }
 """Each attack, and how many MiB the server may hold for it."""
 
@@ -355,6 +461,8 @@ def row(name: str, seconds: float) -> bool:
             f"unix://{path}",
             "--listen",
             f"ws://127.0.0.1:{web_port(path)}",
+            "--state",
+            f"{folder}/state",
         ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
             try:
@@ -381,6 +489,7 @@ def row(name: str, seconds: float) -> bool:
                     )
                     if process is not None:
                         process.join(PATIENCE)
+                        assert not process.exitcode, "the attacker has failed"
                     return trips
 
                 window(None)  # what is done for the first time

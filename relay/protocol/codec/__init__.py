@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from relay.protocol.codec.encoding import Tables
+from relay.protocol.codec.encoding import MORE, Tables
 from relay.protocol.codec.msgpack import Msgpack
 from relay.protocol.codec.preserves import Preserves
 from relay.protocol.codec.preserves_text import PreservesText
@@ -30,7 +30,18 @@ from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from syndicate.errors import ProtocolError
 from syndicate.values.value import Frozen
 
-__all__ = ["DEFAULT", "ENVELOPE", "Codec", "Limits", "Msgpack", "Preserves", "PreservesText", "Tables", "codec_for"]
+__all__ = [
+    "DEFAULT",
+    "ENVELOPE",
+    "MORE",
+    "Codec",
+    "Limits",
+    "Msgpack",
+    "Preserves",
+    "PreservesText",
+    "Tables",
+    "codec_for",
+]
 
 
 class Codec(Protocol):
@@ -39,10 +50,6 @@ class Codec(Protocol):
     @property
     def name(self) -> str:
         """What it is called in logs."""
-
-    @property
-    def stretch(self) -> int:
-        """The bytes that it reads at a stretch: a third of a millisecond, or a packet's worth."""
 
     @property
     def tables(self) -> Tables | None:
@@ -61,6 +68,9 @@ class Codec(Protocol):
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes; raises :class:`~syndicate.errors.ProtocolError`."""
+
+    def parts(self, data: bytes) -> Iterator[Frozen]:
+        """The same, and :data:`MORE` wherever others are to have their turns: each third of a millisecond, about."""
 
     def drop(self) -> None:
         """Let go of the packet that has not fully arrived: nothing is fed any more."""

@@ -14,7 +14,7 @@ Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Final, TypeAlias
 
 from relay.protocol.codec.frozen_collection import weight
@@ -28,6 +28,9 @@ Tables: TypeAlias = tuple[str, Mapping[bytes, Symbol], Mapping[Value, WireRef], 
 """What a codec reads and writes by: its name, the symbols and references that it has read, the symbols that it has
 written, and how many values, levels and bytes a packet may have.
 """
+
+MORE: Final[Frozen] = ()
+"""In place of a packet: others are to have their turns before more is read."""
 
 KNOWN: Final = 1024
 """Symbols that a codec remembers from packet to packet, so that the usual ones cost a look-up."""
@@ -43,6 +46,14 @@ def levels(limits: Limits) -> int:
     A kernel reads dictionaries of few keys and values; how many is its own constant.
     """
     return 0 if library is None or limits.entries < library.FEW else limits.depth
+
+
+def in_parts(feed: Callable[[bytes], Iterator[Frozen]], data: bytes, stretch: int) -> Iterator[Frozen]:
+    """The packets that *feed* reads in *data*, so many bytes at a *stretch*, and :data:`MORE` between two of these."""
+    for at in range(0, len(data), stretch):
+        if at:
+            yield MORE
+        yield from feed(data[at : at + stretch])
 
 
 def counted(tag: int, data: bytes) -> bytes:

@@ -30,15 +30,17 @@ Source: msgpack; ``docs/design/protocol.md``, "msgpack" and "Decoders and their 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 import msgpack
 
-from relay.protocol.codec.encoding import KNOWN, SHORT, Tables, excess, levels
+from relay.protocol.codec.assembly import EMBEDDED, NODE
+from relay.protocol.codec.encoding import KNOWN, MORE, SHORT, Tables, excess, levels
 from relay.protocol.codec.frozen_collection import Collections, weight
-from relay.protocol.codec.packet_scanner import PacketScanner
+from relay.protocol.codec.packet_scanner import ARRAYS, EXTENSIONS, REFERENCE_NODES, WIDTH, PacketScanner
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
@@ -48,6 +50,7 @@ from syndicate.values.value import (
     BOOL,
     DICT,
     DOUBLE,
+    FALSE,
     MINUS_TWO,
     SEQ,
     SET,
@@ -66,18 +69,14 @@ _BIG: Final = 2
 _REFERENCE: Final = 3
 _SET: Final = 4
 _DICT: Final = 5
-_LONG_ARRAYS: Final = 64
-"""Bytes that may begin a long array, in a piece that goes to the library as it is: see
-:mod:`relay.protocol.codec.packet_scanner`."""
+VALUES: Final = 128
+"""The values that are read at a stretch: some tenths of a millisecond."""
 
 _PLAIN: Final = re.compile(rb"(?s)\x92[\x00\x01](?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)")
 """A reference without caveats, as all encoders write it."""
 
 _BUFFER: Final = 256
 """Bytes that the library's packer begins with, and each connection holds: its own choice is 256 KiB."""
-
-_SPARE: Final = 4
-"""Readers that are kept for whoever is next to read."""
 
 _PIECE: Final = 15
 """The most items of an array whose head is one byte."""
@@ -86,9 +85,6 @@ _PART: Final = 1 << 12
 """The bytes of a part of a cut packet, at least, so that parts cost little beside what is in them.  They stay as they
 came: a buffer that grows is moved each time, and leaves holes in the heap.
 """
-
-_SMALLEST: Final = 32
-"""The bytes of a reference that is not measured before it is read."""
 
 
 @kernel
@@ -133,13 +129,13 @@ class Msgpack:
     """One direction pair of one connection: it holds the bytes of a packet that has not fully arrived."""
 
     __slots__ = (
+        "_built",
         "_collections",
         "_cut",
         "_forget",
         "_fresh",
         "_inside",
         "_measure",
-        "_nodes",
         "_packer",
         "_refs",
         "_rest",
@@ -150,7 +146,6 @@ class Msgpack:
     )
 
     name: Final = "msgpack"
-    stretch: Final = 1 << 16
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits
@@ -164,8 +159,9 @@ class Msgpack:
         self._collections: Collections | None = None
         self._rest: list[bytes] | tuple[()] = ()  # the parts of a cut packet
         self._cut = 0  # its bytes
-        self._nodes = self._fresh = 0  # of the packet that is read
-        self._inside = False
+        self._built = 0  # bytes of memory, about, of the packet that is read in parts
+        self._fresh = 0  # and its symbols that were not known
+        self._inside = False  # whether among the caveats of a reference
         self.tables: Tables = self._tables()
 
     def _tables(self) -> Tables:
@@ -201,11 +197,11 @@ class Msgpack:
     @property
     def held(self) -> int:
         """Bytes of memory, about, that it takes: nothing is built before the end has come."""
-        return self._cut
+        return self._cut + self._built
 
     def drop(self) -> None:
         """Let go of the packet that has not fully arrived: nothing is fed any more."""
-        self._rest, self._cut = (), 0
+        self._rest, self._cut, self._built = (), 0, 0
 
     # ---------------------------------------------------------------------------------------------------- out
 
@@ -253,62 +249,37 @@ class Msgpack:
     # ---------------------------------------------------------------------------------------------------- in
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
-        """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use.
+        """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use."""
+        return (form for form in self.parts(data) if form is not MORE)
 
-        A piece of whole packets, which is the rule, goes to the library as it is: a value takes a byte at least, so
-        that a small piece cannot hold too many.  What is larger, or cut, is measured first.
+    def parts(self, data: bytes) -> Iterator[Frozen]:
+        """The same, and :data:`MORE` wherever others are to have their turns.
+
+        A kernel reads nearly all packets at once.  What it leaves is measured, whole or cut, before any of it is built.
         """
-        limits, at = self.limits, 0
+        at = 0
         try:
-            if self._rest:  # what is measured is the packet that was cut
-                form, at = self._measured(data, 0)
-                if form is not None:
-                    yield form
             while at < len(data):
-                usual = read_msgpack(data, at, self._symbols, self._refs, limits.nodes, levels(limits), limits.frame)
-                if usual is None:
-                    yield from self._read(data[at:] if at else data)
-                    return
-                form, at = usual or self._measured(data, at)
-                if form is not None:
+                usual = () if self._rest else self._usual(data, at)
+                if usual:
+                    form, at = usual
                     yield form
-        except ProtocolError:
-            raise
-        except Exception as e:  # the library has many: it is fed with whatever a peer makes up
-            raise ProtocolError(f"not msgpack of ours: {str(e) or type(e).__name__}") from None
+                    continue
+                whole, at = self._measured(data, at)
+                if whole is None:
+                    return
+                if usual == () and (usual := self._usual(whole, 0)):
+                    yield usual[0]
+                else:
+                    yield from self._read(whole)
+        except UnicodeDecodeError as e:
+            raise ProtocolError(f"not msgpack of ours: {e}") from None
 
-    def _read(self, data: bytes) -> Iterator[Frozen]:
-        """What *data* says, a piece that begins with a packet."""
-        read = 0
-        if len(data) <= self.limits.nodes and _long_arrays(data) <= _LONG_ARRAYS:
-            spare = _spare.setdefault(self.limits.nodes, [])
-            reader = spare.pop() if spare else _Reader(self)
-            reader.codec = self
-            unpacker, first = reader.unpacker, reader.at
-            unpacker.feed(data)
-            try:
-                for raw in unpacker:
-                    end = unpacker.tell()
-                    if end - reader.at > self.limits.frame:
-                        raise self._too_long()
-                    reader.at = end
-                    yield self._packet(raw)
-                read = reader.at - first
-            finally:
-                reader.codec = None
-                if reader.at - first == len(data) and len(spare) < _SPARE:
-                    spare.append(reader)
-                else:  # the cut packet is in it: it goes, and at once
-                    del reader.unpacker, unpacker
-            if read < len(data):
-                self._nodes = self._fresh = 0  # what was seen of the cut packet is seen once more
-                self._unlearn()
-        while read < len(data):
-            form, read = self._measured(data, read)
-            if form is not None:
-                yield form
+    def _usual(self, data: bytes, at: int) -> tuple[Frozen, int] | tuple[()] | None:
+        limits = self.limits
+        return read_msgpack(data, at, self._symbols, self._refs, limits.nodes, levels(limits), limits.frame)
 
-    def _measured(self, data: bytes, at: int) -> tuple[Frozen | None, int]:
+    def _measured(self, data: bytes, at: int) -> tuple[bytes | None, int]:
         """The packet that goes on, or begins, *at* a place, or None if it is cut, and where what is left begins."""
         if self._measure is None:
             self._measure = PacketScanner(self.limits)
@@ -322,170 +293,190 @@ class Msgpack:
         else:
             self._rest.append(part)
         if self._cut > self.limits.frame:
-            raise self._too_long()
+            raise ProtocolError(f"a packet of more than {self.limits.frame} bytes")
         if end < 0:
             return None, len(data)
-        whole, limits = b"".join(self._rest), self.limits
+        whole = b"".join(self._rest)
         self.drop()
-        usual = read_msgpack(whole, 0, self._symbols, self._refs, limits.nodes, levels(limits), limits.frame)
-        if usual:
-            return usual[0], end
-        return self._packet(msgpack.unpackb(whole, ext_hook=self.extension, **_options(limits))), end
+        return whole, end
 
-    def _too_long(self) -> ProtocolError:
-        return ProtocolError(f"a packet of more than {self.limits.frame} bytes")
+    def _read(self, data: bytes) -> Iterator[Frozen]:
+        """The packet that *data* is, by its heads.  One loop, for a call a value would cost more than all else."""
+        stack: list[tuple[list[Frozen], int]] = []  # the compounds around the innermost, and what each has yet to get
+        items: list[Frozen] = []
+        at, left, nodes, most = 0, 1, 0, self.limits.nodes
+        self._begin()
+        while True:
+            for _ in range(VALUES):
+                tag = data[at]
+                if tag < 0x80:
+                    value: Frozen = tag
+                    at += 1
+                elif 0xA0 <= tag <= 0xBF:
+                    start, at = at + 1, at + tag - 0x9F
+                    value = data[start:at].decode()
+                elif 0xCC <= tag <= 0xCE:
+                    start, at = at + 1, at + 1 + (1 << tag - 0xCC)
+                    value = int.from_bytes(data[start:at], "big")
+                elif tag in _ARRAYS:
+                    count, at = _array(data, at)
+                    nodes += count
+                    if nodes > most:
+                        raise ProtocolError(f"a packet of more than {most} nested values")
+                    stack.append((items, left))
+                    items, left = [], count
+                    continue
+                elif tag >= 0xE0:
+                    value = tag - 256 if tag != 0xFE else MINUS_TWO
+                    at += 1
+                elif tag in EXTENSIONS:
+                    width, length = EXTENSIONS[tag]
+                    start = at + 2 + width
+                    at = start + (int.from_bytes(data[at + 1 : at + 1 + width], "big") if width else length)
+                    value = self._extension(data[start - 1], data[start:at])
+                    if value is EMBEDDED:
+                        stack.append((items, left))
+                        items, left, at = [EMBEDDED], 1, start
+                        nodes += REFERENCE_NODES
+                        continue
+                else:
+                    value, at = _atom(data, at)
+                if type(value) is Tag and (items or not stack):
+                    raise ProtocolError("nil, set and dictionary marks stand first in an array, and nowhere else")
+                items.append(value)
+                left -= 1
+                while not left and stack:
+                    value = self._compound(items) if type(items[0]) is Tag else tuple(items)
+                    items, left = stack.pop()
+                    items.append(value)
+                    left -= 1
+                if not left:
+                    self._end()
+                    yield items[0]
+                    return
+            self._built = len(data) + NODE * nodes
+            yield MORE
 
-    def _packet(self, raw: Value) -> Frozen:
-        form = self._form(raw, 0) if type(raw) is tuple else self._atom(raw)
-        self._nodes = self._fresh = 0
+    def _begin(self) -> None:
+        """A packet begins, of which nothing is counted yet."""
+        self._fresh, self._inside = 0, False
         if self._collections is not None:
             self._collections.begin()
+
+    def _end(self) -> None:
+        """A packet has ended."""
+        self._built = 0
         if len(self._symbols) > KNOWN:
             self._unlearn()
-        return form
 
-    def _form(self, raw: tuple[Value, ...], depth: int) -> Frozen:
-        """The frozen form of an array."""
-        self._nodes += len(raw)
-        if depth > self.limits.depth + ENVELOPE or self._nodes > self.limits.nodes:
-            raise ProtocolError(
-                f"more than {self.limits.depth} levels of nesting, or {self.limits.nodes} nested values"
-            )
-        if not raw:
-            raise ProtocolError("an empty array: the first item says what an array is")
-        head = raw[0]
-        for item in raw:  # most records are of atoms, and then are what they are to be
-            kind = type(item)
-            if not (
-                kind is str or kind is Symbol or (kind is int and -SMALL < item < SMALL and item != -2) or kind is bytes
-            ):
-                break
-        else:
-            return raw
-        depth += 1
-        items: list[Frozen] = []
-        if head is None:
-            items.append(SEQ)
-            raw = raw[1:]
-        elif type(head) is Tag:
-            raw = raw[1:]
-        add = items.append
-        for item in raw:
-            kind = type(item)
-            if kind is str or kind is Symbol or kind is bytes:
-                add(item)
-            elif kind is tuple:
-                add(self._form(item, depth))
-            elif kind is WireRef:
-                add(item)
-            else:
-                add(self._atom(item))
-        if type(head) is not Tag:
+    def _compound(self, items: list[Frozen]) -> Frozen:
+        """The frozen form of what begins with a mark."""
+        head = items[0]
+        if head is SEQ:
             return tuple(items)
+        if head is EMBEDDED:
+            self._inside = False
+            return self._narrowed(items[1])
         if self._collections is None:
             self._collections = Collections(self.limits)
-        return self._collections.set_of(items) if head is SET else self._collections.dictionary_of(items)
+        return self._collections.set_of(items[1:]) if head is SET else self._collections.dictionary_of(items[1:])
 
-    def _atom(self, item: Value) -> Frozen:
-        kind = type(item)
-        if kind is int:
-            if -SMALL < item < SMALL and item != -2:
-                return item
-            return (BIG, item.to_bytes(item.bit_length() // 8 + 1, "big")) if item > 0 else freeze(item)
-        if kind is bool or kind is float:
-            return freeze(item)
-        if kind is str or kind is Symbol or kind is bytes or kind is WireRef:
-            return item
-        if item is None or kind is Tag:
-            raise ProtocolError("nil, set and dictionary marks stand first in an array, and nowhere else")
-        raise ProtocolError(f"a {kind.__name__} is no part of this encoding")
-
-    def extension(self, code: int, data: bytes) -> Value:
-        """What an extension of the library's format stands for."""
+    def _extension(self, code: int, data: bytes) -> Frozen:
+        """What an extension stands for; ``EMBEDDED``, where a reference begins that may have caveats."""
         if code == _SYMBOL:
-            symbol = self._symbols.get(data)
-            if symbol is None:
-                self._fresh += 1
-                if self._fresh > self.limits.symbols:
-                    raise ProtocolError(f"a packet with more than {self.limits.symbols} new symbols")
-                symbol = Symbol(data.decode())
-                if len(data) <= SHORT:
-                    self._learn(data, symbol)
-            return symbol
-        if code == _BIG and 0 < len(data) <= self.limits.bignum:
-            return int.from_bytes(data, "big", signed=True)
+            return self._symbols.get(data) or self._symbol(data)
         if code == _REFERENCE:
-            return (None if self._inside else self._refs.get(data)) or self._reference(data)
+            if _PLAIN.fullmatch(data) and not self._inside:
+                return self._refs.get(data) or self._reference(data)
+            return self._embed(data)
+        if code == _BIG and 0 < len(data) <= self.limits.bignum:
+            return _integer(int.from_bytes(data, "big", signed=True))
         if code in _MARKS and not data:
             return _MARKS[code]
         raise ProtocolError(f"an extension of type {code} and {len(data)} bytes is no part of this encoding")
 
+    def _symbol(self, data: bytes) -> Symbol:
+        """A symbol that is not known yet."""
+        self._fresh += 1
+        if self._fresh > self.limits.symbols:
+            raise ProtocolError(f"a packet with more than {self.limits.symbols} new symbols")
+        symbol = Symbol(data.decode())
+        if len(data) <= SHORT:
+            self._learn(data, symbol)
+        return symbol
+
     def _reference(self, data: bytes) -> WireRef:
+        """A reference without caveats that is not known yet."""
+        if self._refs is _REFS or len(self._refs) >= KNOWN:
+            self._refs = dict(_REFS)
+            self.tables = self._tables()
+        oid = data[2] if len(data) == 3 else int.from_bytes(data[3:], "big")
+        ref = self._refs[data] = WireRef(data[1], oid)
+        return ref
+
+    def _embed(self, data: bytes) -> Tag:
+        """A reference begins that may have caveats: *data* is to be one array."""
         if self._inside:
             raise ProtocolError("a reference inside the caveats of a reference")
-        if _PLAIN.fullmatch(data):
-            self._nodes += 3
-            if self._nodes > self.limits.nodes:
-                raise ProtocolError(f"a packet of more than {self.limits.nodes} nested values")
-            oid = data[2] if len(data) == 3 else int.from_bytes(data[3:], "big")
-            if self._refs is _REFS or len(self._refs) >= KNOWN:
-                self._refs = dict(_REFS)
-                self.tables = self._tables()
-            ref = self._refs[data] = WireRef(data[1], oid)
-            return ref
-        if len(data) > _SMALLEST and PacketScanner(self.limits).feed(data, 0) != len(data):
+        if PacketScanner(self.limits).feed(data, 0) != len(data):
             raise ProtocolError("a reference that is cut, or too long")
         self._inside = True
-        raw = msgpack.unpackb(data, ext_hook=self.extension, **_options(self.limits))
-        self._inside = False
-        self._nodes += 1 + len(raw) if type(raw) is tuple else 1
-        if self._nodes > self.limits.nodes:
-            raise ProtocolError(f"a packet of more than {self.limits.nodes} nested values")
-        if type(raw) is tuple and len(raw) >= 2 and type(raw[0]) is int and type(raw[1]) is int:
-            whose, oid, *caveats = raw
-            if 0 <= oid < SMALL and (whose == YOURS or (whose == MINE and not caveats)):
+        return EMBEDDED
+
+    def _narrowed(self, content: Frozen) -> WireRef:
+        """The reference with caveats that an array of these values is."""
+        if type(content) is tuple and len(content) >= 2 and type(content[0]) is int and type(content[1]) is int:
+            whose, oid, *caveats = content
+            if oid >= 0 and (whose == YOURS or (whose == MINE and not caveats)):
                 if len(caveats) > self.limits.caveats:
                     raise ProtocolError(
                         f"a reference with {len(caveats)} caveats: at most {self.limits.caveats} are allowed"
                     )
-                forms = [self._form(caveat, 0) if type(caveat) is tuple else self._atom(caveat) for caveat in caveats]
-                return WireRef(whose, oid, tuple(forms))
+                return WireRef(whose, oid, tuple(caveats))
         raise ProtocolError(
             "a reference is an array of 0 or 1 (sender's or receiver's), a number, and caveats if it is 1"
         )
 
 
 _MARKS: Final = {_SET: SET, _DICT: DICT}
+_ARRAYS: Final = {**dict.fromkeys(range(144, 160), 0), **ARRAYS}
+_NUMBERS: Final = {0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
+_NUMBERS_OF: Final = {tag: struct.Struct(layout) for tag, layout in {**_NUMBERS, 0xCA: ">f", 0xCB: ">d"}.items()}
 
 
-def _options(limits: Limits) -> dict[str, object]:
-    """How the library is to read."""
-    return {"use_list": False, "strict_map_key": False, "max_map_len": 0, "max_array_len": limits.nodes}
+_WORDS: Final = {0xC0: SEQ, 0xC2: FALSE, 0xC3: TRUE}
 
 
-class _Reader:
-    """The library's reader, which takes 90 kB: it belongs to a codec only while that reads a piece, *at* a place.
-
-    Contract: one that rests holds no bytes of anybody's.
-    """
-
-    __slots__ = ("at", "codec", "unpacker")
-
-    def __init__(self, codec: Msgpack) -> None:
-        size = max(codec.limits.nodes, _SMALLEST)
-        self.at = 0
-        self.codec: Msgpack | None = codec
-        self.unpacker = msgpack.Unpacker(
-            max_buffer_size=size, read_size=size, ext_hook=self._extension, **_options(codec.limits)
-        )
-
-    def _extension(self, code: int, data: bytes) -> Value:
-        assert self.codec is not None
-        return self.codec.extension(code, data)
+def _integer(number: int) -> Frozen:
+    if -SMALL < number < SMALL and number != -2:
+        return number
+    return (BIG, number.to_bytes(number.bit_length() // 8 + 1, "big")) if number > 0 else freeze(number)
 
 
-_spare: Final[dict[int, list[_Reader]]] = {}
-"""Readers that rest, by the most nodes of a packet."""
+def _array(data: bytes, at: int) -> tuple[int, int]:
+    """How many values the array *at* a place has, and where the first of them is."""
+    tag, start = data[at], at + 1
+    at = start + _ARRAYS[tag]
+    count = int.from_bytes(data[start:at], "big") if at > start else tag & 15
+    if not count:
+        raise ProtocolError("an empty array: the first item says what an array is")
+    return count, at
+
+
+def _atom(data: bytes, at: int) -> tuple[Frozen, int]:
+    """The atom *at* a place, none of those that most are, and where it ends."""
+    tag = data[at]
+    at += 1
+    if tag in _NUMBERS_OF:
+        layout = _NUMBERS_OF[tag]
+        (number,) = layout.unpack_from(data, at)
+        return (_integer(number) if tag in _NUMBERS else freeze(number)), at + layout.size
+    if tag in _WORDS:
+        return _WORDS[tag], at
+    width = WIDTH[tag]
+    start = at + width
+    end = start + int.from_bytes(data[at:start], "big")
+    return (data[start:end].decode() if tag >= 0xD9 else data[start:end]), end
 
 
 _USUAL: Final = [
@@ -587,7 +578,3 @@ class _Written(dict[Frozen, Value]):
         caveats = [self.native(caveat, 0) if type(caveat) is tuple else caveat for caveat in ref.caveats]
         data = msgpack.packb([ref.whose, ref.oid, *caveats], default=self.__getitem__)
         return msgpack.ExtType(_REFERENCE, data)
-
-
-def _long_arrays(data: bytes) -> int:
-    return data.count(b"\xdc") + data.count(b"\xdd")

@@ -1,8 +1,6 @@
 """Where a msgpack packet ends, and that it holds no more than it may, found before any of it is built.
 
-The library builds as it reads: four MiB of empty arrays become 300 MiB, and an array is given its places when its first
-byte is read, so that a thousand arrays in each other, five bytes each, take 64 MiB although nothing is in them.
-Reading only the heads is bounded by the number of nodes.
+Small compounds take fifty times their bytes in memory.  Reading only the heads is bounded by the number of nodes.
 
 >>> measure = PacketScanner(Limits())
 >>> measure.feed(bytes.fromhex("93c0a16193"), 0), measure.feed(bytes.fromhex("c00102 93c0"), 0)
@@ -32,23 +30,23 @@ for _first in range(256):
 for _tags, _sizes in (((0xCC, 4), (2, 3, 5, 9)), ((0xD0, 4), (2, 3, 5, 9)), ((0xCA, 2), (5, 9))):
     _FIXED[_tags[0] : _tags[0] + _tags[1]] = bytes(_sizes)
 
-_WIDTH: Final = bytearray(256)
+WIDTH: Final = bytearray(256)
 """The bytes of the length of an atom that has one."""
 
 for _first in (0xC4, 0xD9):
-    _WIDTH[_first : _first + 3] = bytes((1, 2, 4))
+    WIDTH[_first : _first + 3] = bytes((1, 2, 4))
 
-_EXTENSIONS: Final = {
+EXTENSIONS: Final = {
     **{0xD4 + n: (0, 1 << n) for n in range(5)},
     **{0xC7 + n: (1 << n, 0) for n in range(3)},
 }
 """The bytes of their length, and their length if there are none; their type follows."""
 
 _REFERENCE: Final = 3
-_REFERENCE_NODES: Final = 3
+REFERENCE_NODES: Final = 3
 """What an extension of this type counts besides itself: an array of two numbers."""
 
-_ARRAYS: Final = {0xDC: 2, 0xDD: 4}
+ARRAYS: Final = {0xDC: 2, 0xDD: 4}
 
 
 @kernel
@@ -102,22 +100,22 @@ class PacketScanner:
             if fixed := _FIXED[tag]:
                 at += fixed
                 left -= 1
-            elif tag in _EXTENSIONS:
-                width, length = _EXTENSIONS[tag]
+            elif tag in EXTENSIONS:
+                width, length = EXTENSIONS[tag]
                 if at + width + 1 >= size:
                     break
-                nodes += _REFERENCE_NODES if data[at + width + 1] == _REFERENCE else 0
+                nodes += REFERENCE_NODES if data[at + width + 1] == _REFERENCE else 0
                 if nodes > limits.nodes:
                     raise ProtocolError(f"a packet of more than {limits.nodes} nested values")
                 at += 2 + width + (int.from_bytes(data[at + 1 : at + 1 + width], "big") if width else length)
                 left -= 1
-            elif width := _WIDTH[tag]:
+            elif width := WIDTH[tag]:
                 if at + width >= size:
                     break
                 at += 1 + width + int.from_bytes(data[at + 1 : at + 1 + width], "big")
                 left -= 1
             else:
-                width = _ARRAYS.get(tag, 0)
+                width = ARRAYS.get(tag, 0)
                 if at + width >= size:
                     break
                 if not width and tag >> 4 != 9:

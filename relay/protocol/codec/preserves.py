@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from relay.protocol.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
-from relay.protocol.codec.encoding import Encoder, Tables
+from relay.protocol.codec.encoding import Encoder, Tables, in_parts
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
@@ -94,6 +94,10 @@ class Preserves:
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""
         return self._encoder.encode(form)
+
+    def parts(self, data: bytes) -> Iterator[Frozen]:
+        """The packets that *data* completes, and :data:`~relay.protocol.codec.MORE` between two parts of it."""
+        return in_parts(self.feed, data, self.stretch)
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use."""

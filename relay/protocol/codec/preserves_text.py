@@ -34,7 +34,7 @@ from typing import Final
 from attrs import evolve
 
 from relay.protocol.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
-from relay.protocol.codec.encoding import Encoder
+from relay.protocol.codec.encoding import Encoder, in_parts
 from relay.protocol.limits import DEFAULT, Limits
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.values.text import unparse_form
@@ -148,6 +148,10 @@ class PreservesText:
         if len(data) > self.limits.frame:
             raise NotAValue(f"a packet of {len(data)} bytes: at most {self.limits.frame} go over a connection")
         return data
+
+    def parts(self, data: bytes) -> Iterator[Frozen]:
+        """The packets that *data* completes, and :data:`~relay.protocol.codec.MORE` between two parts of it."""
+        return in_parts(self.feed, data, self.stretch)
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use."""

@@ -395,6 +395,7 @@ async def test_metrics() -> None:
     assert after["syndicate_handles"] == after["syndicate_waiting_bytes"] == 0
     assert after["syndicate_journal_commits_total"] == 7
     assert after["process_resident_memory_bytes"] > 10 << 20
+    assert 10_000 < after["process_allocated_blocks"] < 10_000_000
     assert after["process_open_fds"] > 5
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -16,10 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay.protocol.codec import Msgpack, Preserves, PreservesText
+from relay.protocol.codec.msgpack import VALUES
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, TurnPacket, WireRef, read, write
+from relay.protocol.packets import MINE, YOURS, A, Error, Event, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
+from relay.session.membrane import Crossing, Membrane
+from relay.session.patch import Understood
 from relay.session.proxy import Proxy
+from relay.session.reach import Reach
 from relay.session.session import Session
 from relay.session.state import PART
 from syndicate import (
@@ -48,7 +52,7 @@ from syndicate.actors.turn import Handle
 from syndicate.index.event import ENTER
 from syndicate.testing import Seen, watch
 from syndicate.values.pattern import encode, pattern_of
-from syndicate.values.value import SEQ, freeze
+from syndicate.values.value import SEQ, Frozen, freeze
 from tests.relay.protocol.codec.test_frozen_collection import colliding
 from tests.relay.wire import End, Wire
 from tests.strategies import examples
@@ -619,6 +623,95 @@ def test_what_is_read_in_python_is_read_in_small_steps(codec: type[Preserves | P
     assert max(b - a for a, b in pairwise(looks)) <= codec.stretch
     assert not session.busy
     assert session.debt == 0
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [event for n in range(1000) for event in ((A, ("flicker", n), 7), (R, 7))],
+        [event for n in range(1000) for event in ((A, "the same", n + 7), (R, n + 7))],
+        [*[(R, n) for n in range(500)], *[(A, n, n) for n in range(500)]],
+        [(SYNCED, WireRef(MINE, 5))] * 2000,
+    ],
+    ids=["flicker", "replaced", "renewed", "syncs"],
+)
+def test_a_packet_of_many_events_is_put_in_order_and_charged_in_small_steps(
+    events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two looks at the sockets a part is charged, or what is held twice is given back for a part."""
+    wire = Wire(dataspace)
+    session = wire.right.session
+    wire.right.blocked = True
+    charged, released = [0], [0]
+    fitting, release = Reach.fitting, Membrane.release
+
+    def counted(reach: Reach, acts: Sequence[Understood]) -> int:
+        charged[-1] += len(acts)
+        return fitting(reach, acts)
+
+    def returned(membrane: Membrane, pins: Iterable[Crossing]) -> None:
+        released[-1] += 1
+        release(membrane, pins)
+
+    def look() -> None:
+        charged.append(0)
+        released.append(0)
+
+    monkeypatch.setattr(Reach, "fitting", counted)
+    monkeypatch.setattr(Membrane, "release", returned)
+    wire.system.inlet = look
+    wire.right.hear(Msgpack().encode(write(turn(*events))))
+    wire.system.drain()
+    assert max(charged) <= PART
+    assert max(released) <= PART
+    assert sum(charged) + sum(released) > 4 * PART
+    assert session.events_in == len(events)
+    assert len(session.assertions) == len(session.facet.handles) == (500 if events[0][0] is R else 0)
+    assert not session.busy
+
+
+def words(number: int) -> Frozen:
+    """Symbols that are new, and others each time."""
+    return (SEQ, *[Symbol(f"{number} {n}") for n in range(30)])
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize(
+    "value",
+    [
+        [Symbol(f"new {n}") for n in range(1000)],
+        {Symbol(f"new {n}"): [frozenset({n})] for n in range(1000)},
+        [[[Symbol(f"new {n}"), 2**64 + n, 0.5], {n}] for n in range(500)],
+        WireRef(YOURS, 0, tuple([(Symbol("reject"), (Symbol("lit"), words(n))) for n in range(30)])),
+    ],
+    ids=["flat", "dictionary", "records", "caveats"],
+)
+def test_what_a_kernel_leaves_of_msgpack_is_read_in_small_steps(value: Any, cut: bool) -> None:
+    """Between two looks at the sockets some values, wherever they are; all of it is done, and what is behind it."""
+    wire = Wire(dataspace)
+    session = wire.right.session
+    form = value if type(value) is WireRef else freeze(value)
+    data = Msgpack().encode(write(turn((A, (SEQ, form), 1)))) + Msgpack().encode(write(turn((A, "last", 2))))
+    looks: list[int] = []
+
+    def look() -> None:
+        assert session.codec is not None
+        assert session.codec.tables is not None
+        looks.append(len(session.codec.tables[1]))
+
+    look()
+
+    wire.system.inlet = look
+    for part in (data[:100], data[100:]) if cut else (data,):
+        wire.right.hear(part)
+    wire.system.drain()
+    assert len(session.assertions) == len(session.facet.handles) == 2
+    assert max(b - a for a, b in pairwise(looks)) <= VALUES
+    assert looks[-1] > VALUES
+    assert not session.busy
+    assert session.debt == 0
+    assert session.codec is not None
+    assert session.codec.held == 0
 
 
 @pytest.mark.parametrize("when", range(26))

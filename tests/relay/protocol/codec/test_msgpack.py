@@ -119,15 +119,18 @@ E = msgpack.ExtType
         ([None, E(2, b"\x01" * 513)], "extension of type 2"),
         ([None, E(1, b"\xff")], "utf-8"),
         ([None, E(3, msgpack.packb([0]))], "a reference is"),
-        ([None, E(3, msgpack.packb([0, 1, None]))], "a reference is"),
+        ([None, E(3, msgpack.packb([0, 1, 1]))], "a reference is"),
+        ([None, E(3, msgpack.packb([1, 1, None]))], "stand first"),
+        ([None, E(3, msgpack.packb(1))], "a reference is"),
+        ([None, E(3, msgpack.packb([1, 1]) + b"\xc0")], "a reference that is cut"),
         ([None, E(3, msgpack.packb([2, 1]))], "a reference is"),
         ([None, E(3, msgpack.packb([True, 1]))], "a reference is"),
         ([None, E(3, msgpack.packb([1, -1]))], "a reference is"),
         ([None, E(3, msgpack.packb([1, 1, E(3, msgpack.packb([1, 1]))]))], "inside the caveats"),
         ([None, E(3, msgpack.packb([1, 1, *["c"] * 33]))], "33 caveats"),
-        ([None, {}], "a dict is no part"),
-        ([None, {"a": 1}], "max_map_len"),
-        ([None, msgpack.Timestamp(1)], "a Timestamp is no part"),
+        ([None, {}], "no value begins with 0x80"),
+        ([None, {"a": 1}], "no value begins with 0x81"),
+        ([None, msgpack.Timestamp(1)], "an extension of type 255"),
         ([None] * 70_000, "nested values"),
         ([None, *[[None, *[1] * 1000] for _ in range(100)]], "nested values"),
         ([E(4, b""), *range(40_000)], "a set of 40000 members, keys and values: at most 16384"),
@@ -148,12 +151,12 @@ def test_depth() -> None:
     packet = write(TurnPacket([(0, (M, freeze(value)))]))
     assert through(packet) == packet
     for depth in (134, 1000, 5000):
-        with pytest.raises(ProtocolError, match=r"levels of nesting|StackError"):
+        with pytest.raises(ProtocolError, match="levels of nesting"):
             list(Msgpack().feed(b"\x92\xc0" * depth + b"\x91\xc0"))
 
 
 def test_nested_array_heads_reserve_nothing() -> None:
-    """The library gives an array its places at its first byte: heads without contents do not get that far."""
+    """An array says how many it holds before any of it has come: heads without contents do not get far."""
     for head in (b"\xdd\x00\x00\x80\x00", b"\xdc\x80\x00"):
         codec = Msgpack()
         with pytest.raises(ProtocolError, match="nested values"):
@@ -163,7 +166,7 @@ def test_nested_array_heads_reserve_nothing() -> None:
 
 
 def test_a_cut_packet_counts_once() -> None:
-    """What the library has seen of a packet that was cut is counted when it is whole, and only then."""
+    """What there is of a packet that was cut is counted when it is whole, and only then."""
     form = freeze([*[Symbol("s" * 70 + str(i)) for i in range(60)], *[Symbol(str(i)) for i in range(30)]])
     limits = Limits(symbols=90, nodes=20_000)
     data = Msgpack().encode(form)
