@@ -7,7 +7,7 @@ Two servers assert who is present, both the same: who is there is there while on
 release each is restarted, one after the other.  A *timed* operator restarts the second some seconds after the first.
 If the first does not reach the broker in that time, nobody speaks for those who are present, and all seem to leave.
 A *waiting* operator restarts the first only while the second is there, and the second when the first has said that it
-is ready, and of which release: what is asserted may be of the life before.
+is ready, and of which release: what is asserted may be of the instance before.
 """
 
 from collections.abc import Callable

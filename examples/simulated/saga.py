@@ -5,8 +5,8 @@
 
 A trip is a flight, which is paid, and then a hotel, which is full: so the flight is to be paid back.  A *noting* agent
 tells the bank to pay back, and notes that it has done so when the bank has answered.  If the agent dies between the
-two, its next life finds no note and tells the bank again.  A *stating* agent states once and for all that the trip has
-failed; from that the bank derives one entry, named by what it undoes.  Fact and compensation cannot come apart.
+two, its next instance finds no note and tells the bank again.  A *stating* agent states once and for all that the trip
+has failed; from that the bank derives one entry, named by what it undoes.  Fact and compensation cannot come apart.
 """
 
 from relay import connect, keep
@@ -49,7 +49,7 @@ class Entry:
 
 
 def agent(address: str, durable: SturdyRef, stating: bool) -> None:
-    """Books trips, and what it finds neither paid nor failed in an earlier life."""
+    """Books trips, and what it finds neither paid nor failed in an earlier instance."""
 
     @connect(address, durable)
     def connected(ds: Ref) -> None:

@@ -1,7 +1,7 @@
 r"""Event logs on the disk: what one agent took in and sent, an object of JSON a line, written as it happens.
 
 What is written survives the process, however that ends (:mod:`~syndicate.storage.event_log`).  An agent that is started
-again begins a new log; the one of its life before is kept beside it.
+again begins a new log; the one of its instance before is kept beside it.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp(), "a.log"); log = LogWriter(path, {"address": "a"})

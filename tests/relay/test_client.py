@@ -300,26 +300,26 @@ async def test_across_a_reconnection_assertions_converge_and_messages_are_at_mos
                 mine.add(i)
                 return lambda: mine.discard(i)
 
-            on_message(ds, ["said", capture(int), capture(int)])(lambda life, n: heard.append((life, n)))
+            on_message(ds, ["said", capture(int), capture(int)])(lambda round_, n: heard.append((round_, n)))
 
     def more(than: int) -> bool:
         return len(heard) > than
 
-    async def talk(life: int) -> None:
+    async def talk(round_: int) -> None:
         for n in range(10_000_000):
             if facets and facets[0].alive:
-                sent.append((life, n))
-                facets[0].enter(partial(send, ds_of[0], ["said", life, n]))
+                sent.append((round_, n))
+                facets[0].enter(partial(send, ds_of[0], ["said", round_, n]))
             await trio.sleep(0.001)
 
     async with serving("tcp", tmp_path, files) as place:
         port = Address.parse(place.first).port
     async with open_system(speaker, place.first), open_system(listener, place.first):
-        for life in range(3):
+        for round_ in range(3):
             async with serving("tcp", tmp_path, files, port) as again:
                 await until(lambda: there[0] == set(range(50)))
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(talk, life)
+                    nursery.start_soon(talk, round_)
                     count = len(heard)
                     await until(partial(more, count + 30))
                     again.system.stop()

@@ -219,7 +219,7 @@ def test_a_system_that_has_ended_is_collected() -> None:
     class Mark:
         pass
 
-    def life() -> weakref.ref[Mark]:
+    def instance() -> weakref.ref[Mark]:
         mark = Mark()
 
         def boot() -> None:
@@ -233,7 +233,7 @@ def test_a_system_that_has_ended_is_collected() -> None:
         run(boot)
         return weakref.ref(mark)
 
-    dead = life()
+    dead = instance()
     gc.collect()
     assert dead() is None
 
@@ -287,7 +287,7 @@ class Stumbles(Exception):
     """What an actor of the programs below crashes with."""
 
 
-def life(seed: int) -> list[object]:
+def history(seed: int) -> list[object]:
     """What is seen in a small random program: who hears what, who crashes, how it ends."""
     chance, seen = random.Random(seed), list[object]()
     ends = chance.choice([None, None, SystemExit, KeyboardInterrupt])
@@ -333,10 +333,10 @@ def life(seed: int) -> list[object]:
 @pytest.mark.parametrize("seed", range(40))
 def test_turns_are_taken_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With crashes, ends of the program, and blocks that settle: each handler sees the same, in the same order."""
-    native_side = life(seed)
+    native_side = history(seed)
     monkeypatch.setattr("syndicate.actors.system.take_turns", python("take_turns"))
     monkeypatch.setattr("syndicate.actors.system.take_all", python("take_all"))
-    assert native_side == life(seed)
+    assert native_side == history(seed)
     assert len(native_side) > 10
 
 
@@ -347,7 +347,7 @@ def test_turns_are_followed_alike(every: int, monkeypatch: pytest.MonkeyPatch) -
 
     def steps(seed: int) -> list[object]:
         with chronicled(every=every) as chronicles:
-            seen = life(seed)
+            seen = history(seed)
         return [
             (step.number, step.turn, step.actor, step.kind, step.causes, step.rests, len(step.acts))
             for chronicle in chronicles

@@ -3,7 +3,8 @@
 1. Deletions, then insertions, then what arrived, are given to the circuit as one change.
 2. The circuit steps.  Where a table would lose rows that it must keep, these are given and it steps again.
 3. Keys are checked; what breaks them takes the steps back: the tick did not happen.
-4. What changed is taken in, rows of ``<~`` are sent, callbacks are called.
+4. What changed is taken in, rows of ``<~`` are sent (:class:`~syndicate.bloom.tick.runtime.Sending`), callbacks are
+   called.
 
 Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.lattice_fixpoint`).
 A tick that finds lattice values in rows of a collection where nobody knew of any is taken back, the program is wired

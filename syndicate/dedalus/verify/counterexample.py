@@ -1,5 +1,7 @@
 """Counterexamples: faults and choices with which a run breaks what was promised.
 
+The schedule of one, under which a run shows it, is :meth:`syndicate.dedalus.verify.verdict.Verdict.schedule`.
+
 >>> Broken("post", ("a",), 4).what, Broken("two_owners", ("a", "b"), 2, never=True).what
 ('is missing', 'is there, and must never be')
 """

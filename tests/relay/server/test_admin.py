@@ -332,7 +332,7 @@ async def test_who_may_open_a_socket() -> None:
 
 
 async def test_a_process_that_does_not_turn_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No turn, no life: the question goes through the run queue."""
+    """Without a turn it is not alive: the question goes through the run queue."""
     monkeypatch.setattr("relay.server.admin.TURN", 0.2)
     async with serving() as (system, broker), port(broker, system) as admin:
         monkeypatch.setattr(broker, "enter", lambda fn: None)

@@ -454,7 +454,7 @@ async def test_a_peer_that_does_not_read(logs: list[MutableMapping[str, Any]]) -
     assert server.broker.census.lost == {"slow-consumer": 1}
 
 
-# ---------------------------------------------------------------------------------------------------- another life
+# ------------------------------------------------------------------------------------------------ another instance
 
 
 async def test_reload_opens_and_closes_doors(tmp_path: Path, logs: list[MutableMapping[str, Any]]) -> None:

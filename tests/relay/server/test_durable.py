@@ -302,12 +302,12 @@ def random_step(rng: random.Random) -> Step:
 
 @pytest.mark.timeout(900 + CRASHES // 100)
 def test_random_crashes() -> None:
-    """Many crashes, at every point of the writing, life after life: always a prefix with what was acknowledged."""
+    """Many crashes, at every point of the writing, run after run: always a prefix with what was acknowledged."""
     count: Counter[str] = Counter()
     for seed in itertools.count():
         rng = random.Random(seed)
         model, disk = Model(), SimulatedDisk()
-        for _life in range(4):
+        for _run in range(4):
             disk.step = partial(check_images, disk, model, count)
             instance = Instance(disk, model)
             disk.step = partial(check_images, disk, model, count)

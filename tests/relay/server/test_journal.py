@@ -268,7 +268,7 @@ def test_torn_files(tmp_path: Path, seed: int) -> None:
 def test_flipped_bits(tmp_path: Path) -> None:
     """One flipped bit anywhere: refused, or the last commit is cut off, or it did not matter; nothing else is served.
 
-    (Of two commits, if the bit is among the few that say to which life of the log the last frame belongs.)
+    (Of two commits, if the bit is among the few that say to which run of the log the last frame belongs.)
     """
     rng = random.Random(7)
     history = scenario(tmp_path / "first", rng, 30, checkpoint=60)

@@ -775,7 +775,7 @@ def test_the_events_of_a_turn_are_bounded() -> None:
         assert f"a turn of {most + 1} events" in str(wire.right.session.reason)
 
 
-class Life:
+class Party:
     """What one end does in a random history: things that it asserts, says, observes, and takes back."""
 
     def __init__(self, wire: Wire, end: End, targets: list[Ref]) -> None:
@@ -810,12 +810,12 @@ def test_histories_leave_nothing_behind(steps: list[tuple[bool, int, int]]) -> N
     wire = Wire(dataspace)
     local = []
     wire.act(wire.left, lambda: local.append(dataspace()))
-    lives = (Life(wire, wire.left, [wire.remote, local[0]]), Life(wire, wire.right, [right_ds(wire)]))
+    parties = (Party(wire, wire.left, [wire.remote, local[0]]), Party(wire, wire.right, [right_ds(wire)]))
     for left, what, which in steps:
-        lives[not left].do(what, which)
-    for life in lives:
-        while life.facets:
-            life.do(9, 0)
+        parties[not left].do(what, which)
+    for party in parties:
+        while party.facets:
+            party.do(9, 0)
     assert crossings(wire) == EMPTY
     assert wire.left.session.reason is wire.right.session.reason is None
 

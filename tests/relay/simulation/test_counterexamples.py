@@ -85,7 +85,9 @@ def fail(world: World, process: Process, outage: Outage) -> None:
 def lived(
     program: Program, verdict: Verdict, places: Iterable[str], specification: list[str]
 ) -> dict[str, list[EventLog]]:
-    """What agents have taken down, each life by itself, in a world in which what goes wrong is the counterexample."""
+    """What agents have taken down, each instance by itself, in a world in which what goes wrong is the
+    counterexample.
+    """
     model, instances = verdict.model, dict[str, list[Instance]]()
 
     @scenario(until=BEGIN + TIMESTEP * (model.until + 2))
@@ -103,7 +105,7 @@ def lived(
     outcome = live.run(1)
     assert outcome.held, outcome.violation
     assert len(instances) == len(list(places))
-    return {place: [life.event_log() for life in lives] for place, lives in instances.items()}
+    return {place: [instance.event_log() for instance in group] for place, group in instances.items()}
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -143,7 +145,7 @@ def repeats(program: Program, verdict: Verdict, bounds: dict[str, Any]) -> None:
     placement = Placement(program.statements, specification)
     logs = lived(program, verdict, places, specification)
     assert differing(placement, verdict.model, specification, logs) == []
-    if all(len(lives) == 1 and lives[0].time for lives in logs.values()):  # one that began again has two runs
+    if all(len(group) == 1 and group[0].time for group in logs.values()):  # one that began again has two runs
         recorded = program.run(**together([log for (log,) in logs.values()]))
         assert differing(placement, recorded, specification, logs) == []
     drawn = verdict.model.diagram("text")

@@ -250,13 +250,13 @@ def test_a_supervisor_that_gives_up_ends_the_program(place: Callable[[], None]) 
 
 def test_what_answers_for_a_supervisor() -> None:
     """A facet that is linked to it stops; the supervisor of the actor that asked starts that again."""
-    lives: list[int] = []
+    starts: list[int] = []
     ended: list[str] = []
 
     def service() -> None:
-        lives.append(1)
+        starts.append(1)
         prevent_inert_check()
-        if len(lives) < 3:
+        if len(starts) < 3:
             supervise(bad, intensity=0)
         else:
             after(1, stop_actor)
@@ -270,7 +270,7 @@ def test_what_answers_for_a_supervisor() -> None:
         supervise(service, intensity=5, pause=0)
 
     run(boot)
-    assert len(lives) == 3
+    assert len(starts) == 3
     assert ended == ["tied"]
 
 

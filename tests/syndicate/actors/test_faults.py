@@ -87,7 +87,7 @@ class Theatre:
         raise Fault
 
     def victim(self, n: int) -> None:
-        """An actor with a random life, that fails in one random place or in several."""
+        """An actor with a random course, that fails in one random place or in several."""
         ds, random = self.ds, self.random
         handle = assert_(ds, Record("life", [n, "root"]))
         count = field(0, name="count")
@@ -143,7 +143,7 @@ def facets() -> int:
 
 async def test_thousands_of_faults_leave_nothing(system: System, settle: Settle) -> None:
     """3,000 exceptions in random hooks of random actors: no assertion, facet, task, timer or actor is left, no ghost
-    of a failed turn was ever seen, and the onlookers did not notice more than that all lives came and went.
+    of a failed turn was ever seen, and the onlookers did not notice more than that all of it came and went.
     """
     structlog.configure(processors=[_silence])
     theatre = Theatre(Random(20_211_204))

@@ -44,7 +44,7 @@ class Stage:
 
     def __init__(self, system: System, **options: Any) -> None:
         self.system = system
-        self.lives: list[float] = []
+        self.starts: list[float] = []
         self.seen: list[Seen] = []
         self.options = options
         self.boot_fails = False
@@ -63,10 +63,10 @@ class Stage:
 
     def child(self, argument: int) -> None:
         assert argument == 1
-        self.lives.append(round(now() - self.start, 6))
+        self.starts.append(round(now() - self.start, 6))
         if self.boot_fails:
             raise ZeroDivisionError
-        assert_(self.ds, ["service", len(self.lives)])
+        assert_(self.ds, ["service", len(self.starts)])
         on_message(self.ds, "crash")(lambda: 1 / 0)
         on_message(self.ds, "stop")(stop_actor)
 
@@ -90,7 +90,7 @@ async def test_a_crashed_child_is_started_again(
     stage.tell("crash")
     await trio.sleep(1)
     await settle()
-    assert stage.lives == [0, 0.5]
+    assert stage.starts == [0, 0.5]
     assert stage.seen == [[("+", 1), ("-", 1), ("+", 2)]]
     assert [(entry["event"], entry["actor"]) for entry in logs] == [
         ("an actor crashed", "child"),
@@ -106,7 +106,7 @@ async def test_a_child_that_ends_in_order_is_left_alone(system: System, settle: 
     stage.tell("stop")
     await trio.sleep(10)
     await settle()
-    assert stage.lives == [0]
+    assert stage.starts == [0]
     assert not stage.supervisor.running
     assert stage.supervisor.error is None
 
@@ -118,7 +118,7 @@ async def test_always_means_always(system: System, settle: Settle) -> None:
     stage.tell("stop")
     await trio.sleep(2.5)
     await settle()
-    assert stage.lives == [0, 1]
+    assert stage.starts == [0, 1]
 
 
 async def test_too_many_restarts_are_a_crash_of_the_supervisor(system: System, settle: Settle) -> None:
@@ -130,7 +130,7 @@ async def test_too_many_restarts_are_a_crash_of_the_supervisor(system: System, s
         stage.tell("crash")
     await trio.sleep(10)
     await settle()
-    assert len(stage.lives) == 4
+    assert len(stage.starts) == 4
     error = stage.supervisor.error
     assert isinstance(error, ActorCrashed)
     assert isinstance(error.__cause__, ZeroDivisionError)
@@ -146,7 +146,7 @@ async def test_restarts_that_lie_back_do_not_count(system: System, settle: Settl
         await settle()
         stage.tell("crash")
     await settle()
-    assert len(stage.lives) == 11
+    assert len(stage.starts) == 11
     assert stage.supervisor.running
 
 
@@ -156,12 +156,12 @@ async def test_a_child_whose_boot_fails_uses_up_its_restarts(system: System, set
     stage.boot_fails = True
     await trio.sleep(60)
     await settle()
-    assert stage.lives == [0, 1, 2]
+    assert stage.starts == [0, 1, 2]
     assert isinstance(stage.supervisor.error, ActorCrashed)
 
 
 async def test_the_supervisor_takes_its_child_along(system: System, settle: Settle) -> None:
-    """Stopped, during a life or during a pause, it ends the child in order and starts no other."""
+    """Stopped, while an instance runs or during a pause, it ends the child in order and starts no other."""
     for during_a_pause in (False, True):
         stage = Stage(system, pause=5)
         await settle()
@@ -171,7 +171,7 @@ async def test_the_supervisor_takes_its_child_along(system: System, settle: Sett
         stage.supervisor.root.enter(stop_actor)
         await trio.sleep(20)
         await settle()
-        assert stage.lives == [0]
+        assert stage.starts == [0]
         assert stage.seen == [[("+", 1), ("-", 1)]]
         assert not stage.supervisor.running
 
@@ -195,10 +195,10 @@ async def test_who_links_to_a_supervisor_learns_that_it_gave_up(system: System, 
 
 async def test_supervisors_of_supervisors(system: System, settle: Settle) -> None:
     """When the inner one gives up, the outer one starts it afresh."""
-    lives: list[float] = []
+    starts: list[float] = []
 
     def child() -> None:
-        lives.append(now())
+        starts.append(now())
         prevent_inert_check()
         after(1, lambda: 1 / 0)
 
@@ -209,7 +209,7 @@ async def test_supervisors_of_supervisors(system: System, settle: Settle) -> Non
     system.spawn(lambda: supervise(inner, intensity=1, period=1000, pause=0, name="inner"))
     await trio.sleep(100)
     await settle()
-    assert len(lives) == 4
+    assert len(starts) == 4
 
 
 @pytest.mark.parametrize("ends", ["the child in order", "the supervisor gives up", "the facet"])
@@ -261,19 +261,19 @@ def test_an_unknown_policy_is_refused() -> None:
 
 
 def lives_of(strategy: str, crashes: dict[str, list[float]], **options: Any) -> list[tuple[float, str]]:
-    """When each of three actors starts (``a``) and stops (``-a``): life n of one crashes after so many seconds."""
+    """When each of three actors starts (``a``) and stops (``-a``): instance n of one crashes after so many seconds."""
     seen: list[tuple[float, str]] = []
     counts: dict[str, int] = {}
 
     def child(name: str) -> Callable[[], None]:
         def boot() -> None:
-            life = counts[name] = counts.get(name, -1) + 1
+            number = counts[name] = counts.get(name, -1) + 1
             seen.append((round(now(), 1), name))
             prevent_inert_check()
             on_stop(lambda: seen.append((round(now(), 1), f"-{name}")))
             times = crashes.get(name, [])
-            if life < len(times):
-                after(times[life], lambda: 1 / 0)
+            if number < len(times):
+                after(times[number], lambda: 1 / 0)
 
         boot.__name__ = name
         return boot

@@ -34,7 +34,7 @@ A, B, C = Jar("a", 1.0), Jar("b", 1.0), Jar("c", 1.0)
 
 
 async def kept(directory: Path, *jars: Jar) -> None:
-    """A table of an earlier life."""
+    """A table of an earlier run."""
     async with sunk(directory, *jars) as world:
         await world.until(0)
 

@@ -217,7 +217,7 @@ def test_arithmetic_on_what_untrusted_peers_send(logs: list[MutableMapping[str, 
 async def test_a_crash_takes_what_was_shown(
     system: System, settle: Settle, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """Arithmetic on what the program has kept itself ends the actor, with the time; a new life begins again."""
+    """Arithmetic on what the program has kept itself ends the actor, with the time; a new instance begins again."""
     program = Program.parse('d(L, X / 2) :- p(L, X); p(L, X)@next :- in(L, X); p("a", 8)@1;')
     seen: list[Seen] = []
 
@@ -302,7 +302,7 @@ def test_who_does_not_rest_is_reported(logs: list[MutableMapping[str, Any]]) -> 
 
 
 def test_dataspaces_come_and_go() -> None:
-    """A life joins dataspaces and leaves them: its state stays, its outputs and inputs come and go with each."""
+    """An instance joins dataspaces and leaves them: its state stays, its outputs and inputs come and go with each."""
     program = Program.parse(
         'both(L) :- one(L), two(L); persist[kept, 2]; kept(L, 1)@next :- both(L); go("b", X)@async :- tell(L, X);'
     )

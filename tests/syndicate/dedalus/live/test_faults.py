@@ -135,14 +135,16 @@ def located(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return "\n".join(lines), {**bounds, "invariant": "bad"} if never else bounds
 
 
-def lives_of(model: Model, place: str) -> list[range]:
-    """The times at which a location is at work, each life of it by itself; one that pauses goes on with the same."""
+def spans_of(model: Model, place: str) -> list[range]:
+    """The times at which a location is at work, each instance of it by itself; one that pauses goes on with the
+    same.
+    """
     end = model.until + 1
-    lives = [range(model.start, end)]
+    spans = [range(model.start, end)]
     for outage in model.net.down if model.net is not None else ():
         if outage.node == place:
-            lives = [range(model.start, outage.since), range(end if outage.to is None else outage.to, end)]
-    return lives
+            spans = [range(model.start, outage.since), range(end if outage.to is None else outage.to, end)]
+    return spans
 
 
 def differing(
@@ -151,8 +153,8 @@ def differing(
     """Where locations that were at work had something else than a run has."""
     results: list[tuple[object, ...]] = []
     for place, recorded in logs.items():
-        for life, log in zip(lives_of(model, place), [*recorded, recorded[-1]], strict=False):
-            for time in life:
+        for span, log in zip(spans_of(model, place), [*recorded, recorded[-1]], strict=False):
+            for time in span:
                 for name, rows in model.at(time).items():
                     expected = sorted((row for row in rows if placement.of(name, row) in (None, place)), key=repr)
                     here = name in placement.arities and name not in specification
@@ -170,21 +172,21 @@ def happened(
     keeping = {outage.node for outage in verdict.net.down if outage.keeps}
     coming: dict[int, list[Message]] = {}
     for time in range(verdict.model.start, verdict.model.until + 1):
-        for place, lives in locations.items():
-            if time == lives_of(verdict.model, place)[-1].start > verdict.model.start and place not in keeping:
-                lives.append(Local(placement, place, start=time, recorded=True))
+        for place, spans in locations.items():
+            if time == spans_of(verdict.model, place)[-1].start > verdict.model.start and place not in keeping:
+                spans.append(Local(placement, place, start=time, recorded=True))
         for message in coming.pop(time, []):
             locations[str(message.row[0])][-1].arrive(message.relation, message.row, message.sent)
-        for place, lives in locations.items():
-            if not any(time in life for life in lives_of(verdict.model, place)):
+        for place, spans in locations.items():
+            if not any(time in span for span in spans_of(verdict.model, place)):
                 continue
-            for message in lives[-1].step(time):
+            for message in spans[-1].step(time):
                 receiver = message.row[0]
                 if not verdict.net.lost(place, receiver, time):
                     due = [time + 1 + by for by in verdict.net.delays(place, receiver, time)]
                     for at in verdict.net.received(receiver, due):
                         coming.setdefault(at, []).append(message)
-    logs = {place: [one.event_log() for one in lives] for place, lives in locations.items()}
+    logs = {place: [one.event_log() for one in spans] for place, spans in locations.items()}
     return differing(placement, verdict.model, specification, logs)
 
 

@@ -513,7 +513,9 @@ def test_of_a_place_without_an_event_log_nothing_is_known(agents: bool) -> None:
 
 
 def test_event_logs_that_do_not_belong_together() -> None:
-    """Two lives of one location make no run, nor do none, nor different beginnings; nor is anything an event log."""
+    """Two instances of one location make no run, nor do none, nor different beginnings; nor is anything an event
+    log.
+    """
     one, other = local("p(X)@next :- p(X);", recorded=True).event_log(), EventLog("b", 3, 3, True)
     for wrong, why in (([one, one], "two event logs"), ([one, other], "begin at the same time"), ([], "none")):
         with pytest.raises(ScheduleError, match=why):
