@@ -20,7 +20,6 @@ Source: ``docs/design/actors.md``.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import overload
@@ -396,8 +395,13 @@ def prevent_inert_check() -> Callable[[], None]:
     if turn.journal is not None:
         turn.journal.note(partial(_prevent, facet, -1))
 
-    @functools.cache
+    armed = True
+
     def disarm() -> None:
+        nonlocal armed
+        if not armed:
+            return
+        armed = False
         facet.preventers -= 1
         if here.turn is not None and here.turn.journal is not None:
             here.turn.journal.note(partial(_prevent, facet, 1))

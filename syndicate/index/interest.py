@@ -21,7 +21,7 @@ from typing import Final
 
 from syndicate.errors import PatternError
 from syndicate.index.analysis import analyse, synthesise
-from syndicate.values.pattern import decode, encode, pattern_of
+from syndicate.values.pattern import decode, decoded, encode
 from syndicate.values.record import record
 from syndicate.values.value import Frozen, Ref, Symbol, Tag, Value, compact_as, freeze, freeze_as, thaw
 
@@ -66,10 +66,10 @@ def _freeze_observe(value: Observe, depth: int) -> Frozen:
     if not isinstance(value.observer, Ref):
         return (OBSERVE, freeze(value.pattern, depth + 1), freeze(value.observer, depth + 1))
     try:
-        pattern = decode(value.pattern)
+        pattern = decoded(value.pattern)
     except PatternError:
-        pattern = pattern_of(value.pattern)
-    form = interest(pattern, value.observer)
+        pattern = None
+    form = interest(value.pattern if pattern is None else pattern, value.observer)
     return expand(form, depth) if depth else form  # within another value it is data, which patterns look into
 
 

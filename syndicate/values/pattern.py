@@ -331,13 +331,26 @@ def decode(value: Value) -> Pattern:
     >>> decode(encode(pattern_of(["x", ANY]))) == pattern_of(["x", ANY])
     True
     """
-    if isinstance(value, Symbol) and value.name in KINDS:
-        return KINDS[value.name]
-    if is_record(value) and isinstance(label_of(value), Symbol):
-        decoder = _decoders.get((label_of(value).name, len(fields_of(value))))
+    pattern = decoded(value)
+    if pattern is None:
+        raise PatternError(f"not a pattern of the dataspacePatterns schema: {value!r}")
+    return pattern
+
+
+def decoded(value: Value) -> Pattern | None:
+    """The same; None for a value that is evidently none, such as nearly all that programs write as a pattern.
+
+    >>> decoded(["x", ANY]) is None
+    True
+    """
+    if isinstance(value, Symbol):
+        return KINDS.get(value.name)
+    if is_record(value) and isinstance(label := label_of(value), Symbol):
+        parts = fields_of(value)
+        decoder = _decoders.get((label.name, len(parts)))
         if decoder is not None:
-            return decoder(*fields_of(value))
-    raise PatternError(f"not a pattern of the dataspacePatterns schema: {value!r}")
+            return decoder(*parts)
+    return None
 
 
 def _decode_literal(value: Value) -> Pattern:

@@ -341,7 +341,7 @@ def fields_of(value: Value) -> tuple[Value, ...]:
     """
     if type(value) is Record:
         return value.fields
-    return tuple(getattr(value, a.name) for a in attrs.fields(type(value)))
+    return tuple([getattr(value, a.name) for a in attrs.fields(type(value))])
 
 
 # ---------------------------------------------------------------------------------------------------- freeze and thaw
