@@ -13,6 +13,7 @@ messages may arrive.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from tests.syndicate.dedalus.verify.worlds import deciders, worlds
 Asked: TypeAlias = dict[str, Any]
 Count: TypeAlias = Callable[[str], None]
 UNTIL = 3
+BATCH = 1_000
 
 
 class Enough(Exception):
@@ -154,7 +156,7 @@ def main() -> None:
             tell(explored(program, asked, mode, count))
 
     some = settings(
-        max_examples=10_000_000,
+        max_examples=BATCH,
         deadline=None,
         database=None,
         phases=[Phase.generate],
@@ -166,11 +168,10 @@ def main() -> None:
     deliveries: list[Delivery] = ["later", "later", "free"]
     relations = st.sets(st.sampled_from(["p", "q", "r", "s", "a"]), min_size=1)
     outcomes = given(small | placed(), st.sampled_from(deliveries), st.booleans(), relations)
+    compare = verdicts(compare_verdicts) if arguments.what == "verify" else outcomes(compare_outcomes)
     try:
-        if arguments.what == "verify":
-            hypothesis.seed(arguments.seed)(some(verdicts(compare_verdicts)))()
-        else:
-            hypothesis.seed(arguments.seed)(some(outcomes(compare_outcomes)))()
+        for batch in itertools.count():  # hypothesis keeps what it has drawn, until its run is over
+            hypothesis.seed(f"{arguments.seed} {batch}")(some(compare))()
     except (Enough, KeyboardInterrupt):
         pass  # and tell how many there were
     seconds = time.process_time() - begun
