@@ -283,8 +283,8 @@ class Program:
         ``confluence`` at the time *final* alone (default: *until*), and no message is lost.  *lossless* says otherwise.
         What *schedule* says is fixed, its default (``any`` if it has none) included.  *delivery* and *events* are those
         of :meth:`run`.  *limit* bounds the timesteps that are tried; *progress* is called now and then.
-        *engine*: the solver where it is installed and nothing is fixed (``auto``), ``clingo``, or the ``search``, which
-        alone has a *limit*.
+        *engine*: the solver where it is installed and nothing is fixed (``auto``; a few timesteps are searched before
+        it is loaded), ``clingo``, or the ``search``, which alone has a *limit*.
 
         Raises what :meth:`run` does, and :class:`ExplorationTooLarge`.
         """

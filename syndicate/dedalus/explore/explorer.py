@@ -56,12 +56,16 @@ from syndicate.dedalus.explore.symbolic import Outcomes, Span
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Send
 from syndicate.dedalus.schedule import Clock
-from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, Unencodable, is_there
+from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, Unencodable, is_loaded, is_there
 from syndicate.dedalus.timeline import Timeline
 from syndicate.errors import ExplorationTooLarge, FactError, ScheduleError
 
 MOST_STEPS: Final = 200_000
 MOST_PASSES: Final = 100
+FEW_RULES: Final = 32
+"""Rules times timesteps: with so many the search is tried before the solver is loaded."""
+FEW_STEPS: Final = 64
+"""After so many timesteps the solver takes over."""
 Progress: TypeAlias = "Callable[[Explorer], None]"
 """Called now and then."""
 Assumed: TypeAlias = tuple[frozenset[Early], Facts]
@@ -147,12 +151,29 @@ class Explorer:
 
     def run(self) -> Exploration:
         """All outcomes; raises :class:`ExplorationTooLarge`, and what a run raises."""
-        if self.engine != "search" and self._solved():
-            return self.found()
+        if not ((self.engine == "auto" and self._soon()) or (self.engine != "search" and self._solved())):
+            self._searched()
+        return self.found()
+
+    def _searched(self) -> None:
         if not self._settled():
             self._all()
         self._all_used()
-        return self.found()
+
+    def _soon(self) -> bool:
+        """Search, where few timesteps may suffice and the solver is not loaded, which takes longer than they do."""
+        if is_loaded() or len(self.kept_rules) * (self.clock.until - self.clock.start + 1) > FEW_RULES:
+            return False
+        limit, self.limit = self.limit, min(self.limit, FEW_STEPS)
+        try:
+            self._searched()
+        except ExplorationTooLarge:
+            self.outcomes.clear()
+            self.steps, self.exact, self.wanted = 0, False, None
+            return False
+        finally:
+            self.limit = limit
+        return True
 
     def _solved(self) -> bool:
         """Ask the solver, where it is and can be asked; whether it had the answer."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -62,6 +63,11 @@ class OutOfTime(Exception):
 def is_there() -> bool:
     """Whether clingo is installed."""
     return importlib.util.find_spec("clingo") is not None
+
+
+def is_loaded() -> bool:
+    """Whether clingo is imported, which takes longer than a small program does."""
+    return "clingo" in sys.modules
 
 
 def at(text: str, time: int) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
@@ -13,7 +17,8 @@ from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Aggregate, Atom, Constant, Goal, Kind, Rule, Variable
-from syndicate.dedalus.explore.outcome import Exploration
+from syndicate.dedalus.explore import explorer
+from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.schedule import Delivery
 from syndicate.errors import DedalusArithmetic, ExplorationTooLarge
 from tests.strategies import examples
@@ -97,6 +102,40 @@ def test_free(program: list[Rule], lossless: bool, relations: set[str]) -> None:
     count = compare(program, 3, sorted(relations & signature), later=False, lossless=lossless)
     assume(count >= 0)
     event(f"models: {count}")
+
+
+@RANDOM
+@given(small, st.booleans(), st.booleans(), st.sampled_from([1, 3, 64]))
+def test_before_the_solver_is_loaded(program: list[Rule], later: bool, confluence: bool, few: int) -> None:
+    """A few timesteps of search, and the solver if these do not suffice: the same outcomes."""
+    compiled = Program(program)
+    assume(not compiled.check())
+    delivery: Delivery = "later" if later else "free"
+    mode: Mode = "confluence" if confluence else "all-models"
+    try:
+        searched = compiled.explore(1, 3, mode=mode, delivery=delivery, limit=2_000, engine="search")
+        with patch.object(explorer, "is_loaded", lambda: False), patch.object(explorer, "FEW_STEPS", few):
+            soon = compiled.explore(1, 3, mode=mode, delivery=delivery)
+    except (ExplorationTooLarge, DedalusArithmetic):
+        assume(False)
+    event(f"{soon.engine}, within {few}")
+    assert soon.to_json() == searched.to_json()
+    for outcome in soon.outcomes[:5]:
+        assert soon.project(outcome.model) == outcome.projection
+
+
+def test_a_small_program_loads_no_solver() -> None:
+    """As to load it takes longer than to search; one that is small, and has many messages, does not wait for that."""
+    text = """
+        import sys
+        from syndicate.dedalus import Program
+        few = Program.parse("r(1)@1; p(X)@later :- r(X);")
+        assert len(few.explore(1, 3).outcomes) == 3 and "clingo" not in sys.modules
+        many = Program.parse("r(1)@1; r(2)@1; r(3)@1; p(X, Y, Z)@later :- r(X), r(Y), r(Z); q() :- p(_, _, _);")
+        found = many.explore(1, 3, relations=["q"])
+        assert found.engine == "clingo" and len(found.outcomes) == 4, found
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(text)], check=True, timeout=60)
 
 
 @st.composite
