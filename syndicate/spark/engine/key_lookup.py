@@ -52,8 +52,8 @@ def _is_of(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Array:
     if exact and len(columns) == 1:
         return which
     wanted = set(places(keys, columns))
-    found = [place in wanted for place in places(table.filter(which), columns)]
-    return pc.replace_with_mask(which, which, pa.array(found, pa.bool_()))
+    members = [place in wanted for place in places(table.filter(which), columns)]
+    return pc.replace_with_mask(which, which, pa.array(members, pa.bool_()))
 
 
 def near(
