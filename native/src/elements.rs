@@ -1,12 +1,13 @@
 //! Elements, made of the words of rows: what they look like, and how they are made.
 
 use crate::slots::Word;
-use crate::words::Words;
+use crate::words::{Data, Words};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList, PyTuple};
+use std::sync::Arc;
 
 /// How an element is made of the words of a row.
 pub enum Maker {
@@ -86,6 +87,10 @@ pub fn integer(py: Python<'_>, number: i64) -> PyResult<Py<PyAny>> {
 /// What the words of the last row are, column by column, all in its element: in rows of a join most of them recur.
 pub struct Recent(Vec<(Word, *mut ffi::PyObject)>);
 
+// SAFETY: it is used by who has the interpreter's lock.
+unsafe impl Send for Recent {}
+unsafe impl Sync for Recent {}
+
 /// The word of nothing.
 const NOTHING: Word = Word::MAX - 1;
 
@@ -150,5 +155,94 @@ impl Recent {
             *place = (word, words.part(py, word)?.into_ptr());
         }
         Ok(place.1)
+    }
+}
+
+/// Elements and weights, each made when it is asked for: what nobody keeps is then made where the last one was, which
+/// is near, and there are never enough of it for the collector to look.
+#[pyclass(module = "syndicate._native")]
+pub struct Items {
+    words: Py<Words>,
+    shape: Py<Shape>,
+    data: Arc<Data>,
+    at: usize,
+    recent: Recent,
+    pair: Option<Py<PyTuple>>, // the last one, which `recent` is of; given out again where nobody else has it
+}
+
+impl Items {
+    pub fn new(words: Py<Words>, shape: Py<Shape>, data: Arc<Data>) -> Items {
+        let recent = Recent::new(data.width);
+        Items { words, shape, data, at: 0, recent, pair: None }
+    }
+
+    /// The pair of an element and a weight.
+    ///
+    /// # Safety
+    /// The element is of the row `at`.
+    #[inline]
+    unsafe fn paired(&mut self, py: Python<'_>, element: Py<PyAny>) -> PyResult<Py<PyTuple>> {
+        let weight = self.data.weights[self.at];
+        if let Some(pair) = self.pair.take() {
+            let tuple = pair.as_ptr();
+            if ffi::Py_REFCNT(tuple) == 1 {
+                // Nobody sees it meanwhile; what is released is so last, for that may run code.
+                let old = ffi::PyTuple_GET_ITEM(tuple, 0);
+                let mut others = std::ptr::null_mut();
+                if self.at == 0 || self.data.weights[self.at - 1] != weight {
+                    let number = integer(py, weight)?.into_ptr();
+                    others = ffi::PyTuple_GET_ITEM(tuple, 1);
+                    ffi::PyTuple_SET_ITEM(tuple, 1, number);
+                }
+                ffi::PyTuple_SET_ITEM(tuple, 0, element.into_ptr());
+                if ffi::PyObject_GC_IsTracked(tuple) == 0 {
+                    ffi::PyObject_GC_Track(tuple.cast()); // as `zip` does: what is in it now may lie on a cycle
+                }
+                self.pair = Some(pair.clone_ref(py));
+                ffi::Py_DECREF(old);
+                ffi::Py_XDECREF(others);
+                return Ok(pair);
+            }
+        }
+        let number = integer(py, weight)?;
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(2))?;
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 0, element.into_ptr());
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 1, number.into_ptr());
+        let pair = tuple.cast_into_unchecked::<PyTuple>().unbind();
+        self.pair = Some(pair.clone_ref(py));
+        Ok(pair)
+    }
+}
+
+#[pymethods]
+impl Items {
+    fn __iter__(items: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        items
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyTuple>>> {
+        if self.at >= self.data.len() {
+            self.pair = None;
+            return Ok(None);
+        }
+        // SAFETY: the last pair holds the last element, if there was one; after an error there is no next.
+        let pair = unsafe {
+            let row = self.data.row(self.at);
+            let element = self.recent.made(py, &self.shape.get().maker, row, self.words.get());
+            element.and_then(|element| self.paired(py, element))
+        };
+        self.at = if pair.is_ok() { self.at + 1 } else { self.data.len() };
+        pair.map(Some)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.words)?;
+        visit.call(&self.shape)?;
+        visit.call(&self.pair)
+    }
+
+    fn __clear__(&mut self) {
+        self.at = self.data.len();
+        self.pair = None;
     }
 }

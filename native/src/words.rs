@@ -3,7 +3,7 @@
 //! Two parts are the same, as `key_of` in `syndicate/flow/element.py` has it, if and only if their words are equal.
 
 use crate::arranged::{join, Arranged, Summed, Weighed};
-use crate::elements::{has_constant, integer, Maker, Recent, Shape};
+use crate::elements::{has_constant, integer, Items, Maker, Recent, Shape};
 use crate::fixpoint::Fixpoint;
 use crate::pipeline::Pipeline;
 use crate::ranked::Ranked;
@@ -512,6 +512,11 @@ impl Words {
             }
             Ok(list.cast_into_unchecked())
         }
+    }
+
+    /// Elements and weights of a table, one after the other.
+    fn items(words: Py<Self>, table: &Table, shape: Py<Shape>) -> Items {
+        Items::new(words, shape, table.data.clone())
     }
 
     /// A table in which no row recurs as a canonical batch; None where an element may be no key by itself.

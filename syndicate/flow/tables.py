@@ -220,6 +220,9 @@ class Words(Protocol):
     def elements(self, table: WordTable, shape: WordShape, start: int, stop: int) -> list[Element]:
         """The elements of some rows of a table, or what of them this shape tells."""
 
+    def items(self, table: WordTable, shape: WordShape) -> Iterator[tuple[Element, int]]:
+        """Elements and weights of a table, one after the other."""
+
     def batch(self, table: WordTable, shape: WordShape) -> dict[Key, int] | None:
         """A table in which no row recurs as a canonical batch; None where an element may be no key by itself."""
 
@@ -306,12 +309,8 @@ class Texts:
         return self.words.elements(table, self.shape(shape), 0, len(table))
 
     def items(self, table: WordTable) -> Iterator[tuple[Element, int]]:
-        """Elements and weights, made a few at a time."""
-        if len(table) <= _CHUNK:
-            elements = self.words.elements(table, self.shape(table.shape), 0, _CHUNK)
-            return zip(elements, table.weights(0, _CHUNK), strict=True)
-        weights = chain.from_iterable(table.weights(at, at + _CHUNK) for at in range(0, len(table), _CHUNK))
-        return zip(self.each(table), weights, strict=True)
+        """Elements and weights, each made when it is asked for."""
+        return self.words.items(table, self.shape(table.shape))
 
     def each(self, table: WordTable) -> Iterator[Element]:
         """The elements, made a few at a time: what nobody keeps takes no memory then."""
