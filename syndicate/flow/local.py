@@ -333,7 +333,6 @@ class LocalEngine(AbstractEngine):
                     break
         self._busy = True
         try:
-            self._pause.begin()
             outputs = self._run(deltas)
             self._pause.end()  # it looks when something is made next: when the log has gone
             self._busy = False
@@ -352,6 +351,9 @@ class LocalEngine(AbstractEngine):
     def _run(self, deltas: Mapping[str, Given | Columns]) -> Outputs:
         """All of a step: each change of what is kept is noted in the log before it is made."""
         root = self.root
+        pipeline = None if self.tables is None else self.tables.pipeline
+        if pipeline is None:  # one call of the kernel makes next to nothing that the collector would look at
+            self._pause.begin()
         if self.tables is not None and self.epoch and not self.epoch % _SELDOM:
             self.tables.give_back()
         if self.measures is not None:
@@ -363,9 +365,9 @@ class LocalEngine(AbstractEngine):
             for name, change in deltas.items()
             if (batch := self._batch(name, change))
         ]  # fmt: skip
-        pipeline = None if self.tables is None else self.tables.pipeline
         delayed: dict[int, Batch] = {}
         if pipeline is None or not pipeline.run(batches, outputs):
+            self._pause.begin()
             if self.epoch == 0:
                 batches += self._constants
             for slot, batch in [*batches, *root.delayed.items()]:
