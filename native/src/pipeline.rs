@@ -4,7 +4,7 @@
 
 use crate::arranged::{join, Arranged, Summed, Weighed};
 use crate::ranked::Ranked;
-use crate::words::{Data, Table, Words};
+use crate::words::{origins, Data, Origin, Table, Words};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -22,6 +22,7 @@ enum Store {
 enum Stage {
     Keep { from: usize, columns: Vec<usize>, once: bool, store: Store, to: usize },
     Join { left: Py<Arranged>, right: Py<Arranged>, to: usize },
+    Gather { parts: Vec<(usize, Vec<Origin>)>, to: usize },
     Show { from: usize, columns: Option<Vec<usize>>, shape: Py<PyAny> },
 }
 
@@ -63,6 +64,13 @@ impl Pipeline {
                         continue;
                     }
                     (*to, join(&left, &right)?)
+                }
+                Stage::Gather { parts, to } => {
+                    let there: Vec<_> = parts
+                        .iter()
+                        .filter_map(|(from, columns)| Some((batches[*from].as_deref()?, &columns[..])))
+                        .collect();
+                    (*to, self.words.bind(py).get().gather(py, &there)?)
                 }
             };
             batches[to] = (data.len() > 0).then(|| Arc::new(data));
@@ -151,6 +159,13 @@ impl Pipeline {
         self.stages.push(Stage::Join { left, right, to });
     }
 
+    /// Batches one after the other, of each such columns.
+    fn gather(&mut self, parts: Vec<(usize, Vec<Bound<'_, PyAny>>)>, to: usize) -> PyResult<()> {
+        let read = |(from, columns)| Ok((from, origins(columns)?));
+        self.stages.push(Stage::Gather { parts: parts.into_iter().map(read).collect::<PyResult<_>>()?, to });
+        Ok(())
+    }
+
     /// A batch is given out, of which these columns are taken, each row once; None: all, where no row recurs.
     fn show(&mut self, from: usize, columns: Option<Vec<usize>>, shape: Py<PyAny>) {
         self.stages.push(Stage::Show { from, columns, shape });
@@ -217,8 +232,16 @@ impl Pipeline {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.words)?;
         for stage in &self.stages {
-            if let Stage::Show { shape, .. } = stage {
-                visit.call(shape)?;
+            match stage {
+                Stage::Show { shape, .. } => visit.call(shape)?,
+                Stage::Gather { parts, .. } => {
+                    for origin in parts.iter().flat_map(|(_, columns)| columns) {
+                        if let Origin::Constant(constant) = origin {
+                            visit.call(constant)?;
+                        }
+                    }
+                }
+                _ => (),
             }
         }
         Ok(())

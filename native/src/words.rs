@@ -140,6 +140,21 @@ impl Data {
     }
 }
 
+/// What a column of gathered rows is: one of theirs, or the same in each.
+pub enum Origin {
+    Column(usize),
+    Constant(Py<PyAny>),
+}
+
+/// Columns as they are written: numbers, and constants, each in a list.
+pub fn origins(written: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Origin>> {
+    let read = |part: &Bound<'_, PyAny>| match part.cast_exact::<PyList>() {
+        Ok(constant) => Ok(Origin::Constant(constant.get_item(0)?.unbind())),
+        Err(_) => Ok(Origin::Column(part.extract()?)),
+    };
+    written.iter().map(read).collect()
+}
+
 /// Whether no weight is too large for a table.
 pub fn fits(weights: &[i64]) -> bool {
     weights.iter().all(|weight| weight.abs() < LARGE)
@@ -326,6 +341,34 @@ impl Words {
         })
     }
 
+    /// Rows with such columns, one part after the other.
+    pub fn gather(&self, py: Python<'_>, parts: &[(&Data, &[Origin])]) -> PyResult<Data> {
+        let width = parts.first().map_or(0, |(_, columns)| columns.len());
+        let mut data = Data::new(width, parts.iter().map(|(part, _)| part.len()).sum());
+        let mut row = vec![0; width];
+        for (part, columns) in parts {
+            if columns.len() != width {
+                return Err(PyTypeError::new_err("tables of different widths"));
+            }
+            let mut moved = Vec::with_capacity(width);
+            for (to, origin) in columns.iter().enumerate() {
+                match origin {
+                    Origin::Column(from) => moved.push((to, *from)),
+                    Origin::Constant(constant) => row[to] = self.word(constant.bind(py))?,
+                }
+            }
+            for at in 0..part.len() {
+                let there = part.row(at);
+                for &(to, from) in &moved {
+                    row[to] = there[from];
+                }
+                data.rows.extend_from_slice(&row);
+            }
+            data.weights.extend_from_slice(&part.weights);
+        }
+        Ok(data)
+    }
+
     fn natural<'py>(&self, key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
         if key.get_type().is(&self.typed) { key.getattr(intern!(py, "value")) } else { Ok(key) }
@@ -378,6 +421,19 @@ impl Words {
         whole: bool,
     ) -> PyResult<Table> {
         Ok(Table::of(join(&left, &right)?, shape, whole))
+    }
+
+    /// Tables one after the other, of each such columns.
+    fn gathered(
+        &self,
+        py: Python<'_>,
+        parts: Vec<(Bound<'_, Table>, Vec<Bound<'_, PyAny>>)>,
+        shape: Py<PyAny>,
+    ) -> PyResult<Table> {
+        let columns = parts.iter().map(|(_, written)| origins(written.clone())).collect::<PyResult<Vec<_>>>()?;
+        let read: Vec<(&Data, &[Origin])> =
+            parts.iter().zip(&columns).map(|((table, _), columns)| (&*table.get().data, &columns[..])).collect();
+        Ok(Table::of(self.gather(py, &read)?, shape, false))
     }
 
     /// A step of a circuit in one call, whose batches have so many places.
@@ -667,18 +723,6 @@ impl Table {
     /// Some columns in this order, each row once.
     fn consolidated(&self, columns: Vec<usize>, shape: Py<PyAny>) -> Table {
         Table::of(self.picked(&columns), shape, true)
-    }
-
-    /// Two tables whose columns, in these orders, are alike, one after the other.
-    fn plus(&self, columns: Vec<usize>, other: &Table, others: Vec<usize>, shape: Py<PyAny>) -> PyResult<Table> {
-        let mut data = self.data.picked(&columns, true);
-        let more = other.data.picked(&others, true);
-        if more.width != data.width {
-            return Err(PyTypeError::new_err("tables of different widths"));
-        }
-        data.rows.extend_from_slice(&more.rows);
-        data.weights.extend_from_slice(&more.weights);
-        Ok(Table::of(data, shape, false))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

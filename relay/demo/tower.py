@@ -141,21 +141,25 @@ def tower(ds: Ref, timetable: Timetable, limit: int, done: Callable[[list[Count]
 
 
 def counts(places_known: list[tuple[str, str]]) -> Circuit:
-    """How many flights are in the air; a known place counts for one itself, to have a number when there are none."""
+    """How many flights are in the air; a known place adds nothing, to have a number when there are none.
+
+    All of it only rearranges columns or adds them up, so that where kernels run a step is one call.
+    """
     circuit = Circuit()
-    counted = circuit.source("airborne").flat_map(places) + circuit.constant(dict.fromkeys(places_known, 1))
-    numbers = counted.index_with(itemgetter(0, 1)).aggregate(aggregates.count)
-    circuit.sink("in the air", numbers.map(rearranges(lambda row: (*row[0], row[1] - 1))))
+    known = circuit.constant({(*place, 0): 1 for place in places_known})
+    counted = circuit.source("airborne").flat_map(places) + known
+    numbers = counted.index_with(itemgetter(0, 1), itemgetter(2)).aggregate(aggregates.sum)
+    circuit.sink("in the air", numbers.map(rearranges(lambda row: (*row[0], row[1]))))
     circuit.sink("as of", circuit.source("today"))
     circuit.sink("final", circuit.source("over"))
     return circuit
 
 
 @rearranges
-def places(flight: tuple[str, int, str, str, str]) -> list[tuple[str, str]]:
-    """Where a flight counts, as kinds and names."""
+def places(flight: tuple[str, int, str, str, str]) -> list[tuple[str, str, int]]:
+    """Where a flight counts, as kinds and names, and as how many."""
     carrier, _, _, origin, dest = flight
-    return [("all", "flights"), ("carrier", carrier), ("airport", origin), ("airport", dest)]
+    return [("all", "flights", 1), ("carrier", carrier, 1), ("airport", origin, 1), ("airport", dest, 1)]
 
 
 def watcher(ds: Ref, counted: list[tuple[str, str]], limit: int) -> None:
@@ -214,8 +218,8 @@ def clerk(ds: Ref, timetable: Timetable, done: Callable[[list[Count]], object]) 
             crowded = {("airport", airport): number for airport, number in alarms.value.items()}
             flights: Counter[tuple[str, str]] = Counter()
             for (carrier, origin, dest), number in routes.items():
-                for place in places((carrier, 0, "", origin, dest)):
-                    flights[place] += number
+                for kind, name, one in places((carrier, 0, "", origin, dest)):
+                    flights[kind, name] += one * number
             done(
                 [
                     Count(kind, name, flights[kind, name], peak, day, crowded.get((kind, name), 0))

@@ -369,7 +369,7 @@ class LocalEngine(AbstractEngine):
         if pipeline is None or not pipeline.run(batches, outputs):
             self._pause.begin()
             if self.epoch == 0:
-                batches += self._constants
+                batches += [(slot, self._table_of(slot, batch)) for slot, batch in self._constants]
             for slot, batch in [*batches, *root.delayed.items()]:
                 root.put(slot, batch)
             root.run()
@@ -440,12 +440,17 @@ class LocalEngine(AbstractEngine):
         if name in self._unique:
             change = rows = self._changed(name, batch_of(rows) if rows is change else rows)
         if self.tables is not None:
-            words = self.tables.taken(name, rows)
+            words = self.tables.taken(self._sources[name], rows)
             if words is not None:
                 return words
         elif len(rows) >= LARGE_CHANGE and (table := self._as_table(name, rows)) is not None:
             return table
         return batch_of(rows) if rows is change and name not in self._unique else rows
+
+    def _table_of(self, slot: int, batch: Batch) -> Batch | WordTable:
+        """What a constant gives."""
+        words = None if self.tables is None else self.tables.taken(slot, batch)
+        return batch if words is None else words
 
     def _changed(self, name: str, batch: dict[Key, int]) -> dict[Key, int]:
         """What a batch changes of a source that is a set."""

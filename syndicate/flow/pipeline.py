@@ -18,14 +18,16 @@ from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import Element
 from syndicate.flow.keeping import ArrangedRows, KeptRows, StateRows, SummedRows
 from syndicate.flow.node import Carries, Kind, Node
-from syndicate.flow.shape import ByRows, Shape, joined_shape, leaves, normal, rearranging, traced
+from syndicate.flow.shape import ByRows, Shape, joined_shape, leaves, normal, rearranging, several, traced, united
 from syndicate.flow.tables import Stages, TableZSet, Texts
+from syndicate.flow.zset import ZSet
 
 if TYPE_CHECKING:
     from syndicate.flow.scope import Scope
 
 STAGED: Final = frozenset(
-    {"source", "sink", "map", "index_with", "keys", "values", "pairs", "forward", "join", "distinct", "aggregate"}
+    {"source", "constant", "sink", "map", "flat_map", "plus", "index_with", "keys", "values", "pairs", "forward"}
+    | {"join", "distinct", "aggregate"}
 )
 """What a circuit consists of that can be one call: it only rearranges, or keeps what it does in words."""
 
@@ -41,19 +43,26 @@ class PlacedRows(NamedTuple):
 class Pipeline:
     """A step in one call, of a circuit of :data:`STAGED` operators whose streams all carry tables.
 
+    ``passing`` are sources that sinks alone read: what comes of these is what was given, and no table.
     ``stages`` is the program: None before all nodes have begun, and after a step by nodes, which may change what is
     kept in words.
     """
 
-    __slots__ = ("_batches", "_keepers", "_scope", "_sinks", "_sources", "_texts", "_works", "stages")
+    __slots__ = ("_batches", "_keepers", "_passing", "_scope", "_sinks", "_sources", "_texts", "_works", "stages")
 
     def __init__(
-        self, scope: Scope, texts: Texts, sources: Mapping[str, Shape], keepers: Sequence[tuple[Node, KeptRows]]
+        self,
+        scope: Scope,
+        texts: Texts,
+        sources: Mapping[int, Shape],
+        keepers: Sequence[tuple[Node, KeptRows]],
+        passing: Mapping[int, Sequence[str]],
     ) -> None:
         self._scope = scope
         self._texts = texts
         self._sources = sources
         self._keepers = keepers
+        self._passing = passing
         self._works = True  # false where shapes show that a node does not work on words
         self._sinks: list[str] = []
         self._batches: dict[int, PlacedRows] = {}
@@ -67,14 +76,18 @@ class Pipeline:
         stages = stages or self._program()
         if stages is None:
             return False
+        passing = self._passing
         self._scope.undo.append((stages.take_back, stages.versions()))
-        tables = stages.run(batches)
+        tables = stages.run([each for each in batches if each[0] not in passing])
         if tables is None:
             return False
         self.stages = stages
         for name, table in zip(self._sinks, tables, strict=True):
             if table is not None:
                 outputs[name] = TableZSet.lazily(self._texts, table)
+        for slot, batch in batches:
+            for name in passing.get(slot, ()):
+                outputs[name] = ZSet.adopt(batch)
         return True
 
     # ---------------------------------------------------------------------------------------------------- building
@@ -90,11 +103,13 @@ class Pipeline:
         self._batches.clear()
         try:
             for at, node in enumerate(self._scope.nodes):
+                if at in self._passing:
+                    continue
                 if node.kind is Kind.SINK:
                     self._show(stages, node)
                     continue
                 batch = self._batches[at] = (
-                    PlacedRows(at, self._sources[node.name], once=True) if node.kind is Kind.SOURCE
+                    PlacedRows(at, self._sources[at], once=True) if node.kind is Kind.SOURCE
                     else self._batch(stages, at, node, states.get(node))
                 )  # fmt: skip
                 if self._scope.takers[at] is not None:
@@ -115,6 +130,12 @@ class Pipeline:
             stages.join(one.store, other.store, at)
             return PlacedRows(at, shape, once=whole)
         batch = self._batches[slots[0]]
+        if node.op == "plus":
+            batches = [self._batches[slot] for slot in slots]
+            return self._gather(stages, [(each.place, each.shape) for each in batches], at)
+        if node.op == "flat_map":
+            shapes = several(node.params["function"], batch.shape)
+            return self._gather(stages, [(batch.place, shape) for shape in shapes], at)
         if state is not None:
             self._keep(stages, batch, state, at)
             return PlacedRows(at, state.result(), once=True)
@@ -124,6 +145,11 @@ class Pipeline:
         shape = traced(function, batch.shape)
         same_columns = len(set(leaves(shape))) == len(set(leaves(batch.shape)))
         return PlacedRows(batch.place, shape, once=batch.once and same_columns)
+
+    def _gather(self, stages: Stages, parts: Sequence[tuple[int, Shape]], at: int) -> PlacedRows:
+        columns, shape = united([shape for _, shape in parts])
+        stages.gather([(place, each) for (place, _), each in zip(parts, columns, strict=True)], at)
+        return PlacedRows(at, shape, once=False)
 
     def _keep(self, stages: Stages, batch: PlacedRows, keeper: KeptRows, to: int) -> None:
         columns = keeper.columns(batch.shape)
@@ -138,7 +164,10 @@ class Pipeline:
         return words
 
     def _show(self, stages: Stages, node: Node) -> None:
-        batches = [self._batches[slot] for slot in self._scope.inputs(node)]
+        slots = self._scope.inputs(node)
+        if len(slots) == 1 and slots[0] in self._passing:
+            return
+        batches = [self._batches[slot] for slot in slots]
         if len(batches) != 1 or node.circuit.carries(node.inputs[0]) is Carries.INDEXED:
             raise ByRows
         (batch,) = batches

@@ -10,12 +10,12 @@ called once, on a shape, and what it makes is the shape of its results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import ClassVar, TypeAlias
 
-from syndicate.flow.element import ATOMS, Element
+from syndicate.flow.element import ATOMS, Element, key_of
 
 Shape: TypeAlias = Element
 
@@ -138,6 +138,39 @@ def normal(shape: Shape) -> tuple[list[int], Shape]:
     """
     columns = list(dict.fromkeys(leaves(shape)))
     return columns, renamed(shape, {at: number for number, at in enumerate(columns)})
+
+
+def united(shapes: Sequence[Shape]) -> tuple[list[list[Element]], Shape]:
+    """How elements look that look like any of several shapes; and for each of these, what its columns are there: a
+    column's number, or a constant in a list.  Raises :class:`ByRows` where they have nothing in common.
+
+    >>> columns, shape = united([("all", 1, leaf(2)), ("some", 1, leaf(0))]); columns, signature(shape)
+    ([[['all'], 2], [['some'], 0]], ('tuple', 0, ('int', 1), 1))
+    """
+    columns: list[list[Element]] = [[] for _ in shapes]
+
+    def unite(parts: Sequence[Shape]) -> Shape:
+        if any(type(part) is tuple for part in parts):
+            if not all(type(part) is tuple and len(part) == len(parts[0]) for part in parts):
+                raise ByRows
+            return tuple([unite(each) for each in zip(*parts, strict=True)])
+        if not any(type(part) is Leaf for part in parts) and len({key_of(part) for part in parts}) == 1:
+            return parts[0]
+        if any(part is None for part in parts):
+            raise ByRows  # no column holds None
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part.at if type(part) is Leaf else [part])
+        return leaf(len(columns[0]) - 1)
+
+    if not shapes:
+        raise ByRows
+    return columns, unite(shapes)
+
+
+def several(function: Callable[[Element], Iterable[Element]], shape: Shape) -> tuple[Shape, ...]:
+    """The shapes of the elements that a rearranging function makes of one; raises :class:`ByRows`."""
+    shapes: tuple[Shape, ...] = traced(lambda element: tuple(function(element)), shape)
+    return shapes
 
 
 def signature(shape: Shape) -> Element:

@@ -59,9 +59,6 @@ class WordTable(Protocol):
     def consolidated(self, columns: list[int], shape: Shape) -> WordTable:
         """Some columns in this order, each row once."""
 
-    def plus(self, columns: list[int], other: WordTable, others: list[int], shape: Shape) -> WordTable:
-        """Two tables whose columns, in these orders, are alike, one after the other."""
-
 
 class Kept(Protocol):
     """What a node keeps in words; a step can be taken back until the next."""
@@ -190,6 +187,9 @@ class Stages(Protocol):
     def join(self, left: Arranged, right: Arranged, to: int) -> None:
         """What arrives at two sides is joined."""
 
+    def gather(self, parts: list[tuple[int, list[Element]]], to: int) -> None:
+        """Batches one after the other, of each such columns: numbers, and constants in lists."""
+
     def show(self, at: int, columns: list[int] | None, shape: Shape) -> None:
         """A batch is given out, of which these columns are taken, each row once; None: all, where no row recurs."""
 
@@ -249,6 +249,9 @@ class Words(Protocol):
 
     def join(self, left: Arranged, right: Arranged, shape: Shape, whole: bool) -> WordTable:
         """What two sides give because of what arrives: key, left value, right value.  Raises :class:`OverflowError`."""
+
+    def gathered(self, parts: list[tuple[WordTable, list[Element]]], shape: Shape) -> WordTable:
+        """Tables one after the other, of each such columns: numbers, and constants in lists."""
 
     def show(self, table: WordTable) -> None:
         """Somebody may keep this table for long."""

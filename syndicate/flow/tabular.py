@@ -10,7 +10,7 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.flow.arrangement import Arrangement
@@ -29,8 +29,9 @@ from syndicate.flow.shape import (
     normal,
     rearranging,
     row_shape,
-    signature,
+    several,
     traced,
+    united,
 )
 from syndicate.flow.tables import TableZSet, Texts, WordTable, words
 from syndicate.graph import reached
@@ -116,7 +117,9 @@ def _can(node: Node) -> bool:
     match node.op:
         case "source":
             return "key" not in params
-        case "map" | "join":
+        case "constant":
+            return True
+        case "map" | "flat_map" | "join":
             return is_rearranging(params["function"])
         case "filter":
             return True
@@ -128,6 +131,28 @@ def _can(node: Node) -> bool:
             aggregate: Aggregate = params["aggregate"]
             return aggregate.form in SUMMED | RANKED and (aggregate.by is None or is_rearranging(aggregate.by))
     return node.op in PASSING
+
+
+def _passing(scope: Scope, ports: set[Port]) -> dict[Port, list[str]]:
+    """The sources that sinks alone read, which give what they get; the sinks of each."""
+    readers: dict[Port, list[Node]] = {port: [] for port in scope.slots}
+    for node in scope.circuit.nodes:
+        for port in inputs_of(node):
+            readers[port].append(node)
+    return {
+        port: [node.name for node in found]
+        for port, found in readers.items()
+        if scope.circuit.nodes[port.node].op == "source" and port not in ports
+        and all(node.kind is Kind.SINK and len(node.inputs) == 1 for node in found)
+    }  # fmt: skip
+
+
+def _look(elements: Iterable[Key]) -> Shape:
+    """What the first of some elements looks like; None without any."""
+    for first in elements:
+        element = natural(first)
+        return row_shape(len(element)) if type(element) is tuple else leaf(0)
+    return None
 
 
 class Tabular:
@@ -143,8 +168,12 @@ class Tabular:
         self.indexed = {slot: scope.circuit.carries(port) is Carries.INDEXED for port, slot in scope.slots.items()}
         self.keepers: list[tuple[Node, KeptRows]] = []
         nodes = scope.circuit.nodes
-        self.sources: dict[str, Shape] = {
-            nodes[port.node].name: None for port in ports if nodes[port.node].kind is Kind.SOURCE
+        self.sources: dict[int, Shape] = {
+            scope.slots[port]: _look(nodes[port.node].params["zset"].batch)
+            if nodes[port.node].op == "constant"
+            else None
+            for port in ports
+            if nodes[port.node].kind is Kind.SOURCE
         }
         for port in ports:
             taker = scope.takers[scope.slots[port]]
@@ -156,17 +185,19 @@ class Tabular:
             if node.id not in seen:  # the other places of a loop are its outputs
                 seen.add(node.id)
                 scope.steps[at] = self._step_of(scope, node, scope.steps[at])
-        is_one = not scope.children and ports.issuperset(scope.slots) and all(node.op in STAGED for node in nodes)
-        self.pipeline = Pipeline(scope, texts, self.sources, self.keepers) if is_one else None
+        passing = _passing(scope, ports)
+        is_one = not scope.children and ports.issuperset(scope.slots.keys() - passing)
+        is_one = is_one and all(node.op in STAGED for node in nodes)
+        shown = {scope.slots[port]: names for port, names in passing.items()}
+        self.pipeline = Pipeline(scope, texts, self.sources, self.keepers, shown) if is_one else None
 
-    def taken(self, name: str, batch: dict[Key, int]) -> WordTable | None:
-        """What a source gives, as a table; None where that cannot be, or is not asked for."""
-        if name not in self.sources or not batch:
+    def taken(self, slot: int, batch: dict[Key, int]) -> WordTable | None:
+        """What a source gives into its cell, as a table; None where that cannot be, or is not asked for."""
+        if slot not in self.sources or not batch:
             return None
-        shape = self.sources[name]
+        shape = self.sources[slot]
         if shape is None:
-            first = natural(next(iter(batch)))
-            shape = self.sources[name] = row_shape(len(first)) if type(first) is tuple else leaf(0)
+            shape = self.sources[slot] = _look(batch)
         try:
             return self.texts.words.table(batch, self.texts.shape(shape), shape)
         except Exception:  # who takes it by rows says what is wrong with it
@@ -260,10 +291,18 @@ class Tabular:
         function = rearranging(node.op, node.params)
         if function is not None:
             return _Shaped(function)
-        if node.op == "filter":
-            test, texts = node.params["function"], self.texts
-            return lambda table: table.taken(bytes(map(bool, map(test, texts.elements(table, table.shape)))))
-        return _SIMPLE[node.op]
+        match node.op:
+            case "filter":
+                test, texts = node.params["function"], self.texts
+                return lambda table: table.taken(bytes(map(bool, map(test, texts.elements(table, table.shape)))))
+            case "flat_map":
+                several_of = node.params["function"]
+                return _Gathered(self.texts, lambda shape: [(0, each) for each in several(several_of, shape)])
+            case "negate":
+                return lambda table: table.negated()
+        plus = _Gathered(self.texts, lambda a, b: [(0, a), (1, b)])
+        minus = node.op == "minus"
+        return lambda a, b: plus(a, b.negated() if b and minus else b)
 
     def _join(self, scope: Scope, node: Node, rest: Step) -> Step:
         i, j = scope.inputs(node)
@@ -352,21 +391,29 @@ class _Shaped:
         return table.shaped(self.result, self.whole)
 
 
-def _plus(a: Element, b: Element) -> Element:
-    if not a or not b:
-        return a or b
-    (columns, shape), (others, other) = normal(a.shape), normal(b.shape)
-    if signature(shape) != signature(other):
-        raise ByRows
-    return a.plus(columns, b, others, shape)
+class _Gathered:
+    """Tables one after the other, as which elements of which of them; the function is called once for each shape."""
 
+    __slots__ = ("columns", "parts", "places", "result", "seen", "texts")
 
-def _minus(a: Element, b: Element) -> Element:
-    return _plus(a, b.negated()) if b else a
+    def __init__(self, texts: Texts, parts: Callable[..., list[tuple[int, Shape]]]) -> None:
+        self.texts = texts
+        self.parts = parts
+        self.seen: list[Shape] = []
+        self.places: list[int] = []
+        self.columns: list[list[Element]] = []
+        self.result: Shape = None
 
-
-_SIMPLE: Final[dict[str, Change]] = {
-    "negate": lambda table: table.negated(),
-    "plus": _plus,
-    "minus": _minus,
-}
+    def __call__(self, *tables: Element) -> Element:
+        """All their rows; raises :class:`ByRows`."""
+        there = [table for table in tables if table]
+        if len(there) < len(tables):
+            return there[0] if there else None  # of two at most
+        shapes = [table.shape for table in tables]
+        if len(self.seen) != len(shapes) or any(a is not b for a, b in zip(self.seen, shapes, strict=True)):
+            parts = self.parts(*shapes)
+            self.places = [at for at, _ in parts]
+            self.columns, self.result = united([shape for _, shape in parts])
+            self.seen = shapes
+        parts = [(tables[at], columns) for at, columns in zip(self.places, self.columns, strict=True)]
+        return self.texts.words.gathered(parts, self.result)

@@ -151,17 +151,28 @@ JOINS = (
 )
 
 
+SEVERAL = (lambda e: [e, (e[1], "x")], lambda e: (("x", "y"), (e[0], e[0]), e), lambda e: iter([(e[1], e[0])]))
+
+
 def of_tables(rng: random.Random) -> Circuit:
-    """A circuit of nothing but what works on words: rearranged, joined, made distinct, aggregated, in any order."""
+    """A circuit of nothing but what works on words: rearranged, made several, added, joined, made distinct, aggregated,
+    in any order, with constants.
+    """
     c, *streams = two_sources()
     both = rearranges(rng.choice(JOINS))
     streams.append(streams[0].index_with(first, second).join(streams[1].index_with(second, first), both))
+    if rng.random() < 0.3:
+        streams.append(c.constant({(1, 2): 1, ("x", 2): 2, (3, 3): -1}))
     for number in range(rng.randrange(5)):
         pairs = rng.choice(streams)
         keyed = pairs.index_with(*rng.choice(((first,), (first, second), (second, first))))
-        match rng.randrange(5):
+        match rng.randrange(7):
             case 0:
                 streams.append(pairs.map(rearranges(rng.choice(SHAPES))))
+            case 5:
+                streams.append(pairs.flat_map(rearranges(rng.choice(SEVERAL))))
+            case 6:
+                streams.append(pairs + rng.choice(streams))
             case 1:
                 streams.append(pairs.distinct())
             case 2:
@@ -210,6 +221,23 @@ def test_what_takes_one_call() -> None:
     c, a, _ = two_sources()
     c.sink("out", a.filter(lambda pair: pair[0] > 1).distinct())
     assert tables_of(c).pipeline is None
+
+
+def test_what_gives_several_beside_constants_and_what_passes() -> None:
+    """It takes one call, with sources that sinks alone read."""
+    c, a, b = two_sources()
+    places = a.flat_map(rearranges(lambda row: [("all", "rows"), ("first", row[0])])) + c.constant({("all", "rows"): 1})
+    c.sink("counts", places.index_with(rearranges(lambda place: place)).aggregate(agg.count))
+    c.sink("as of", b)
+    c.sink("too", b)
+    first = c.step({"a": {("x", 1): 1}, "b": {"monday": 1}})
+    assert first["counts"] == ZSet({(("all", "rows"), 2): 1, (("first", "x"), 1): 1})
+    later = c.step({"a": {("x", 2): 1, ("y", 3): 1}, "b": {"monday": -1, "tuesday": 1}})
+    assert takes_one_call(c)
+    assert later["counts"].batch.items() >= {(("all", "rows"), 2): -1, (("all", "rows"), 4): 1}.items()
+    assert later["as of"] == later["too"] == ZSet({"monday": -1, "tuesday": 1})
+    assert c.step({"b": {"tuesday": -1}})["as of"] == ZSet({"tuesday": -1})
+    assert takes_one_call(c)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -364,7 +392,7 @@ def test_words_are_identity(parts: list[Any]) -> None:
     assert table is not None
     back = texts.elements(table, leaf(0))
     assert list(map(repr, back)) == list(map(repr, parts))
-    double = table.plus([0], table, [0], leaf(0)).consolidated([0], leaf(0))
+    double = kernel.gathered([(table, [0])] * 2, leaf(0)).consolidated([0], leaf(0))
     assert len(double) == len(set(map(key_of, parts)))
     assert kernel.table([(None, 1)], texts.shape(leaf(0)), leaf(0)) is None
     assert kernel.table([((1, 2, 3), 1)], texts.shape(row_shape(2)), row_shape(2)) is None
