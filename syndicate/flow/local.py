@@ -447,7 +447,7 @@ class LocalEngine(AbstractEngine):
             return table
         return batch_of(rows) if rows is change and name not in self._unique else rows
 
-    def _table_of(self, slot: int, batch: Batch) -> Batch | WordTable:
+    def _table_of(self, slot: int, batch: dict[Key, int]) -> Batch | WordTable:
         """What a constant gives."""
         words = None if self.tables is None else self.tables.taken(slot, batch)
         return batch if words is None else words

@@ -415,5 +415,5 @@ class _Gathered:
             self.places = [at for at, _ in parts]
             self.columns, self.result = united([shape for _, shape in parts])
             self.seen = shapes
-        parts = [(tables[at], columns) for at, columns in zip(self.places, self.columns, strict=True)]
-        return self.texts.words.gathered(parts, self.result)
+        rows = [(tables[at], columns) for at, columns in zip(self.places, self.columns, strict=True)]
+        return self.texts.words.gathered(rows, self.result)
