@@ -146,8 +146,8 @@ def counts(places_known: list[tuple[str, str]]) -> Circuit:
     All of it only rearranges columns or adds them up, so that where kernels run a step is one call.
     """
     circuit = Circuit()
-    known = circuit.constant({(*place, 0): 1 for place in places_known})
-    counted = circuit.source("airborne").flat_map(places) + known
+    places_alone = circuit.constant({(*place, 0): 1 for place in places_known})
+    counted = circuit.source("airborne").flat_map(places) + places_alone
     numbers = counted.index_with(itemgetter(0, 1), itemgetter(2)).aggregate(aggregates.sum)
     circuit.sink("in the air", numbers.map(rearranges(lambda row: (*row[0], row[1]))))
     circuit.sink("as of", circuit.source("today"))

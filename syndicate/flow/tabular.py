@@ -140,10 +140,10 @@ def _passing(scope: Scope, ports: set[Port]) -> dict[Port, list[str]]:
         for port in inputs_of(node):
             readers[port].append(node)
     return {
-        port: [node.name for node in found]
-        for port, found in readers.items()
+        port: [node.name for node in sinks]
+        for port, sinks in readers.items()
         if scope.circuit.nodes[port.node].op == "source" and port not in ports
-        and all(node.kind is Kind.SINK and len(node.inputs) == 1 for node in found)
+        and all(node.kind is Kind.SINK and len(node.inputs) == 1 for node in sinks)
     }  # fmt: skip
 
 
