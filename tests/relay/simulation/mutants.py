@@ -22,7 +22,7 @@ from relay.client import _Arrivals
 from relay.server.broker import Broker
 from relay.server.durable import Durable
 from relay.server.journal import Journal
-from relay.session import session as sessions
+from relay.session import patch as patches
 from relay.session.backlog import Addressee, Backlog
 from relay.session.intake import Debt
 from relay.session.link import Link
@@ -214,7 +214,7 @@ def a_pin_too_many(patch: Patch) -> None:
 
 def everything_is_heard(patch: Patch) -> None:
     """A peer may tell a handler what that has not asked for."""
-    patch.setattr(sessions, "heard", lambda target, form: True)
+    patch.setattr(patches, "heard", lambda target, form: True)
     patch.setattr(passage, "heard", lambda target, form: True)
 
 
