@@ -359,7 +359,7 @@ reported; what is asserted; an untrusted peer.
 """
 
 
-PAST = {Path(__file__), ROOT / "benchmarks/RESULTS.md", ROOT / "docs/design/speed.md", ROOT / "docs/design/relay.md"}
+PAST = {Path(__file__), ROOT / "benchmarks/RESULTS.md"}
 KINDS_OF_TEXT = ("*.py", "*.rs", "*.ts", "*.tsx", "*.js", "*.mjs", "*.md", "*.ded", "*.ipynb")
 
 

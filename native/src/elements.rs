@@ -168,12 +168,13 @@ pub struct Items {
     at: usize,
     recent: Recent,
     pair: Option<Py<PyTuple>>, // the last one, which `recent` is of; given out again where nobody else has it
+    again: bool,               // which must not be where a tuple keeps its hash: since CPython 3.14
 }
 
 impl Items {
-    pub fn new(words: Py<Words>, shape: Py<Shape>, data: Arc<Data>) -> Items {
+    pub fn new(py: Python<'_>, words: Py<Words>, shape: Py<Shape>, data: Arc<Data>) -> Items {
         let recent = Recent::new(data.width);
-        Items { words, shape, data, at: 0, recent, pair: None }
+        Items { words, shape, data, at: 0, recent, pair: None, again: py.version_info() < (3, 14) }
     }
 
     /// The pair of an element and a weight.
@@ -185,7 +186,7 @@ impl Items {
         let weight = self.data.weights[self.at];
         if let Some(pair) = self.pair.take() {
             let tuple = pair.as_ptr();
-            if ffi::Py_REFCNT(tuple) == 1 {
+            if self.again && ffi::Py_REFCNT(tuple) == 1 {
                 // Nobody sees it meanwhile; what is released is so last, for that may run code.
                 let old = ffi::PyTuple_GET_ITEM(tuple, 0);
                 let mut others = std::ptr::null_mut();

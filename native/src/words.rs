@@ -571,8 +571,8 @@ impl Words {
     }
 
     /// Elements and weights of a table, one after the other.
-    fn items(words: Py<Self>, table: &Table, shape: Py<Shape>) -> Items {
-        Items::new(words, shape, table.data.clone())
+    fn items(words: Py<Self>, py: Python<'_>, table: &Table, shape: Py<Shape>) -> Items {
+        Items::new(py, words, shape, table.data.clone())
     }
 
     /// A table in which no row recurs as a canonical batch; None where an element may be no key by itself.

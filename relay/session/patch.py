@@ -46,10 +46,10 @@ def patched(
     gone: dict[tuple[Ref | None, Frozen], list[PeerAssertion]] = {}
     acts, syncs = list[Understood](), list[Understood]()
     places = dict[PeerAssertion, int]()  # of what this turn asserts
-    for at in range(0, len(events), most):
-        if at:
+    for first in range(0, len(events), most):
+        if first:
             yield None
-        for event in events[at : at + most]:
+        for event in events[first : first + most]:
             kind, target, value, assertion = event
             if kind == SYNC:
                 syncs.append(event)
@@ -58,8 +58,8 @@ def patched(
             elif kind == ASSERT and target not in spoken and (alike := gone.get((target, value))):
                 old = alike.pop()
                 if old in places:
-                    places[assertion] = at_ = places.pop(old)
-                    acts[at_] = event
+                    places[assertion] = at = places.pop(old)
+                    acts[at] = event
                 else:
                     assertion.handle = old.handle
                 release(old.pins)

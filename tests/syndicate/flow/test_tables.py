@@ -424,6 +424,8 @@ def test_elements_come_back_however_many_parts_recur(rows: list[Any], rng: rando
     assert [repr(pair) for pair, _ in kept] == [text for _, text in kept]
     assert list(map(repr, list(texts.items(nested)))) == list(map(repr, zip(expected, weights, strict=True)))
     del kept
+    numbered = table.shaped(leaf(0), False)
+    assert all(hash(pair) == hash((pair[0], pair[1])) for pair in texts.items(numbered)), "none of the one before"
     assert list(map(repr, texts.elements(table, leaf(1)))) == [repr(row[1]) for row in rows]
     assert texts.batch(once) == pairs
     assert sys.getrefcount(thing) == before
