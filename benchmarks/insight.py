@@ -15,9 +15,9 @@ from benchmarks.dataspace import messages
 from benchmarks.figure import answer
 from syndicate import ANY, Ref, capture
 from syndicate.actors.system import System
-from syndicate.index.analysis import analyse
 from syndicate.index.compiled import HOT
-from syndicate.index.skeleton import Index
+from syndicate.index.index import Index
+from syndicate.index.skeleton import analyse
 from syndicate.values.value import freeze
 
 _ITEMS = 8

@@ -80,10 +80,10 @@ from syndicate.actors.arguments import expect_ref
 from syndicate.actors.turn import Handle, current
 from syndicate.actors.verbs import Lifeline
 from syndicate.errors import PatternError
-from syndicate.index.analysis import analyse
 from syndicate.index.bag import Bag
 from syndicate.index.event import MESSAGE
 from syndicate.index.interest import INTEREST, OBSERVE, interest
+from syndicate.index.skeleton import analyse
 from syndicate.values.pattern import Capture, Group, Kind, Pattern, decode
 from syndicate.values.value import TRUE, Assertion, Frozen, Value, freeze, thaw
 

@@ -66,7 +66,7 @@ from syndicate.actors.turn import Entity, Handle, Turn, current, here
 from syndicate.actors.verbs import on_stop
 from syndicate.drawing import Drawing, Load, Reason
 from syndicate.errors import ArgumentError, NotAValue, SyndicateError, WrongActor
-from syndicate.index.analysis import analyse
+from syndicate.index.skeleton import analyse
 from syndicate.log import logger
 from syndicate.values.absent import form_of
 from syndicate.values.pattern import ANY, Capture, Group, Literal, Pattern

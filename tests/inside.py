@@ -9,7 +9,7 @@ from syndicate import Ref
 from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
-from syndicate.index.skeleton import Index
+from syndicate.index.index import Index
 
 
 def index_of(ds: Ref) -> Index:

@@ -102,7 +102,7 @@ INSIDE = {
     "syndicate.flow.operators": """
         ranking bilinear groups elements nested_loops traces error_location
     """,
-    "syndicate.index": "path event analysis bag compiled trie interest bulk skeleton",
+    "syndicate.index": "path event skeleton matching bag compiled trie interest bulk index",
     "syndicate.introspect": """
         story spans why why_not survey memory rules_at_work reasons grounds tail contents
         questions

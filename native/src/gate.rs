@@ -1,4 +1,4 @@
-//! How a value gets into an index: `Gate` in `syndicate/index/skeleton.py` specifies it.
+//! How a value gets into an index: `Gate` in `syndicate/index/index.py` specifies it.
 
 use crate::table::Program;
 use pyo3::exceptions::PyKeyError;

@@ -34,7 +34,7 @@ impl IndexNames {
             Ok(IndexNames {
                 missing: path.getattr("MISSING")?.unbind(),
                 child: path.getattr("child")?.unbind(),
-                is_of_class: py.import("syndicate.index.analysis")?.getattr("is_of_class")?.unbind(),
+                is_of_class: py.import("syndicate.index.matching")?.getattr("is_of_class")?.unbind(),
                 notices: Slot::of(&handler, "notices")?,
                 raw: Slot::of(&handler, "raw")?,
                 count: Slot::of(&notice, "count")?,

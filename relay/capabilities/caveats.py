@@ -43,8 +43,8 @@ from relay.capabilities.passage import Passage, compacted, innermost
 from relay.protocol.limits import DEFAULT
 from syndicate.actors.arguments import expect_ref
 from syndicate.errors import CaveatError, NotAValue
-from syndicate.index.analysis import is_of_class
 from syndicate.index.interest import INTEREST, expand
+from syndicate.index.matching import is_of_class
 from syndicate.outside import time_of_day
 from syndicate.values.text import parse, unparse_form
 from syndicate.values.value import (

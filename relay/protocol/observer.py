@@ -23,8 +23,9 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from syndicate.actors.turn import Entity
-from syndicate.index.analysis import is_of_class, synthesise
 from syndicate.index.interest import OBSERVE
+from syndicate.index.matching import is_of_class
+from syndicate.index.skeleton import synthesise
 from syndicate.values.pattern import ANY, Capture, Group, Kind, Pattern, encode
 from syndicate.values.value import SEQ, Assertion, Frozen, Ref, freeze, thaw
 

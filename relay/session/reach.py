@@ -22,8 +22,8 @@ from typing import Final
 from relay.capabilities.passage import innermost
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT
+from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST, OBSERVE
-from syndicate.index.skeleton import Index
 from syndicate.values.value import Frozen, Ref
 
 ENOUGH: Final = 1 << 12

@@ -52,10 +52,10 @@ from syndicate.actors.actor import Task, actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.keep import FORGET, KEEP, VOLATILE
 from syndicate.actors.turn import Handle, Turn
-from syndicate.index.analysis import synthesise
 from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.index.interest import INTEREST
+from syndicate.index.skeleton import synthesise
 from syndicate.values.pattern import match
 from syndicate.values.text import unparse_form
 from syndicate.values.value import SEQ, Assertion, Frozen, Ref, Value, freeze, thaw

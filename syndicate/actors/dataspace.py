@@ -38,8 +38,8 @@ from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle, Turn, current, foreign
 from syndicate.index.bulk import Bulks
 from syndicate.index.event import ASSERT, RETRACT
+from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST
-from syndicate.index.skeleton import Index
 from syndicate.index.trie import Captures, Handler, Notice
 from syndicate.log import logger
 from syndicate.native import kernel

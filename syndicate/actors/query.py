@@ -27,7 +27,7 @@ from syndicate.actors.during import observe
 from syndicate.actors.field import Field
 from syndicate.actors.turn import Entity, current, here
 from syndicate.errors import PatternError
-from syndicate.index.analysis import analyse
+from syndicate.index.skeleton import analyse
 from syndicate.values.value import Assertion, Dictionary, Frozen, Ref, Value, ValueSet, freeze, freeze_as, freezers
 
 Hook = Callable[..., object] | None

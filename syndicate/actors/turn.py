@@ -43,8 +43,8 @@ from syndicate.actors.facet import (
 )
 from syndicate.actors.settling import Settling
 from syndicate.errors import EndlessStop, NotCallable, NotInTurn, WrongActor, WrongSystem
-from syndicate.index.analysis import Skeleton
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
+from syndicate.index.skeleton import Skeleton
 from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Symbol, Value, freeze, thaw
 

@@ -6,9 +6,10 @@ along the edges of a trie; constants are keys of tables at its nodes; captures b
 One walk over a value finds all that match, at a cost that depends on the number of *different skeletons*, not of
 observers.
 
-Read in this order: :mod:`.path` (places in a value), :mod:`.analysis` (pattern to skeleton), :mod:`.interest` (an
-``Observe`` as a value), :mod:`.compiled` (projections as generated functions), :mod:`.trie` (nodes, tables,
-handlers), :mod:`.bulk` (many values at once), :mod:`.skeleton` (the whole).
+Read in this order: :mod:`.path` (places in a value), :mod:`.skeleton` (what a pattern demands), :mod:`.interest` (an
+``Observe`` as a value), :mod:`.matching` (types, constants and captures of a value), :mod:`.compiled` (the same as
+generated functions), :mod:`.trie` (nodes, tables, handlers), :mod:`.bulk` (many values at once), :mod:`.index` (the
+whole).
 
 Source: Garnock-Jones 2018, "Indexing assertions and patterns"; ``docs/design/skeleton.md``.
 """

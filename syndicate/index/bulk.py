@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
-from syndicate.index.analysis import Constants, Skeleton
+from syndicate.index.skeleton import Constants, Skeleton
 from syndicate.index.trie import Node
 from syndicate.values.value import Frozen
 

@@ -1,10 +1,10 @@
 """Tables as Python functions: interpreted while they are cold, generated once they are hot.
 
 What a table does with a value is: check some places, read its constants, find the handlers under them, read what they
-capture, and count or tell.  The interpreter walks paths for that.  A generated set of functions reads ``v[2][1]``
-behind one length check and does the rest inline; it is three to four times faster.  Generating costs about half a
-millisecond, so it waits until a table has been asked
-``HOT`` times; tables with the same places, checks and captures share one generated *factory*.
+capture, and count or notify.  The interpreter (:mod:`~syndicate.index.matching`) walks paths for that.  A generated set
+of functions reads ``v[2][1]`` behind one length check and does the rest inline; it is three to four times faster.
+Generating costs about half a millisecond, so it waits until a table has been asked ``HOT`` times; tables with the same
+places, checks and captures share one generated *factory*.
 
 A table is only asked about values that passed its node's shape, so that the compounds along its paths are known to be
 there; their lengths are not, because arity is "at least".
@@ -19,42 +19,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, cast
 
-from syndicate.index.analysis import Check, is_of_class
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
-from syndicate.index.path import MISSING, Path, Step, child, project
+from syndicate.index.matching import is_of_class, values_of
+from syndicate.index.path import MISSING, Path, Step, child
+from syndicate.index.skeleton import Check
 from syndicate.native import kernel
-from syndicate.values.value import Frozen, Value, thaw
 
 HOT: Final = 128
-
-
-def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] = ()) -> Frozen:
-    """What is at *paths* as a tuple, or MISSING if a path or a check fails: the specification of what is generated.
-
-    >>> from syndicate.values.value import freeze
-    >>> form = freeze(["a", "b", "c"])
-    >>> interpret(form, ((1,),), (((2,), None),)), interpret(form, ((3,),))
-    (('b',), MISSING)
-    """
-    for path, kind in checks:
-        part = project(form, path)
-        if part is MISSING or (kind is not None and not is_of_class(part, kind)):
-            return MISSING
-    forms = []
-    for path in paths:
-        part = project(form, path)
-        if part is MISSING:
-            return MISSING
-        forms.append(part)
-    return tuple(forms)
-
-
-def values_of(captures: tuple[Frozen, ...]) -> tuple[Value, ...]:
-    """The captured values; the very tuple if all of them are their own frozen forms."""
-    for form in captures:
-        if type(form) is tuple:
-            return tuple([thaw(form) for form in captures])
-    return captures
 
 
 # Literal numbers for the kinds of events, so that the generated code looks up no global names for them.

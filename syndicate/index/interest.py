@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from syndicate.errors import PatternError
-from syndicate.index.analysis import analyse, synthesise
+from syndicate.index.skeleton import analyse, synthesise
 from syndicate.values.pattern import decode, decoded, encode
 from syndicate.values.record import record
 from syndicate.values.value import Frozen, Ref, Symbol, Tag, Value, compact_as, freeze, freeze_as, thaw

@@ -23,11 +23,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Protocol, TypeAlias
 
-from syndicate.index.analysis import Constants, Skeleton
 from syndicate.index.bag import Bag
-from syndicate.index.compiled import HOT, factory, interpret, values_of
+from syndicate.index.compiled import HOT, factory
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
+from syndicate.index.matching import interpret, values_of
 from syndicate.index.path import MISSING, Move
+from syndicate.index.skeleton import Constants, Skeleton
 from syndicate.values.value import SEQ, Frozen, HomeActor, Ref, Value
 
 Captures: TypeAlias = tuple[Frozen, ...]

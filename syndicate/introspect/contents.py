@@ -39,10 +39,10 @@ from typing import Final, TypeAlias
 from syndicate.actors.actor import Actor
 from syndicate.actors.bulk import BulkHandle
 from syndicate.actors.dataspace import Dataspace
-from syndicate.index.analysis import synthesise
 from syndicate.index.bag import Bag
+from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST, OBSERVE
-from syndicate.index.skeleton import Index
+from syndicate.index.skeleton import synthesise
 from syndicate.introspect.survey import STRIDE, Page, Row, Survey
 from syndicate.introspect.tail import OURS
 from syndicate.values.text import unparse_form, unparse_pattern

@@ -36,9 +36,9 @@ from syndicate.actors.actor import Actor
 from syndicate.actors.chronicle import code_of, place_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
-from syndicate.index.analysis import Constants, Skeleton, synthesise
+from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST
-from syndicate.index.skeleton import Index
+from syndicate.index.skeleton import Constants, Skeleton, synthesise
 from syndicate.introspect.reasons import why_asserted
 from syndicate.introspect.survey import STRIDE, Row, cut
 from syndicate.values.pattern import match

@@ -50,10 +50,10 @@ from syndicate import (
 from syndicate.actors.actor import Actor
 from syndicate.actors.turn import Handle, current, note_assertion, note_retraction
 from syndicate.errors import KernelsMissing
-from syndicate.index.analysis import analyse
 from syndicate.index.compiled import factory
+from syndicate.index.index import Gate, Index
 from syndicate.index.path import class_of, project
-from syndicate.index.skeleton import Gate, Index
+from syndicate.index.skeleton import analyse
 from syndicate.index.trie import ConstantTable, Notice
 from syndicate.introspect import chronicled
 from syndicate.native import kernel, specifications
@@ -191,7 +191,7 @@ def test_gates_do_alike(steps: list[tuple[str, Any]], data: st.DataObject) -> No
     for gate in (Gate, python("Gate")):
         events: list[Any] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("syndicate.index.skeleton.Gate", gate)
+            patch.setattr("syndicate.index.index.Gate", gate)
             index = Index(
                 lambda kind, handler, captures, thawed, notice, e=events: e.append((kind, captures, repr(thawed)))
             )

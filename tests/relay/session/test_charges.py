@@ -23,8 +23,8 @@ from syndicate.actors.actor import Actor
 from syndicate.actors.turn import Turn as LocalTurn
 from syndicate.errors import NotAValue
 from syndicate.index.event import ASSERT, MESSAGE
+from syndicate.index.index import Index
 from syndicate.index.interest import interest
-from syndicate.index.skeleton import Index
 from syndicate.native import specifications
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze

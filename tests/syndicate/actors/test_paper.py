@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate import ANY, Entity, Record, Ref, assert_, capture, dataspace, on_message, send
-from syndicate.index.analysis import analyse
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
+from syndicate.index.index import Index
 from syndicate.index.path import MISSING, class_of, move, project
-from syndicate.index.skeleton import Index
+from syndicate.index.skeleton import analyse
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.value import freeze
 from tests.strategies import examples

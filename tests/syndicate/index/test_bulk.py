@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from syndicate import Record, Ref, Symbol, capture
 from syndicate.index import trie
-from syndicate.index.analysis import analyse
 from syndicate.index.bulk import Bulk, FormsBulk
-from syndicate.index.skeleton import Index
+from syndicate.index.index import Index
+from syndicate.index.skeleton import analyse
 from syndicate.values.value import Frozen, freeze
 from tests.strategies import ATOMS, examples, patterns, patterns_like, values
 

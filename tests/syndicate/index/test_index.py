@@ -39,11 +39,12 @@ from syndicate import (
 from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
-from syndicate.index import analysis, compiled
+from syndicate.index import compiled
 from syndicate.index import interest as interests
-from syndicate.index.analysis import analyse
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
-from syndicate.index.skeleton import Index, IndexSize
+from syndicate.index.index import Index, IndexSize
+from syndicate.index.skeleton import _skeletons as skeletons
+from syndicate.index.skeleton import analyse
 from syndicate.index.trie import Handler
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.pattern import Capture, Group, Pattern, match, pattern_of
@@ -434,7 +435,7 @@ def test_ever_new_labels_and_shapes_leave_nothing(watched: bool) -> None:
 
     def size() -> tuple[Any, ...]:
         gc.collect()
-        return index_of(ds).statistics(), len(Symbol._known), len(analysis._skeletons)
+        return index_of(ds).statistics(), len(Symbol._known), len(skeletons)
 
     rounds(range(400))  # what is hot is compiled by now
     before = size()

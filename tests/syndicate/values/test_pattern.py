@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from syndicate import ANY, Dictionary, Observe, Record, Ref, Symbol, ValueSet, capture, quote, record, unquote
 from syndicate.errors import PatternError
-from syndicate.index.analysis import analyse, synthesise
 from syndicate.index.interest import OBSERVE, expand, interest
+from syndicate.index.skeleton import analyse, synthesise
 from syndicate.values.pattern import Capture, Group, Kind, Literal, decode, encode, match, pattern_of
 from syndicate.values.value import freeze, identical, thaw
 from tests.strategies import ATOMS, PP, REFS, P, patterns, patterns_like, values
