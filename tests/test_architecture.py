@@ -95,12 +95,12 @@ INSIDE = {
         domains faults choosing cone ground lineage counterexample search symbolic chance induction verdict
     """,
     "syndicate.flow": """
-        element node comparison undo shape expression zset tables aggregates arrangement trace encoding stream
-        scope operators structure measure keeping pipeline columnar loop fixpoint tabular columns local contents profile
-        snapshot graph view circuit incremental
+        element node comparison undo shape row_expression zset word_tables aggregates arrangement trace encoding stream
+        scope operators structure measure word_state pipeline columnar loop word_loop word_circuit columns local_engine
+        contents profile snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
-        ranking bilinear groups elements nested_loops traces error_location
+        ranking joins groups elementwise nested_loops traces error_location
     """,
     "syndicate.index": "path event skeleton matching bag compiled trie interest bulk index",
     "syndicate.introspect": """
@@ -396,13 +396,13 @@ ROLES = {
 """Names that several classes have, by the reason why none of them has another: ``docs/design/README.md``, "Names"."""
 FILE_ROLES = {
     "one role, which each language of rules, engine or layer has a file for": """
-        absence agent derivation event_log expression groups history joins lineage plot process program reading
+        absence agent derivation event_log groups history joins lineage plot process program reading
         replay run running scope search shape source spacetime sums symbolic traces why
     """,
     "what each package has of the kind": "errors log testing view views console check bench workers",
     "one notion, whatever it is of": """
         bulk canonical columns contents delivery difference disk encoding faults follower graph journal laws metrics
-        network rows state store table tables
+        network rows state store table
     """,
     "the word of two fields": "session stream trace trail",
 }

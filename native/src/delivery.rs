@@ -4,11 +4,11 @@
 //! `actor.py`.
 
 use crate::frozen::{frozen, is_exactly, is_leaf, thawed, untrack, Names};
-use crate::gate::Gate;
-use crate::here;
-use crate::hop::note_message;
-use crate::round::Arrival;
-use crate::slot::Slot;
+use crate::index::Gate;
+use crate::current_turn;
+use crate::session_bytes::note_message;
+use crate::poller::Arrival;
+use crate::object_slots::Slot;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -261,7 +261,7 @@ pub fn send_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>
 fn send<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<()> {
     let py = target.py();
     let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
-    let (Some(turn), true) = (here::turn(py), is_exactly(&target, &names.reference)) else {
+    let (Some(turn), true) = (current_turn::turn(py), is_exactly(&target, &names.reference)) else {
         let send = SEND.get(py).expect("a kernel is made of its specification");
         return send.bind(py).call1((target, value)).map(|_| ());
     };

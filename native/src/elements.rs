@@ -1,6 +1,6 @@
 //! Elements, made of the words of rows: what they look like, and how they are made.
 
-use crate::slots::Word;
+use crate::hash_table::Word;
 use crate::words::{Data, Words};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};

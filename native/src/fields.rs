@@ -4,8 +4,8 @@
 //! `turn.py`, with what it comes to in `settling.py`, and `Computed` in `verbs.py`.
 
 use crate::frozen::{frozen, specified, Names};
-use crate::here;
-use crate::slot::{bound_to, slots_of, Slot};
+use crate::current_turn;
+use crate::object_slots::{bound_to, slots_of, Slot};
 use crate::turns::{any, note_assertion, note_retraction, TurnNames};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -253,7 +253,7 @@ fn renew<'py>(
     }
     let value = function.call0()?;
     let usual = !value.is_none()
-        && here::turn(py).is_some_and(|running| running.is(turn))
+        && current_turn::turn(py).is_some_and(|running| running.is(turn))
         && TurnNames::of(py)?.journal.get(turn)?.is_none()
         && slots.early.get(assertion)?.is_none()
         && !names.block.unordered.holds(&slots.block.get(assertion)?)?;

@@ -1,6 +1,6 @@
 //! Values to their frozen forms and back: `syndicate/values/value.py`, `syndicate/values/record.py`.
 
-use crate::slot::Slot;
+use crate::object_slots::Slot;
 use pyo3::exceptions::{PySystemError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -3,29 +3,29 @@
 //! A kernel has no behaviour, no option and no error text of its own.  For whatever is rare it calls its specification,
 //! the Python function or class of the same name.  `docs/design/native.md` says what is here, and why.
 
-mod arranged;
-mod crossing;
+mod arrangement;
+mod current_turn;
 mod delivery;
 mod elements;
+mod extremes;
 mod fields;
-mod fixpoint;
-mod frames;
 mod frozen;
-mod gate;
-mod here;
-mod hop;
-mod measure;
+mod hash_table;
+mod index;
+mod index_table;
+mod membrane;
 mod msgpack;
+mod object_slots;
+mod packet_scanner;
 mod packets;
 mod pipeline;
+mod poller;
 mod preserves;
-mod ranked;
-mod round;
-mod session;
-mod slot;
-mod slots;
-mod table;
+mod session_bytes;
 mod turns;
+mod usual_packets;
+mod websocket_frames;
+mod word_loop;
 mod words;
 
 use pyo3::exceptions::PyLookupError;
@@ -43,9 +43,9 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "thaw" => frozen::thaw_kernel(specification),
         "record_freezer" => frozen::record_kernel(specification),
         "store_of" => Ok(wrap_pyfunction!(frozen::store_of, py)?.into_any()),
-        "factory" => Ok(wrap_pyfunction!(table::factory, py)?.into_any()),
-        "Gate" => Ok(py.get_type::<gate::Gate>().into_any()),
-        "Here" => Ok(py.get_type::<here::Here>().into_any()),
+        "factory" => Ok(wrap_pyfunction!(index_table::factory, py)?.into_any()),
+        "Gate" => Ok(py.get_type::<index::Gate>().into_any()),
+        "Here" => Ok(py.get_type::<current_turn::Here>().into_any()),
         "Telling" => Ok(py.get_type::<delivery::Telling>().into_any()),
         "send" => delivery::send_kernel(specification),
         "assert_" => turns::assert_kernel(specification),
@@ -57,24 +57,24 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "take_all" => Ok(wrap_pyfunction!(turns::take_all, py)?.into_any()),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
-        "crossed" => crossing::crossed_kernel(specification),
-        "weight" => crossing::weight_kernel(specification),
+        "crossed" => membrane::crossed_kernel(specification),
+        "weight" => membrane::weight_kernel(specification),
         "words" => words::words_kernel(specification),
         "read_msgpack" => Ok(wrap_pyfunction!(msgpack::read_msgpack, py)?.into_any()),
         "write_msgpack" => Ok(wrap_pyfunction!(msgpack::write_msgpack, py)?.into_any()),
-        "pass_heads" => Ok(wrap_pyfunction!(measure::pass_heads, py)?.into_any()),
+        "pass_heads" => Ok(wrap_pyfunction!(packet_scanner::pass_heads, py)?.into_any()),
         "read_preserves" => Ok(wrap_pyfunction!(preserves::read_preserves, py)?.into_any()),
         "write_preserves" => Ok(wrap_pyfunction!(preserves::write_preserves, py)?.into_any()),
-        "whole_frames" => Ok(wrap_pyfunction!(frames::whole_frames, py)?.into_any()),
-        "do_usual" => Ok(wrap_pyfunction!(session::do_usual, py)?.into_any()),
-        "understand_usual" => Ok(wrap_pyfunction!(session::understand_usual, py)?.into_any()),
-        "act_usual" => Ok(wrap_pyfunction!(session::act_usual, py)?.into_any()),
-        "say_usual" => Ok(wrap_pyfunction!(session::say_usual, py)?.into_any()),
-        "ask_idle" => Ok(wrap_pyfunction!(round::ask_idle, py)?.into_any()),
-        "make_round" => Ok(wrap_pyfunction!(round::make_round, py)?.into_any()),
-        "make_rounds" => Ok(wrap_pyfunction!(round::make_rounds, py)?.into_any()),
-        "Tap" => round::tap_kernel(specification),
-        "Proxy" => hop::proxy_kernel(specification),
+        "whole_frames" => Ok(wrap_pyfunction!(websocket_frames::whole_frames, py)?.into_any()),
+        "do_usual" => Ok(wrap_pyfunction!(usual_packets::do_usual, py)?.into_any()),
+        "understand_usual" => Ok(wrap_pyfunction!(usual_packets::understand_usual, py)?.into_any()),
+        "act_usual" => Ok(wrap_pyfunction!(usual_packets::act_usual, py)?.into_any()),
+        "say_usual" => Ok(wrap_pyfunction!(usual_packets::say_usual, py)?.into_any()),
+        "ask_idle" => Ok(wrap_pyfunction!(poller::ask_idle, py)?.into_any()),
+        "make_round" => Ok(wrap_pyfunction!(poller::make_round, py)?.into_any()),
+        "make_rounds" => Ok(wrap_pyfunction!(poller::make_rounds, py)?.into_any()),
+        "Tap" => poller::tap_kernel(specification),
+        "Proxy" => session_bytes::proxy_kernel(specification),
         _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),
     }
 }

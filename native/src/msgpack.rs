@@ -2,7 +2,7 @@
 
 use crate::frozen::{is_exactly, is_leaf, untrack};
 use crate::packets::{self, text, Encoding, Most, Read, Tagged};
-use crate::slot::Slot;
+use crate::object_slots::Slot;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

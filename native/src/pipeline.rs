@@ -2,8 +2,8 @@
 //!
 //! What it does is what the nodes do one by one, through the same functions: see `syndicate/flow/pipeline.py`.
 
-use crate::arranged::{join, Arranged, Summed, Weighed};
-use crate::ranked::Ranked;
+use crate::arrangement::{join, Arranged, Summed, Weighed};
+use crate::extremes::Ranked;
 use crate::words::{origins, Data, Origin, Table, Words};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::gc::{PyTraverseError, PyVisit};

@@ -6,9 +6,9 @@
 use crate::delivery::{deliver_all, event, noted, open, ActorNames, ASSERT, RETRACT};
 use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
 use crate::fields::settle;
-use crate::here;
-use crate::hop::flush_session;
-use crate::slot::{bound_to, slots_of, Slot};
+use crate::current_turn;
+use crate::session_bytes::flush_session;
+use crate::object_slots::{bound_to, slots_of, Slot};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -190,7 +190,7 @@ fn assert_<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult
     let py = target.py();
     let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
     let freezer = names.freezers.bind(py).get_item(value.get_type())?;
-    match (here::turn(py), freezer) {
+    match (current_turn::turn(py), freezer) {
         (Some(turn), Some(freezer)) if is_exactly(&target, &names.reference) => {
             let form = match freezer.cast_exact::<RecordFreezer>() {
                 Ok(record) => record.get().freeze(names, &value, 0)?,
@@ -358,7 +358,7 @@ pub fn take_all<'py>(system: Bound<'py, PyAny>, end: f64, clock: Bound<'py, PyAn
         return Ok(false);
     }
     let (queue, turn) = (slots.queue.get(&system)?, slots.turn.get(&system)?);
-    let outer = here::replace(Some(turn.clone().unbind()));
+    let outer = current_turn::replace(Some(turn.clone().unbind()));
     let some = || -> PyResult<Option<bool>> {
         if queue.is_empty()? {
             return Ok(Some(!slots.postponed.holds(&system)?));
@@ -379,7 +379,7 @@ pub fn take_all<'py>(system: Bound<'py, PyAny>, end: f64, clock: Bound<'py, PyAn
             Err(error) => break Err(error),
         }
     };
-    drop(here::replace(outer));
+    drop(current_turn::replace(outer));
     done
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Two parts are the same, as `key_of` in `syndicate/flow/element.py` has it, if and only if their words are equal.
 
-use crate::arranged::{join, Arranged, Summed, Weighed};
+use crate::arrangement::{join, Arranged, Summed, Weighed};
 use crate::elements::{has_constant, integer, Items, Maker, Recent, Shape};
-use crate::fixpoint::Fixpoint;
+use crate::word_loop::Fixpoint;
 use crate::pipeline::Pipeline;
-use crate::ranked::Ranked;
-use crate::slots::{hash, Set, Word};
+use crate::extremes::Ranked;
+use crate::hash_table::{hash, Set, Word};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};

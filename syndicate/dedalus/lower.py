@@ -342,7 +342,7 @@ def _computing(op: str) -> Callable[[Value, Value], Value]:
         return compute(op, left, right)
 
     computed.__name__ = computed.__qualname__ = op
-    computed.operator = op  # type: ignore[attr-defined]  # of integers it is Python's: see syndicate.flow.expression
+    computed.operator = op  # type: ignore[attr-defined]  # of integers it is Python's: see syndicate.flow.row_expression
     return computed
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from syndicate.flow.columns import Columns
     from syndicate.flow.comparison import where
     from syndicate.flow.element import rearranges
-    from syndicate.flow.local import LocalEngine, Outputs
+    from syndicate.flow.local_engine import LocalEngine, Outputs
     from syndicate.flow.node import Carries, Kind, Node, Port
     from syndicate.flow.stream import Stream
     from syndicate.flow.trace import NO_VALUE, Trace
@@ -86,7 +86,7 @@ __getattr__, __dir__ = on_demand(
         "syndicate.flow.columns": ["Columns"],
         "syndicate.flow.comparison": ["where"],
         "syndicate.flow.element": ["rearranges"],
-        "syndicate.flow.local": ["LocalEngine", "Outputs"],
+        "syndicate.flow.local_engine": ["LocalEngine", "Outputs"],
         "syndicate.flow.node": ["Carries", "Kind", "Node", "Port"],
         "syndicate.flow.stream": ["Stream"],
         "syndicate.flow.trace": ["NO_VALUE", "Trace"],

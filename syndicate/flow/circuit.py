@@ -31,7 +31,7 @@ from syndicate.flow.columns import Columns
 from syndicate.flow.contents import integral
 from syndicate.flow.element import Element
 from syndicate.flow.graph import explain, graph
-from syndicate.flow.local import LocalEngine, Outputs
+from syndicate.flow.local_engine import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.profile import Profile, profile
 from syndicate.flow.snapshot import restored, snapshot

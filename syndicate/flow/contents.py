@@ -19,7 +19,7 @@ from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Element, Mixed, MixedRows, Rows, add_up, is_rearranging
-from syndicate.flow.local import LocalEngine, Unique, Upserts
+from syndicate.flow.local_engine import LocalEngine, Unique, Upserts
 from syndicate.flow.loop import Integral, Loop, Restart
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result

@@ -34,7 +34,7 @@ from syndicate.flow.profile import Reading, in_columns, readings
 from syndicate.flow.structure import described, identity, labelled, shown
 
 if TYPE_CHECKING:
-    from syndicate.flow.local import LocalEngine
+    from syndicate.flow.local_engine import LocalEngine
     from syndicate.flow.node import GlobalId
 
 

@@ -36,7 +36,7 @@ from attrs import define
 from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Batch, Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
 from syndicate.flow.node import Netlist, Node, Port, restless
-from syndicate.flow.operators.elements import added_rows, paired, unpaired
+from syndicate.flow.operators.elementwise import added_rows, paired, unpaired
 from syndicate.flow.scope import STATIC, AbstractEngine, Cell, Scope, Step
 from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
 from syndicate.flow.zset import Time

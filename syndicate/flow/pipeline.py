@@ -1,9 +1,9 @@
 """A step in one call: a circuit whose nodes all work on tables, as one program for the kernel.
 
 To take a step node by node costs Python a microsecond or so for each, which is most of a small step.  Where every node
-of a root works on words (:mod:`syndicate.flow.tables`), what each does is known once the shapes of its batches are:
-columns to keep in a store, stores to join, batches to give out; functions that only rearrange are but other names of
-columns.  The kernel then does the same by the same functions, and all of it, or nothing: where a node would have to
+of a root works on words (:mod:`syndicate.flow.word_tables`), what each does is known once the shapes of its batches
+are: columns to keep in a store, stores to join, batches to give out; functions that only rearrange are but other names
+of columns.  The kernel then does the same by the same functions, and all of it, or nothing: where a node would have to
 take rows, the step is taken node by node.
 
 Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import Element
-from syndicate.flow.keeping import ArrangedRows, KeptRows, StateRows, SummedRows
 from syndicate.flow.node import Carries, Kind, Node
 from syndicate.flow.shape import ByRows, Shape, joined_shape, leaves, normal, rearranging, several, traced, united
-from syndicate.flow.tables import Stages, TableZSet, Texts
+from syndicate.flow.word_state import ArrangedRows, KeptRows, StateRows, SummedRows
+from syndicate.flow.word_tables import Stages, TableZSet, Texts
 from syndicate.flow.zset import ZSet
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from syndicate.flow.structure import identity, labelled
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from syndicate.flow.local import LocalEngine
+    from syndicate.flow.local_engine import LocalEngine
     from syndicate.flow.node import GlobalId
 
 

@@ -50,7 +50,7 @@ from syndicate.errors import (
 from syndicate.flow.contents import PAIRED, STATE_FORMATS, Content, settled_state
 from syndicate.flow.element import Element, Key, Typed, all_plain, keys_of, natural, naturals
 from syndicate.flow.encoding import packed, read, register, unpacked, written
-from syndicate.flow.local import LocalEngine
+from syndicate.flow.local_engine import LocalEngine
 from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.scope import Cell
 from syndicate.flow.structure import structure

@@ -16,7 +16,7 @@ from syndicate.drawing import Drawing, Load
 from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream, short
 from syndicate.flow.element import Element, Key, collect, key_of, natural, ordered
 from syndicate.flow.graph import drawing, loads
-from syndicate.flow.local import LocalEngine, Outputs
+from syndicate.flow.local_engine import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.structure import identity
 from syndicate.flow.zset import ZSet

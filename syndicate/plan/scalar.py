@@ -48,7 +48,7 @@ from syndicate.errors import PlanError
 from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Element, Typed, key_of
-from syndicate.flow.expression import OPERATORS, RowExpression, Written, expressed
+from syndicate.flow.row_expression import OPERATORS, RowExpression, Written, expressed
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import mark_of
 

@@ -18,7 +18,7 @@ from syndicate.flow import snapshot as snapshots
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Element
 from syndicate.flow.encoding import decoded, encoded
-from syndicate.flow.local import LocalEngine
+from syndicate.flow.local_engine import LocalEngine
 from syndicate.flow.zset import ZSet
 from syndicate.spark.arrow import arrow_table
 from syndicate.spark.engine import SparkEngine

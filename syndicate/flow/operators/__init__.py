@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from syndicate.flow.node import Carries, Node
-from syndicate.flow.operators import bilinear, elements, groups, nested_loops, traces
+from syndicate.flow.operators import elementwise, groups, joins, nested_loops, traces
 from syndicate.flow.scope import Scope, Step
 
 Maker: TypeAlias = Callable[[Scope, Node], Step]
@@ -20,12 +20,12 @@ Maker: TypeAlias = Callable[[Scope, Node], Step]
 def make_distinct_in_loop(scope: Scope, node: Node) -> Step:
     """``distinct``, incremental: of a flat stream, in a monotone loop, or in any other."""
     if scope.is_flat(node.inputs[0]):
-        return elements.make_flat_distinct(scope, node)
+        return elementwise.make_flat_distinct(scope, node)
     if scope.depth == 1 and scope.properties.is_monotone(node) and scope.properties.is_steady():
-        step = elements.make_monotone_distinct(scope, node)
+        step = elementwise.make_monotone_distinct(scope, node)
     else:
         step = nested_loops.make_nested_distinct(scope, node)
-    return step if node.carries[0] is Carries.ZSET else lambda: elements.unpaired(step())
+    return step if node.carries[0] is Carries.ZSET else lambda: elementwise.unpaired(step())
 
 
 def make_aggregate_in_loop(scope: Scope, node: Node) -> Step:
@@ -35,24 +35,24 @@ def make_aggregate_in_loop(scope: Scope, node: Node) -> Step:
 
 
 MAKERS: Final[dict[str, Maker]] = {
-    "map": elements.make_map,
-    "filter": elements.make_filter,
-    "flat_map": elements.make_flat_map,
-    "index_with": elements.make_index_with,
-    "negate": elements.make_negate,
-    "plus": elements.make_plus,
-    "minus": elements.make_minus,
-    "inspect": elements.make_inspect,
-    "pairs": elements.make_pairs,
-    "keys": elements.make_keys,
-    "values": elements.make_values,
-    "forward": elements.make_forward,
-    "join": bilinear.make_join,
-    "join_stream": bilinear.make_join_stream,
-    "join_trace": bilinear.make_join_trace,
-    "distinct": elements.make_flat_distinct,
-    "distinct_stream": elements.make_distinct_stream,
-    "distinct_incremental": elements.make_distinct_incremental,
+    "map": elementwise.make_map,
+    "filter": elementwise.make_filter,
+    "flat_map": elementwise.make_flat_map,
+    "index_with": elementwise.make_index_with,
+    "negate": elementwise.make_negate,
+    "plus": elementwise.make_plus,
+    "minus": elementwise.make_minus,
+    "inspect": elementwise.make_inspect,
+    "pairs": elementwise.make_pairs,
+    "keys": elementwise.make_keys,
+    "values": elementwise.make_values,
+    "forward": elementwise.make_forward,
+    "join": joins.make_join,
+    "join_stream": joins.make_join_stream,
+    "join_trace": joins.make_join_trace,
+    "distinct": elementwise.make_flat_distinct,
+    "distinct_stream": elementwise.make_distinct_stream,
+    "distinct_incremental": elementwise.make_distinct_incremental,
     "distinct_trace": traces.make_distinct_trace,
     "aggregate": groups.make_flat_aggregate,
     "aggregate_stream": groups.make_aggregate_stream,

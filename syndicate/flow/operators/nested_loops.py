@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from syndicate.flow.arrangement import Index
 from syndicate.flow.element import Key, Mixed, MixedRows, add_up, meet
 from syndicate.flow.node import Node
-from syndicate.flow.operators.elements import paired
+from syndicate.flow.operators.elementwise import paired
 from syndicate.flow.operators.groups import GroupView, by_key, keyed_result
 from syndicate.flow.undo import Log
 from syndicate.flow.zset import Time

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from syndicate.flow.element import Key, Mixed, Rows, negated, plus
 from syndicate.flow.node import Carries, Node
-from syndicate.flow.operators.elements import paired, unpaired, whole
+from syndicate.flow.operators.elementwise import paired, unpaired, whole
 from syndicate.flow.operators.nested_loops import change_of_set, corners, note_meets, schedule
 from syndicate.flow.trace import NO_VALUE, TraceView
 from syndicate.flow.zset import Time, grouped, parts

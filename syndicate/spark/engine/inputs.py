@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.errors import CircuitError, SourceError, UnwritableElement
-from syndicate.flow import local
+from syndicate.flow import local_engine
 from syndicate.flow.columns import Columns
 from syndicate.flow.element import Element, key_of, natural
 from syndicate.flow.node import Node
@@ -202,7 +202,7 @@ def _ours(frames: FrameStore, frame: DataFrame) -> DataFrame:
     return empty.unionAll(frame)
 
 
-class LatestByKey(local.Upserts):
+class LatestByKey(local_engine.Upserts):
     """The given of a source with a primary key, as new elements by key; which are current, Spark keeps."""
 
     __slots__ = ()

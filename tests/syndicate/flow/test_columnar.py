@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import syndicate.flow.local
+import syndicate.flow.local_engine
 from syndicate.errors import CircuitError, StepFailed, UnhashableElement, WeightError
 from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges, shape, where
 from syndicate.flow import aggregates as agg
@@ -134,7 +134,7 @@ def changes(rng: random.Random, steps: int, *, kinds: int = 1, signed: bool = Tr
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """No change is too small for columns."""
-    monkeypatch.setattr(syndicate.flow.local, "SMALL_COLUMNS", 0)
+    monkeypatch.setattr(syndicate.flow.local_engine, "SMALL_COLUMNS", 0)
 
 
 @pytest.fixture(params=[False, True], ids=["codes", "collisions"])
@@ -163,7 +163,7 @@ def test_random_circuits(seed: int) -> None:
 def test_any_mixture(rng: random.Random, kinds: int) -> None:
     """The same with what hypothesis finds, and small examples where it fails."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(syndicate.flow.local, "SMALL_COLUMNS", 0)
+        patch.setattr(syndicate.flow.local_engine, "SMALL_COLUMNS", 0)
         check(circuit(rng, 3), changes(rng, 8, kinds=kinds, signed=False))
 
 
@@ -526,7 +526,7 @@ def test_who_looks_through_all_objects_is_not_disturbed() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_a_join_of_sets_makes_no_row_twice(seed: int, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What both sides take away and add meets in such a way that nothing is added up, and nothing cancels out."""
-    monkeypatch.setattr(syndicate.flow.local, "LARGE_CHANGE", large)
+    monkeypatch.setattr(syndicate.flow.local_engine, "LARGE_CHANGE", large)
     for module in (table, sorted_runs):
         monkeypatch.setattr(module, "added_up", None)
     rng = random.Random(seed)

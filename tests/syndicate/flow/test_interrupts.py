@@ -199,8 +199,8 @@ def test_at_every_place_of_a_step(each: bool) -> None:
 @pytest.mark.parametrize("seed", range(30 if FULL else 3))
 def test_columns(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes as columns and by rows, large and small: what is kept as runs, in heads, and on the way between."""
-    monkeypatch.setattr(syndicate.flow.local, "SMALL_COLUMNS", 0)
-    monkeypatch.setattr(syndicate.flow.local, "LARGE_CHANGE", 1 if seed % 2 else 8)
+    monkeypatch.setattr(syndicate.flow.local_engine, "SMALL_COLUMNS", 0)
+    monkeypatch.setattr(syndicate.flow.local_engine, "LARGE_CHANGE", 1 if seed % 2 else 8)
     rng = random.Random(seed)
     steps: list[Mapping[str, Any]] = list(test_columnar.changes(rng, 6, kinds=1))
     attack(lambda: test_columnar.circuit(random.Random(seed)), steps, rng, tries=40 if FULL else 12)

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import syndicate.flow.local
+import syndicate.flow.local_engine
 from syndicate.errors import StepFailed, WeightError
 from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges
 from syndicate.flow import aggregates as agg
 from syndicate.flow.contents import held
-from syndicate.flow.local import LARGE_CHANGE
+from syndicate.flow.local_engine import LARGE_CHANGE
 from tests.strategies import examples
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import two_sources
@@ -31,13 +31,13 @@ pytest.importorskip("numpy")
 @pytest.fixture(autouse=True)
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where no kernels run: there tables take changes of any size."""
-    monkeypatch.setattr(syndicate.flow.local, "tabular", lambda _: None)
+    monkeypatch.setattr(syndicate.flow.local_engine, "tabular", lambda _: None)
 
 
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every change counts as large."""
-    monkeypatch.setattr(syndicate.flow.local, "LARGE_CHANGE", 1)
+    monkeypatch.setattr(syndicate.flow.local_engine, "LARGE_CHANGE", 1)
 
 
 def changes(rng: random.Random, steps: int) -> list[dict[str, dict[Any, int]]]:
@@ -76,11 +76,11 @@ def test_random_circuits_of_other_tests(seed: int) -> None:
 def test_rows_large_and_small_and_columns(rng: random.Random) -> None:
     """Whatever comes after whatever, and in whatever form."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(syndicate.flow.local, "SMALL_COLUMNS", 0)
+        patch.setattr(syndicate.flow.local_engine, "SMALL_COLUMNS", 0)
 
         def given_changes() -> Iterator[dict[str, Any]]:
             for step in changes(rng, 7):
-                patch.setattr(syndicate.flow.local, "LARGE_CHANGE", rng.choice((1, 10, 10**9)))
+                patch.setattr(syndicate.flow.local_engine, "LARGE_CHANGE", rng.choice((1, 10, 10**9)))
                 as_columns = rng.random() < 0.3
                 yield {name: in_columns(delta) if as_columns else ZSet(delta) for name, delta in step.items() if delta}
 
@@ -128,7 +128,7 @@ def test_the_state_stays_in_dictionaries() -> None:
         step = load(rng, size)
         large = c.step(step)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(syndicate.flow.local, "LARGE_CHANGE", 10**9)
+            patch.setattr(syndicate.flow.local_engine, "LARGE_CHANGE", 10**9)
             small = other.step(step)
         assert all(bag_of(large[name]) == bag_of(small[name]) for name in c.sinks)
         assert states(c) == states(other)

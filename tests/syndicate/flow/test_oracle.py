@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import syndicate.flow.node
-import syndicate.flow.operators.bilinear
+import syndicate.flow.operators.joins
 from syndicate.flow import Carries, Circuit, Stream, ZSet
 from syndicate.flow import aggregates as agg
 from tests.syndicate.flow import circuits
@@ -146,7 +146,7 @@ def test_large_groups(aggregate: agg.Aggregate) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_large_changes_of_both_sides(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A join where much changes on both sides goes key by key; it is the same."""
-    monkeypatch.setattr(syndicate.flow.operators.bilinear, "MANY_ROWS", 2)
+    monkeypatch.setattr(syndicate.flow.operators.joins, "MANY_ROWS", 2)
     rng = random.Random(seed)
     c, a, b = two_sources()
     c.sink("join", a.index_with(first).join(b.index_with(second), ends))

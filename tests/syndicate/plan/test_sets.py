@@ -11,7 +11,7 @@ import pytest
 from syndicate.errors import PlanError, StepFailed
 from syndicate.flow import Circuit, Columns, ZSet
 from syndicate.flow.columns import SMALL_COLUMNS
-from syndicate.flow.local import LARGE_CHANGE
+from syndicate.flow.local_engine import LARGE_CHANGE
 from syndicate.plan import Agg, GroupBy, NaturalJoin, Program, Rename, evaluate
 from syndicate.plan import aggregates as agg
 from tests.syndicate.flow.circuits import ALIKE

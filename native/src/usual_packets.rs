@@ -3,14 +3,14 @@
 //! A packet is usual if it is a Turn of messages, assertions and retractions at dataspaces, of values without references.
 //! All others are left to the session, and nothing of them is done here.
 
-use crate::crossing::weigh;
+use crate::membrane::weigh;
 use crate::delivery::{event, noted, open, ActorNames, Kind, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{is_exactly, is_leaf, Names};
-use crate::gate::Gate;
+use crate::index::Gate;
 use crate::msgpack::Msgpack;
 use crate::packets::{self, Most, Read};
 use crate::preserves::Preserves;
-use crate::slot::Slot;
+use crate::object_slots::Slot;
 use crate::turns::{note_assertion, note_retraction, TurnNames};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import syndicate.flow.local
+import syndicate.flow.local_engine
 import syndicate.flow.loop
 from syndicate import native
 from syndicate.errors import EndlessLoop, StepFailed, SyndicateError
 from syndicate.flow import Circuit, rearranges
 from syndicate.flow.comparison import differ
-from syndicate.flow.expression import RowExpression, expressed
-from syndicate.flow.fixpoint import LoopRows
+from syndicate.flow.row_expression import RowExpression, expressed
 from syndicate.flow.stream import Stream
+from syndicate.flow.word_loop import LoopRows
 from tests.strategies import examples
 from tests.syndicate.flow.circuits import deltas
 from tests.syndicate.flow.oracle import check
 from tests.syndicate.flow.test_columnar import first, second
-from tests.syndicate.flow.test_tables import Stop, contents, fail, outcome
+from tests.syndicate.flow.test_word_tables import Stop, contents, fail, outcome
 
 pytestmark = pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
 
@@ -105,7 +105,7 @@ def circuit(seed: int, *, by_rows: bool = False, unique: bool = True) -> Circuit
     c.sink("behind", joined(result["p"], b, rng))
     with pytest.MonkeyPatch.context() as patch:
         if by_rows:
-            patch.setattr(syndicate.flow.local, "tabular", lambda _: None)
+            patch.setattr(syndicate.flow.local_engine, "tabular", lambda _: None)
         c.engine  # noqa: B018  # made here
     return c
 

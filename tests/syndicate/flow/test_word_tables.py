@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import syndicate.flow.local
-import syndicate.flow.tables
+import syndicate.flow.local_engine
+import syndicate.flow.word_tables
 from syndicate import Symbol, native
 from syndicate.errors import StepFailed, SyndicateError
 from syndicate.flow import Circuit, ZSet, rearranges
@@ -24,8 +24,8 @@ from syndicate.flow.aggregates import Total
 from syndicate.flow.contents import held
 from syndicate.flow.element import Typed, key_of
 from syndicate.flow.shape import leaf, row_shape
-from syndicate.flow.tables import Texts, words
-from syndicate.flow.tabular import Tabular
+from syndicate.flow.word_circuit import Tabular
+from syndicate.flow.word_tables import Texts, words
 from tests.strategies import P, examples
 from tests.syndicate.flow.circuits import two_sources
 from tests.syndicate.flow.oracle import bag_of, check
@@ -65,7 +65,7 @@ def by_rows(rng: random.Random, make: Callable[[random.Random], Circuit] = circu
     """The circuit of a seed, as it runs where no kernel does."""
     c = make(rng)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(syndicate.flow.local, "tabular", lambda _: None)
+        patch.setattr(syndicate.flow.local_engine, "tabular", lambda _: None)
         c.engine  # noqa: B018  # made here
     assert c.engine.tables is None
     return c

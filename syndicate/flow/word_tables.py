@@ -10,7 +10,7 @@ What a node keeps is in words or in the dictionaries of its Python form, never i
 can come to it, and goes over to dictionaries for good when something comes that is no table, or when integers of 64
 bits are not enough; all it says and raises is then what the Python form says and raises.
 
-This module names what the kernel :func:`words` makes.  :mod:`syndicate.flow.tabular` puts it to work.
+This module names what the kernel :func:`words` makes.  :mod:`syndicate.flow.word_circuit` puts it to work.
 
 Source: ``docs/design/flow.md``, "Rows, columns and what they cost"; ``docs/design/native.md``.
 """
@@ -242,7 +242,7 @@ class Words(Protocol):
         """A monotone loop."""
 
     def program(self, fixpoint: Fixpoint, steps: list[tuple[Element, ...]]) -> None:
-        """Tell a loop what to do: see :mod:`syndicate.flow.fixpoint`."""
+        """Tell a loop what to do: see :mod:`syndicate.flow.word_loop`."""
 
     def pipeline(self, places: int) -> Stages:
         """A step of a circuit in one call, whose batches have so many places."""

@@ -2,7 +2,7 @@
 
 use crate::delivery::{ActorNames, Telling, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{is_leaf, thawed, untrack, Names};
-use crate::slot::{set_default, Slot};
+use crate::object_slots::{set_default, Slot};
 use pyo3::exceptions::PyKeyError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};

@@ -1,12 +1,12 @@
 //! Monotone loops in words: the least sets that are closed under rules, and how they change.
 //!
 //! One call is one epoch: iteration after iteration, each node of the loop once, until nothing is left to do.  What an
-//! element keeps is what `make_monotone_distinct` in `syndicate/flow/operators/elements.py` keeps, its derivations by
+//! element keeps is what `make_monotone_distinct` in `syndicate/flow/operators/elementwise.py` keeps, its derivations by
 //! iteration and the iteration at which it is in the set; and as there it moves only when the derivations up to that
 //! one are gone.
 
-use crate::arranged::{halves, word, Arranged, Weighed};
-use crate::slots::{hash, Set, Word, BLOCK, NONE};
+use crate::arrangement::{halves, word, Arranged, Weighed};
+use crate::hash_table::{hash, Set, Word, BLOCK, NONE};
 use crate::words::{number, small, too_large, Data, Table, Words};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -34,7 +34,7 @@ enum Expression {
 }
 
 impl Expression {
-    /// Read what `syndicate.flow.fixpoint` writes: the number of a column, a constant in a list, or an operator and
+    /// Read what `syndicate.flow.word_loop` writes: the number of a column, a constant in a list, or an operator and
     /// what it is of.
     fn read(words: &Words, written: &Bound<'_, PyAny>) -> PyResult<Expression> {
         if let Ok(constant) = written.cast_exact::<PyList>() {

@@ -4,9 +4,9 @@
 //! `relay/session/proxy.py` what is between them.
 
 use crate::delivery::{ASSERT, MESSAGE, RETRACT};
-use crate::session::{done_of, say_usual, Done};
-use crate::round::wake_link;
-use crate::slot::{bound_to, slots_of, Slot};
+use crate::usual_packets::{done_of, say_usual, Done};
+use crate::poller::wake_link;
+use crate::object_slots::{bound_to, slots_of, Slot};
 use crate::turns::TurnNames;
 use pyo3::intern;
 use pyo3::prelude::*;

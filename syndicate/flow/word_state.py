@@ -1,4 +1,5 @@
-"""What nodes keep in words, or, for good, in the dictionaries of their Python form: see :mod:`syndicate.flow.tables`.
+"""What nodes keep in words, or, for good, in the dictionaries of their Python form: see
+:mod:`syndicate.flow.word_tables`.
 
 Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 """
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 from syndicate.flow.arrangement import NO_ROWS, Arrangement, add_rows
 from syndicate.flow.element import Element, Key, MixedRows, Rows, key_of, natural
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, normal, signature, traced
-from syndicate.flow.tables import Arranged, Kept, Ranked, Summed, Texts, Weighed, WordTable
 from syndicate.flow.undo import Log, note_attribute, note_whole
+from syndicate.flow.word_tables import Arranged, Kept, Ranked, Summed, Texts, Weighed, WordTable
 
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate

@@ -169,12 +169,12 @@ macro_rules! slots_of {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $attribute:literal),* $(,)? }) => {
         $(#[$doc])*
         pub struct $name {
-            $(pub $field: $crate::slot::Slot),*
+            $(pub $field: $crate::object_slots::Slot),*
         }
 
         impl $name {
             pub fn of(class: &pyo3::Bound<'_, pyo3::types::PyType>) -> pyo3::PyResult<$name> {
-                Ok($name { $($field: $crate::slot::Slot::of(class, $attribute)?),* })
+                Ok($name { $($field: $crate::object_slots::Slot::of(class, $attribute)?),* })
             }
         }
     };

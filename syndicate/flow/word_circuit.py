@@ -1,7 +1,7 @@
-"""A circuit whose nodes take tables where they can: see :mod:`syndicate.flow.tables`.
+"""A circuit whose nodes take tables where they can: see :mod:`syndicate.flow.word_tables`.
 
 Tables come from sources, and go as far as functions only rearrange: through ``map``, ``filter``, ``index_with`` and the
-like to joins, ``distinct``, ``count sum avg min max`` and loops that can be in words (:mod:`syndicate.flow.fixpoint`),
+like to joins, ``distinct``, ``count sum avg min max`` and loops that can be in words (:mod:`syndicate.flow.word_loop`),
 and from these on.  Where none of these can be reached so, rows stay rows.  Each other node gets its input as rows, as
 do other loops, and the functions of the user.
 
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import ATOMS, Element, Key, Typed, is_rearranging, key_of, natural
-from syndicate.flow.fixpoint import LoopRows, is_in_words
-from syndicate.flow.keeping import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
 from syndicate.flow.loop import Loop
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.pipeline import STAGED, Pipeline
@@ -33,7 +31,9 @@ from syndicate.flow.shape import (
     traced,
     united,
 )
-from syndicate.flow.tables import TableZSet, Texts, WordTable, words
+from syndicate.flow.word_loop import LoopRows, is_in_words
+from syndicate.flow.word_state import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
+from syndicate.flow.word_tables import TableZSet, Texts, WordTable, words
 from syndicate.graph import reached
 
 if TYPE_CHECKING:

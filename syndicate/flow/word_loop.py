@@ -2,8 +2,8 @@
 
 A loop can be in words if it is one that can be computed again (:class:`~syndicate.flow.loop.Restart`), which makes sets
 of the monotone kind and keeps nothing else, and if its functions only rearrange, test, or make rows of a known width
-(:mod:`syndicate.flow.expression`).  What a function says of itself as an expression needs no Python at a row of small
-integers; of any other the kernel asks, a batch at a time.
+(:mod:`syndicate.flow.row_expression`).  What a function says of itself as an expression needs no Python at a row of
+small integers; of any other the kernel asks, a batch at a time.
 
 The loop's nodes become **steps**: what only rearranges is the shape in which another step's rows are read.  Where rows
 of different origin meet, in a union or a set, and where keys are compared, each part of an element is a column, also
@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Final
 from syndicate.errors import EndlessLoop
 from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Element, Key, MixedRows, is_rearranging, keys_of, natural
-from syndicate.flow.expression import Written, expression_of, test_of, width_of
-from syndicate.flow.keeping import ArrangedRows, KeptRows
 from syndicate.flow.loop import Integral, Loop
 from syndicate.flow.node import Carries, Kind, Node, Port, restless
+from syndicate.flow.row_expression import Written, expression_of, test_of, width_of
 from syndicate.flow.shape import ByRows, Leaf, Shape, leaf, leaves, renamed, row_shape, signature, traced
-from syndicate.flow.tables import Arranged, Fixpoint, Texts, WordTable
 from syndicate.flow.undo import note_attribute, note_whole
+from syndicate.flow.word_state import ArrangedRows, KeptRows
+from syndicate.flow.word_tables import Arranged, Fixpoint, Texts, WordTable
 from syndicate.flow.zset import Time
 
 if TYPE_CHECKING:

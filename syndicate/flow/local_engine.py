@@ -40,9 +40,9 @@ from syndicate.flow.node import AS_BEFORE, Carries, Kind, Netlist, Node, Port
 from syndicate.flow.operators import LOOP_MAKERS, MAKERS
 from syndicate.flow.operators.error_location import failing_element
 from syndicate.flow.scope import AbstractEngine, Scope, Step
-from syndicate.flow.tables import WordTable
-from syndicate.flow.tabular import tabular
 from syndicate.flow.undo import note_whole, take_back
+from syndicate.flow.word_circuit import tabular
+from syndicate.flow.word_tables import WordTable
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
 from syndicate.graph import reached
 from syndicate.native import library

@@ -4,8 +4,8 @@
 //! All values of a group are kept with their weights, since what goes may make an older one the best again.  What comes
 //! is compared with the best alone.  When the best goes, a small group is searched, and a large one has a heap.
 
-use crate::arranged::Arranged;
-use crate::slots::{hash, Set, Word, NONE};
+use crate::arrangement::Arranged;
+use crate::hash_table::{hash, Set, Word, NONE};
 use crate::words::{too_large, Data, Kind, Table, Words};
 use pyo3::prelude::*;
 use std::cmp::Ordering;

@@ -1,13 +1,13 @@
 //! How a value gets into an index: `Gate` in `syndicate/index/index.py` specifies it.
 
-use crate::table::Program;
+use crate::index_table::Program;
 use pyo3::exceptions::PyKeyError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use crate::slot::{set_default, Slot};
+use crate::object_slots::{set_default, Slot};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static TABLE_NAMES: PyOnceLock<TableNames> = PyOnceLock::new();

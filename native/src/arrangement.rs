@@ -3,7 +3,7 @@
 //! Each takes part in a step once, and can take that back until the next step begins: `take_back(version)` leaves what
 //! was there at that version, however often it is called.
 
-use crate::slots::{hash, prefetch, same, Set, Slots, Word, BLOCK, NONE};
+use crate::hash_table::{hash, prefetch, same, Set, Slots, Word, BLOCK, NONE};
 use crate::words::{fits, number, small, too_large, Data, Table, Words, LARGE};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -5,9 +5,9 @@
 //! that has to wait, a stream that is no plain socket, a socket that takes less than all.
 
 use crate::delivery::{event, ENTER};
-use crate::here;
-use crate::hop::{taken_in, HopNames, Taken};
-use crate::slot::{bind, bound_to, owner_of, slots_of, Slot};
+use crate::current_turn;
+use crate::session_bytes::{taken_in, HopNames, Taken};
+use crate::object_slots::{bind, bound_to, owner_of, slots_of, Slot};
 use crate::turns::{drain, SystemNames, TurnNames};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -279,7 +279,7 @@ impl Arrival {
         let names = RoundNames::of(py)?;
         let link = self.link.bind(py);
         let session = names.slots.session.get(link)?;
-        let turn = match here::turn(py) {
+        let turn = match current_turn::turn(py) {
             Some(turn) => turn,
             None => return link.call_method1(intern!(py, "_hand_over"), (&self.data,)).map(|_| ()),
         };
@@ -546,7 +546,7 @@ pub fn ask_idle<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let py = deadlines.py();
     let others = PyList::empty(py);
-    if !cfg!(unix) || here::turn(py).is_some() {
+    if !cfg!(unix) || current_turn::turn(py).is_some() {
         return Ok(together.keys());
     }
     let names = RoundNames::of(py)?;
@@ -710,7 +710,7 @@ pub fn make_round<'py>(
     ready: Vec<(i32, u32)>,
 ) -> PyResult<Option<bool>> {
     let py = poller.py();
-    if !cfg!(unix) || here::turn(py).is_some() {
+    if !cfg!(unix) || current_turn::turn(py).is_some() {
         return Ok(None);
     }
     let descriptors = ready.iter().map(|&(descriptor, _)| descriptor).collect::<Vec<_>>();
@@ -729,7 +729,7 @@ pub fn make_rounds<'py>(
     seconds: f64,
 ) -> PyResult<bool> {
     let py = poller.py();
-    if here::turn(py).is_some() {
+    if current_turn::turn(py).is_some() {
         return Ok(false);
     }
     let few = RoundNames::of(py)?.few;
