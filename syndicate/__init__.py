@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from syndicate.alone import expect_alone as _expect_alone
 from syndicate.errors import SyndicateError
+from syndicate.foreign_files import expect_alone as _expect_alone
 from syndicate.on_demand import on_demand as _on_demand
 
 _expect_alone()

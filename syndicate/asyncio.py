@@ -38,10 +38,10 @@ from outcome import Outcome
 from syndicate.actors import system as actors
 from syndicate.actors.actor import Task
 from syndicate.actors.arguments import expect_function
-from syndicate.actors.blocks import async_block
-from syndicate.actors.edge import open_console
+from syndicate.actors.async_block import async_block
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import EventBuffer, Happening, Portal, Remote, ask, opener, snapshot
+from syndicate.actors.relay_loading import open_console
 from syndicate.actors.signals import interrupt_in
 from syndicate.actors.system import SLICE
 from syndicate.actors.turn import here

@@ -36,10 +36,10 @@ import trio
 
 from syndicate.actors import system as actors
 from syndicate.actors.arguments import expect_function
-from syndicate.actors.edge import Console, open_console
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import ENDED, EventBuffer, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.query import query_set
+from syndicate.actors.relay_loading import Console, open_console
 from syndicate.actors.running import serving
 from syndicate.actors.verbs import assert_, current_facet, stop
 from syndicate.errors import AlreadyRunning, ArgumentError, CallTimeout, ConnectError, InTurn, SystemStopped

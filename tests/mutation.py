@@ -67,7 +67,7 @@ PARTS: Final = {
             "syndicate/actors/turn.py",
             "syndicate/actors/actor.py",
             "syndicate/actors/facet.py",
-            "syndicate/actors/settling.py",
+            "syndicate/actors/dataflow.py",
             "syndicate/actors/arguments.py",
             "syndicate/actors/field.py",
         ),

@@ -26,8 +26,8 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # layers below may use and layers above may not.
 PLAN = """
-    syndicate.alone syndicate.on_demand
-    syndicate.errors syndicate.native syndicate.outside syndicate.log syndicate.collector syndicate.graph
+    syndicate.foreign_files syndicate.on_demand
+    syndicate.errors syndicate.native syndicate.outside syndicate.log syndicate.garbage_collector syndicate.graph
     syndicate.drawing
     syndicate.values syndicate.index syndicate.actors syndicate.hosting
     syndicate
@@ -67,8 +67,9 @@ INSIDE = {
         address lobby poller tls stream web_origin secure sockets network stdio frames websocket dial listener
     """,
     "syndicate.actors": """
-        event_loop signals edge trace meter arguments blocks facet settling turn actor lane follower system running
-        chronicle field verbs during timer query bulk dataspace supervise attempt portal keep
+        event_loop signals relay_loading trace meter arguments async_block facet dataflow turn actor turn_slices
+        turn_follower system running chronicle field verbs during timer query bulk dataspace supervise attempt portal
+        keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection
@@ -82,7 +83,7 @@ INSIDE = {
         paxos three_phase
     """,
     "syndicate.bloom.rules": """
-        symbols abstract_value reader meaning reading function aggregate term expression
+        symbols abstract_value bytecode abstract_operation monotonicity function aggregate term expression
     """,
     "syndicate.dedalus": """
         ast library net parse desugar schedule checks lower binding timeline why run solving explore verify
@@ -100,11 +101,11 @@ INSIDE = {
         contents profile snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
-        ranking joins groups elementwise nested_loops traces error_location
+        ranking joins groups elementwise nested_loops trace_operators error_location
     """,
     "syndicate.index": "path event skeleton matching bag compiled trie interest bulk index",
     "syndicate.introspect": """
-        story spans why why_not survey memory rules_at_work reasons grounds tail contents
+        story spans why why_not answer_pages memory rules_at_work reasons grounds tail contents
         questions
     """,
     "syndicate.lattice": """
@@ -117,13 +118,13 @@ INSIDE = {
         tape shrink order history clock disk alternation process guard watch properties
     """,
     "syndicate.spark": """
-        classic metrics columns bulk errors feed java outage progress arrays arrow evolution difference engine
-        streaming_query session archive worker_daemon place stepping table versions origin jdbc kafka lake topic
-        rows current_rows delivery follower journal sink source streaming
+        spark_connect metrics from_arrow bulk errors change_feed java outage progress to_arrow arrow schema_evolution
+        difference engine streaming_query session archive worker_daemon feed_position stream_engine sink_table versions
+        row_origin jdbc kafka lake kafka_sink rows current_rows delivery follower journal sink source streaming
     """,
     "syndicate.spark.engine": """
-        canonical directory shape lasting rows symbolic_column scalars workers batch compile errors key_lookup layouts
-        inputs trace sums context linear output joins traces groups pages scope engine streamed
+        canonical directory shape worker_process rows symbolic_column scalars workers batch compile errors key_lookup
+        layouts inputs trace sums context linear output joins trace_operators groups state_pages scope engine streamed
     """,
 }
 
@@ -396,12 +397,12 @@ ROLES = {
 """Names that several classes have, by the reason why none of them has another: ``docs/design/README.md``, "Names"."""
 FILE_ROLES = {
     "one role, which each language of rules, engine or layer has a file for": """
-        absence agent derivation event_log groups history joins lineage plot process program reading
-        replay run running scope search shape source spacetime sums symbolic traces why
+        absence agent derivation event_log groups history joins lineage plot process program
+        replay run running scope search shape source spacetime sums symbolic trace_operators why
     """,
     "what each package has of the kind": "errors log testing view views console check bench workers",
     "one notion, whatever it is of": """
-        bulk canonical columns contents delivery difference disk encoding faults follower graph journal laws metrics
+        bulk canonical contents delivery difference disk encoding faults graph journal laws metrics
         network rows state store table
     """,
     "the word of two fields": "session stream trace trail",

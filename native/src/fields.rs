@@ -1,7 +1,7 @@
 //! Fields, and the dataflow blocks that run again when these change.
 //!
 //! Their specifications are in `syndicate/actors`: `read_field` and `write_field` in `field.py`, `settle_facets` in
-//! `turn.py`, with what it comes to in `settling.py`, and `Computed` in `verbs.py`.
+//! `turn.py`, with what it comes to in `dataflow.py`, and `Computed` in `verbs.py`.
 
 use crate::frozen::{frozen, specified, Names};
 use crate::current_turn;
@@ -63,7 +63,7 @@ impl FieldNames {
                 field: FieldSlots::of(&class("syndicate.actors.field", "Field")?)?,
                 turn: FlowSlots::of(&class("syndicate.actors.turn", "Turn")?)?,
                 block: BlockSlots::of(&class("syndicate.actors.facet", "Block")?)?,
-                heights: Slot::of(&class("syndicate.actors.settling", "Settling")?, "heights")?,
+                heights: Slot::of(&class("syndicate.actors.dataflow", "Settling")?, "heights")?,
                 alive: Slot::of(&class("syndicate.actors.facet", "Facet")?, "alive")?,
                 atoms: module.getattr("_ATOMS")?.cast_into::<PyFrozenSet>()?.unbind(),
                 unchanged: module.getattr("unchanged")?.unbind(),

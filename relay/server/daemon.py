@@ -32,7 +32,7 @@ from relay.server.config import Config
 from relay.server.durable import durable
 from relay.server.journal import Journal, StateDirectory
 from relay.server.units import notify
-from syndicate import collector
+from syndicate import garbage_collector
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.signals import end_at_once
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor, sync
@@ -173,7 +173,7 @@ class Service:
 
     async def _start(self) -> None:
         await self._open.wait()
-        collector.ready()
+        garbage_collector.ready()
         give_back_large_blocks()
         if self._draining:
             return

@@ -16,8 +16,8 @@ from relay.simulation.allowed import Allowed
 from relay.simulation.faults import Fault
 from relay.simulation.world import World
 from syndicate.actors.chronicle import Chronicle
-from syndicate.collector import CollectorPause
 from syndicate.errors import Escaped, NotInTurn, ScenarioMisuse
+from syndicate.garbage_collector import CollectorPause
 from syndicate.introspect.story import chronicled
 from syndicate.simulation.clock import deterministic
 from syndicate.simulation.guard import guarded, watched

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from syndicate.errors import PatternError, SinkError, SourceError, TextError
-from syndicate.spark.arrays import Misfit, array_of
+from syndicate.spark.to_arrow import Misfit, array_of
 from syndicate.values.pattern import ANY, Capture, Discard, Group, Kind, Literal, Pattern, capture_names
 from syndicate.values.text import parse_pattern, unparse_form
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, Dictionary, Frozen, Symbol, Value, freeze, thaw

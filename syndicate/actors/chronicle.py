@@ -49,9 +49,9 @@ from attrs import define, field
 
 from syndicate.actors.actor import Actor, Timer, deliver
 from syndicate.actors.facet import AbstractTimer
-from syndicate.actors.follower import Hop
 from syndicate.actors.system import System
 from syndicate.actors.turn import Entity, Handle, Turn, current
+from syndicate.actors.turn_follower import Hop
 from syndicate.errors import ArgumentError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.outside import outside

@@ -153,7 +153,7 @@ class AbstractActor(HomeActor, Protocol):
 
 
 class AbstractSettling(Protocol):
-    """What blocks know of those that wait: :class:`~syndicate.actors.settling.Settling`."""
+    """What blocks know of those that wait: :class:`~syndicate.actors.dataflow.Settling`."""
 
     heights: list[int]
 

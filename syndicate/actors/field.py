@@ -6,7 +6,7 @@ block runs again at the end of that turn, once however many changed, and after t
 
 Contract: at a turn's end every block of a live facet has seen the latest value of each field it read, or the turn has
 failed: with the block's own error, or with :class:`~syndicate.errors.DataflowLoop` when one block ran more than
-``settling.LIMIT`` times without settling.
+``dataflow.LIMIT`` times without settling.
 
 >>> from syndicate import after, run
 >>> def boot():

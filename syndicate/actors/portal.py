@@ -24,10 +24,10 @@ from attrs import frozen
 from syndicate.actors.actor import Actor
 from syndicate.actors.attempt import PendingCall
 from syndicate.actors.during import observe
-from syndicate.actors.edge import of_the_relay
 from syndicate.actors.facet import Facet
 from syndicate.actors.field import Field
 from syndicate.actors.query import query_set
+from syndicate.actors.relay_loading import of_the_relay
 from syndicate.actors.system import System
 from syndicate.actors.turn import Entity
 from syndicate.actors.verbs import current_facet, prevent_inert_check, stop, sync_sent

@@ -22,14 +22,14 @@ from typing import Final
 import trio
 
 from syndicate.actors.arguments import expect_function
-from syndicate.actors.blocks import async_block
-from syndicate.actors.edge import Console, open_console
+from syndicate.actors.async_block import async_block
 from syndicate.actors.event_loop import asyncio_runs
+from syndicate.actors.relay_loading import Console, open_console
 from syndicate.actors.signals import interrupt_in
 from syndicate.actors.system import System
 from syndicate.actors.turn import here
-from syndicate.collector import seldom
 from syndicate.errors import AlreadyRunning
+from syndicate.garbage_collector import seldom
 
 YOUNG: Final = 25_000
 """New objects between two looks of the garbage collector, while a system runs: batches are many small tuples, which

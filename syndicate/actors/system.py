@@ -24,15 +24,15 @@ import trio
 
 from syndicate.actors.actor import Actor, Task, actions, take_turns
 from syndicate.actors.arguments import expect_function
-from syndicate.actors.edge import Console
 from syndicate.actors.event_loop import token
 from syndicate.actors.facet import AbstractActor, AbstractTimer
-from syndicate.actors.follower import TurnFollower
-from syndicate.actors.lane import LARGE, Lane, TurnSteps
 from syndicate.actors.meter import Meter
+from syndicate.actors.relay_loading import Console
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
 from syndicate.actors.turn import Batch, Turn, here
+from syndicate.actors.turn_follower import TurnFollower
+from syndicate.actors.turn_slices import LARGE, Lane, TurnSteps
 from syndicate.errors import SystemStopped
 from syndicate.index.event import ENTER, Event
 from syndicate.log import logger

@@ -30,6 +30,7 @@ from operator import attrgetter
 from types import FrameType
 from typing import ClassVar, Final, TypeAlias, TypeVar, cast
 
+from syndicate.actors.dataflow import Settling
 from syndicate.actors.facet import (
     ROUNDS,
     AbstractActor,
@@ -41,7 +42,6 @@ from syndicate.actors.facet import (
     Suspect,
     UndoLog,
 )
-from syndicate.actors.settling import Settling
 from syndicate.errors import EndlessStop, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
 from syndicate.index.skeleton import Skeleton

@@ -89,7 +89,7 @@ from syndicate.bloom.rules.expression import (
     to_expression,
 )
 from syndicate.bloom.rules.function import coerced_row, failure, lattice_columns, takes
-from syndicate.bloom.rules.reading import of_elements
+from syndicate.bloom.rules.monotonicity import of_elements
 from syndicate.bloom.rules.symbols import Factor, Head, Owner, Side, factor_of, is_merging, redirect
 from syndicate.bloom.rules.term import (
     CompletedTerm,

@@ -51,7 +51,6 @@ from typing import Final, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from syndicate.collector import CollectorPause
 from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value, Variable
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.desugar import fresh
@@ -75,6 +74,7 @@ from syndicate.explain.absence import DEPTH_NOT
 from syndicate.explain.spacetime import Form
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.zset import ZSet
+from syndicate.garbage_collector import CollectorPause
 from syndicate.plan import Plan
 from syndicate.plan.program import Engine
 

@@ -29,7 +29,6 @@ from sys import getsizeof
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from syndicate.collector import CollectorPause
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.comparison import where
@@ -44,6 +43,7 @@ from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.word_circuit import tabular
 from syndicate.flow.word_tables import WordTable
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
+from syndicate.garbage_collector import CollectorPause
 from syndicate.graph import reached
 from syndicate.native import library
 from syndicate.outside import stacks

@@ -37,7 +37,6 @@ from hashlib import blake2b
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
-from syndicate.collector import CollectorPause
 from syndicate.errors import (
     InternalError,
     SnapshotDamaged,
@@ -55,6 +54,7 @@ from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.scope import Cell
 from syndicate.flow.structure import structure
 from syndicate.flow.trace import NO_VALUE
+from syndicate.garbage_collector import CollectorPause
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node

@@ -43,7 +43,7 @@ from syndicate.index.bag import Bag
 from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST, OBSERVE
 from syndicate.index.skeleton import synthesise
-from syndicate.introspect.survey import STRIDE, Page, Row, Survey
+from syndicate.introspect.answer_pages import STRIDE, Page, Row, Survey
 from syndicate.introspect.tail import OURS
 from syndicate.values.text import unparse_form, unparse_pattern
 from syndicate.values.value import Frozen, HomeActor, Ref, Symbol, Tag, record_fields

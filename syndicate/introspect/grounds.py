@@ -39,8 +39,8 @@ from syndicate.actors.turn import Handle
 from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST
 from syndicate.index.skeleton import Constants, Skeleton, synthesise
+from syndicate.introspect.answer_pages import STRIDE, Row, cut
 from syndicate.introspect.reasons import why_asserted
-from syndicate.introspect.survey import STRIDE, Row, cut
 from syndicate.values.pattern import match
 from syndicate.values.text import unparse_form
 from syndicate.values.value import SEQ, Frozen, Ref, Value, thaw

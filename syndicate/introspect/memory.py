@@ -44,7 +44,7 @@ from syndicate.actors.dataspace import Dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.turn import Turn
-from syndicate.introspect.survey import STRIDE
+from syndicate.introspect.answer_pages import STRIDE
 from syndicate.values.value import Ref, Symbol
 
 FURTHEST_OBJECT: Final = 100_000

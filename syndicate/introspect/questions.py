@@ -86,13 +86,13 @@ from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, send, stop, trio_task
 from syndicate.errors import ArgumentError, FactError, PatternError, TextError
 from syndicate.hosting import Host
+from syndicate.introspect.answer_pages import STRIDE, TEXT, WINDOW, OpenQuestion, Page, Row, Survey, Table, cut
 from syndicate.introspect.contents import DataspaceContents, dataspaces
 from syndicate.introspect.grounds import grounds
 from syndicate.introspect.memory import held
 from syndicate.introspect.reasons import row_text, rows_of, why_row, written
 from syndicate.introspect.rules_at_work import drawn, hosts, loaded
 from syndicate.introspect.story import Story, Writer
-from syndicate.introspect.survey import STRIDE, TEXT, WINDOW, OpenQuestion, Page, Row, Survey, Table, cut
 from syndicate.introspect.tail import OURS, Followed, Happenings, Tail
 from syndicate.introspect.why import Why
 from syndicate.introspect.why_not import why_not

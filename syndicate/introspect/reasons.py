@@ -30,8 +30,8 @@ from syndicate.drawing import Reason
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import natural
 from syndicate.hosting import Host
+from syndicate.introspect.answer_pages import Row, cut
 from syndicate.introspect.rules_at_work import within
-from syndicate.introspect.survey import Row, cut
 from syndicate.values.value import Value
 
 NO_REASONS: Final = "a circuit keeps no reasons: rules of a plan, of Bloom or of Dedalus say why a row is there"

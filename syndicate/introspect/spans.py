@@ -46,9 +46,9 @@ from attrs import define
 
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import AbstractActor, AbstractTimer
-from syndicate.actors.follower import Hop
 from syndicate.actors.system import System
 from syndicate.actors.turn import Turn
+from syndicate.actors.turn_follower import Hop
 from syndicate.errors import ArgumentError, TracingMissing
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.introspect.story import followed

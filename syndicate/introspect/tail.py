@@ -15,8 +15,8 @@ from syndicate.actors.timer import every
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, on_stop_or_crash, ref, send, sync
 from syndicate.index.interest import INTEREST, OBSERVE, interest
+from syndicate.introspect.answer_pages import Row, cut
 from syndicate.introspect.story import Writer, text
-from syndicate.introspect.survey import Row, cut
 from syndicate.outside import outside
 from syndicate.values.pattern import capture, pattern_of
 from syndicate.values.text import unparse_form

@@ -42,7 +42,7 @@ from typing import Final
 import trio
 from trio._core import _run as scheduler
 
-from syndicate.collector import CollectorPause
+from syndicate.garbage_collector import CollectorPause
 
 # ----------------------------------------------------------------------------------------------------------- the agenda
 

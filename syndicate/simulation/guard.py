@@ -45,7 +45,7 @@ from typing import Final, NoReturn, ParamSpec, TypeVar
 
 from trio import _threads
 
-from syndicate import collector
+from syndicate import garbage_collector
 from syndicate.errors import Escaped
 from syndicate.outside import outside
 from syndicate.simulation.process import SimulatedOutside
@@ -290,7 +290,7 @@ def watched() -> Iterator[None]:
             here = getattr(module, name, None)
             refused[id(getattr(here, "__wrapped__", here))] = what
     there: dict[int, tuple[object, str]] = {}
-    for each in collector.objects():
+    for each in garbage_collector.objects():
         if isinstance(each, random.Random):
             there[id(each)] = each, _CHANCE if each is _SHARED else _BEFORE
 

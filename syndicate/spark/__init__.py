@@ -23,8 +23,8 @@ syndicate.spark`` works, without the ``spark`` extra and without Java.  A progra
     read_snapshot(session, "written").show()         # what is there now; read_changes(..): each change
 """
 
+from syndicate.spark.change_feed import Feed
 from syndicate.spark.engine import SparkEngine, spark_stream
-from syndicate.spark.feed import Feed
 from syndicate.spark.java import Java, find_java
 from syndicate.spark.jdbc import Jdbc
 from syndicate.spark.kafka import Kafka
@@ -33,9 +33,9 @@ from syndicate.spark.metrics import query_metrics
 from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.session import open_session
 from syndicate.spark.sink import SparkWritten, spark_sink
+from syndicate.spark.sink_table import read_changes, read_snapshot
 from syndicate.spark.source import spark_source
 from syndicate.spark.streaming import spark_view
-from syndicate.spark.table import read_changes, read_snapshot
 
 __all__ = [
     "Feed",

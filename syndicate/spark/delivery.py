@@ -19,7 +19,7 @@ from syndicate.actors.dataspace import bulks_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, Turn, current
 from syndicate.actors.verbs import SyncReply
-from syndicate.collector import CollectorPause, seldom
+from syndicate.garbage_collector import CollectorPause, seldom
 from syndicate.index.bulk import Bulk
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.rows import Step

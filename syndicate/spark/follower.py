@@ -16,12 +16,12 @@ from attrs import define, field, frozen
 from syndicate.errors import SourceError
 from syndicate.log import logger
 from syndicate.outside import outside
-from syndicate.spark.classic import is_connect, is_stopped
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.errors import explained
 from syndicate.spark.metrics import OF_A_SOURCE, Gauges, describe, gauges
 from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.session import open_session
+from syndicate.spark.spark_connect import is_connect, is_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

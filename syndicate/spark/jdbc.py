@@ -13,8 +13,8 @@ from attrs import field, frozen
 
 from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_table
-from syndicate.spark.origin import Versioned
-from syndicate.spark.table import quoted
+from syndicate.spark.row_origin import Versioned
+from syndicate.spark.sink_table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from attrs import field, frozen
 
 from syndicate.errors import SourceError
-from syndicate.spark.feed import Feed
-from syndicate.spark.origin import RowOrigin
+from syndicate.spark.change_feed import Feed
+from syndicate.spark.row_origin import RowOrigin
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

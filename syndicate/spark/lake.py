@@ -35,11 +35,11 @@ from attrs import field, frozen
 from syndicate.errors import SinkError, SourceError
 from syndicate.log import logger
 from syndicate.spark.arrow import arrow_table
+from syndicate.spark.change_feed import DELTA, ICEBERG, Feed
 from syndicate.spark.errors import Interrupted, explained
-from syndicate.spark.feed import DELTA, ICEBERG, Feed
-from syndicate.spark.origin import Versioned
-from syndicate.spark.place import PlaceGone
-from syndicate.spark.table import WEIGHT, quoted
+from syndicate.spark.feed_position import PlaceGone
+from syndicate.spark.row_origin import Versioned
+from syndicate.spark.sink_table import WEIGHT, quoted
 from syndicate.spark.versions import Format, unfit_session
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def persistent(to: str, act: Callable[[], T]) -> T:
 
 
 class LakeTable:
-    """The table, open for writing: what :class:`~syndicate.spark.table.SinkTable` is for a directory."""
+    """The table, open for writing: what :class:`~syndicate.spark.sink_table.SinkTable` is for a directory."""
 
     def __init__(self, lake: Lake, schema: pa.Schema, session: SparkSession) -> None:
         self.lake = lake

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from syndicate.errors import SourceError
-from syndicate.spark.classic import is_connect, is_stopped, java_context
+from syndicate.spark.spark_connect import is_connect, is_stopped, java_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -2,7 +2,7 @@
 
 The path of a change: the dataspace tells the sink in a turn; when that commits, the change is added to what is
 *pending*, a sum of weights, in which what came and went meanwhile cancels out.  Once a batch is due, a thread makes
-rows of it, *writes* them into a directory, and *commits* them with its manifest (:mod:`syndicate.spark.table`);
+rows of it, *writes* them into a directory, and *commits* them with its manifest (:mod:`syndicate.spark.sink_table`);
 meanwhile the next batch gathers.  So a slow disk makes batches larger, and what is pending is never more than the
 difference between what is asserted now and what was at the last commit.
 
@@ -48,17 +48,17 @@ from syndicate.errors import SinkError
 from syndicate.hosting import pattern_for
 from syndicate.index.interest import interest
 from syndicate.log import logger
-from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.spark.arrow import arrow_schema
-from syndicate.spark.columns import ANYTHING, fields_of, hints_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery
+from syndicate.spark.from_arrow import ANYTHING, fields_of, hints_of
 from syndicate.spark.kafka import Kafka
+from syndicate.spark.kafka_sink import KafkaTable
 from syndicate.spark.lake import Lake, LakeTable
 from syndicate.spark.progress import SparkSource
 from syndicate.spark.rows import Step
-from syndicate.spark.table import WEIGHT, SinkTable
-from syndicate.spark.topic import KafkaTable
+from syndicate.spark.sink_table import WEIGHT, SinkTable
+from syndicate.spark.to_arrow import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.values.pattern import Capture, capture, pattern_of
 from syndicate.values.record import is_record_class, record
 from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
@@ -162,11 +162,11 @@ def spark_sink(
 ) -> Callable[[], None]:
     """A boot function for ``spawn``: write what matches *pattern* in *ds* into the directory *to*, change by change.
 
-    :func:`~syndicate.spark.table.read_changes` and :func:`~syndicate.spark.table.read_snapshot` read it; the layout is
-    described in :mod:`syndicate.spark.table`.  Each capture is a column; values become items of columns as the table in
-    :mod:`syndicate.spark.columns` says, the other way round.  What is pending when the sink stops is written, within
-    seconds.  A restart writes the difference between what is asserted then and the last commit; if it is stopped before
-    all that the table holds has come back, the table stays as it was.
+    :func:`~syndicate.spark.sink_table.read_changes` and :func:`~syndicate.spark.sink_table.read_snapshot` read it; the
+    layout is described in :mod:`syndicate.spark.sink_table`.  Each capture is a column; values become items of columns
+    as the table in :mod:`syndicate.spark.from_arrow` says, the other way round.  What is pending when the sink stops is
+    written, within seconds.  A restart writes the difference between what is asserted then and the last commit; if it
+    is stopped before all that the table holds has come back, the table stays as it was.
 
     Args:
         ds: the dataspace.

@@ -33,26 +33,26 @@ from attrs import Factory, define, field, frozen
 
 from syndicate.actors.arguments import expect_ref
 from syndicate.actors.verbs import current_facet, react, trio_task
-from syndicate.collector import CollectorPause
 from syndicate.errors import SourceError
+from syndicate.garbage_collector import CollectorPause
 from syndicate.outside import outside
 from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.bulk import bulk_of
-from syndicate.spark.classic import refuse_stream
-from syndicate.spark.columns import described
+from syndicate.spark.change_feed import WORDS, Feed, Named, feed_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move, move_of
 from syndicate.spark.difference import SnapshotDifference
 from syndicate.spark.errors import Interrupted, explained
-from syndicate.spark.evolution import evolved, later_fields
-from syndicate.spark.feed import WORDS, Feed, Named, feed_of
+from syndicate.spark.feed_position import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.follower import Follower, MicroBatch, check_call
+from syndicate.spark.from_arrow import described
 from syndicate.spark.journal import SourceJournal
 from syndicate.spark.journal import described as properties
-from syndicate.spark.origin import RowOrigin, Versioned
 from syndicate.spark.outage import Outage
-from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
+from syndicate.spark.row_origin import RowOrigin, Versioned
 from syndicate.spark.rows import Step, TableRows
+from syndicate.spark.schema_evolution import evolved, later_fields
+from syndicate.spark.spark_connect import refuse_stream
 from syndicate.spark.streaming_query import Query, trigger_of
 from syndicate.values.value import Frozen, Ref
 
@@ -90,7 +90,7 @@ def spark_source(
     """A boot function for ``spawn``: assert in *ds*, for each row of a DataFrame, a record, for as long as the row is
     there.
 
-    Rows become records by column name; the table in :mod:`syndicate.spark.columns` says which value a column's type
+    Rows become records by column name; the table in :mod:`syndicate.spark.from_arrow` says which value a column's type
     gives.
     Converters and validators of the record class are not run.  Equal rows are one assertion, which goes with the last
     of them. All is retracted when the stream ends, and when the actor does.  (Called in a turn instead of spawned, it
@@ -116,10 +116,10 @@ def spark_source(
             same value in it are one step, and one turn; without it, the whole micro-batch is.  What comes in a later
             micro-batch is later.
         changes: the rows are those of a change feed: ``"delta"`` and ``"iceberg"`` name the conventional columns, and a
-            :class:`~syndicate.spark.feed.Feed` others; they stand for *weight* and *sequence*.  A batch DataFrame of
-            this kind is asked for later commits each time; one commit must be there as a whole.  When the feed no
-            longer goes back to the last commit that took effect (snapshots have expired, a log was cleaned up), so that
-            nobody can tell what is missing, the source ends with an error, unless it has *whole*.
+            :class:`~syndicate.spark.change_feed.Feed` others; they stand for *weight* and *sequence*.  A batch
+            DataFrame of this kind is asked for later commits each time; one commit must be there as a whole.  When the
+            feed no longer goes back to the last commit that took effect (snapshots have expired, a log was cleaned up),
+            so that nobody can tell what is missing, the source ends with an error, unless it has *whole*.
         whole: makes a DataFrame of the table itself, whose changes a batch DataFrame of *changes* has.  It is read at
             the first start, and when the place in the feed has gone, which the log tells; what differs from what is
             asserted is one step, and the source goes on behind the feed's last commit.  A commit during that is an

@@ -1,9 +1,9 @@
 """A circuit over a streaming DataFrame: each micro-batch is one epoch, and what it changes is asserted, or written.
 
 The path of a micro-batch: Spark calls us back; the circuit makes its step of it (*plan*), and keeps its state, the
-micro-batch's number and the changes together (:mod:`syndicate.spark.stepping`); the changes of each sink go into its
-table, if it has one, and into a journal of what is asserted (*write*, *commit*); then a task of the actor asserts and
-retracts them (*send*) and waits for the dataspace (*ack*).  Only then Spark notes the micro-batch as done.
+micro-batch's number and the changes together (:mod:`syndicate.spark.stream_engine`); the changes of each sink go into
+its table, if it has one, and into a journal of what is asserted (*write*, *commit*); then a task of the actor asserts
+and retracts them (*send*) and waits for the dataspace (*ack*).  Only then Spark notes the micro-batch as done.
 
 Each of these keeps the number of the micro-batch with what it keeps.  Whenever the process is killed, Spark hands the
 same micro-batch over again, and each passes it on or leaves it out, as far as it had come: the engine gives the changes
@@ -35,7 +35,6 @@ from syndicate.flow.element import Element
 from syndicate.flow.view import check_sink
 from syndicate.hosting import Records
 from syndicate.plan import Plan
-from syndicate.spark.classic import refuse_stream
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.engine.inputs import check_weight
@@ -45,9 +44,10 @@ from syndicate.spark.follower import Follower, MicroBatch, check_call
 from syndicate.spark.journal import SourceJournal, described
 from syndicate.spark.rows import Step
 from syndicate.spark.sink import TableColumns, columns_of
-from syndicate.spark.stepping import LocalSteps, SinkChange, SparkSteps, Steps
+from syndicate.spark.sink_table import SinkTable, quoted
+from syndicate.spark.spark_connect import refuse_stream
+from syndicate.spark.stream_engine import LocalSteps, SinkChange, SparkSteps, Steps
 from syndicate.spark.streaming_query import STOPPING, Query, trigger_of
-from syndicate.spark.table import SinkTable, quoted
 from syndicate.values.absent import form_of
 from syndicate.values.value import Frozen, Ref
 

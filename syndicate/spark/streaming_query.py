@@ -27,8 +27,8 @@ from trio.lowlevel import TrioToken
 
 from syndicate.errors import SourceError
 from syndicate.outside import outside
-from syndicate.spark.classic import is_stopped
 from syndicate.spark.errors import explained
+from syndicate.spark.spark_connect import is_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -176,7 +176,7 @@ def as_python(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("part", range(8))
 def test_fields_flow_alike(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With blocks that set fields, blocks that stop facets, calls that are undone, and loops without end."""
-    monkeypatch.setattr("syndicate.actors.settling.LIMIT", 300)
+    monkeypatch.setattr("syndicate.actors.dataflow.LIMIT", 300)
     seeds = range(part * 15, part * 15 + 15)
     native_side = [flowing(seed) for seed in seeds]
     as_python(monkeypatch)

@@ -23,7 +23,7 @@ from collections.abc import Set as AbstractSet
 
 from syndicate import plan
 from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
-from syndicate.bloom.rules.reading import Purpose, read_origin
+from syndicate.bloom.rules.monotonicity import Purpose, read_origin
 from syndicate.bloom.rules.term import TermExpression
 
 

@@ -332,7 +332,7 @@ class Unreadable(Exception):
 
 
 class Calls(Protocol):
-    """What attributes, calls and operators give: :mod:`~syndicate.bloom.rules.meaning`."""
+    """What attributes, calls and operators give: :mod:`~syndicate.bloom.rules.abstract_operation`."""
 
     def attribute(self, abstract: Abstract, name: str, path: PathCondition, depth: int) -> list[Outcome]:
         """What an attribute gives."""

@@ -38,7 +38,7 @@ from syndicate.bloom.rules.function import (
     result_columns,
     takes,
 )
-from syndicate.bloom.rules.reading import followed
+from syndicate.bloom.rules.monotonicity import followed
 from syndicate.bloom.rules.symbols import (
     Column,
     Factor,

@@ -52,7 +52,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from syndicate.bloom.declaration import Names, fitted, fitted_all, is_row, plain, row_type
 from syndicate.bloom.rules.abstract_value import Mentioned, bound, instructions_of
-from syndicate.bloom.rules.reading import RowFunction
+from syndicate.bloom.rules.monotonicity import RowFunction
 from syndicate.bloom.rules.symbols import Head, Side, is_merging, key_count
 from syndicate.errors import (
     IllegalRule,

@@ -47,7 +47,7 @@ from attrs import field, frozen
 from syndicate import plan
 from syndicate.bloom.declaration import Declaration, Kind, Names, Row, check_operator, here, row_type
 from syndicate.bloom.rules.abstract_value import ORDER, Mentioned, captured, kinds, result_lattice, variable_attribute
-from syndicate.bloom.rules.reading import ELEMENT, of_elements
+from syndicate.bloom.rules.monotonicity import ELEMENT, of_elements
 from syndicate.bloom.rules.symbols import Column, Head, Marked, Owner, Signed
 from syndicate.errors import IllegalRule, SyndicateError, short
 from syndicate.lattice import Map, from_collection

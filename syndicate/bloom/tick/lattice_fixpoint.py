@@ -24,10 +24,10 @@ from syndicate.bloom.state.keyed_rows import KeyedRows
 from syndicate.bloom.state.state import CellState, Merged, ScratchState, State, TableState
 from syndicate.bloom.tick.lattice_term import BodyEvaluation, TermEvaluation
 from syndicate.bloom.tick.wiring import LatticeRule, SplitProgram
-from syndicate.collector import CollectorPause
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.element import Key, key_of, natural
+from syndicate.garbage_collector import CollectorPause
 from syndicate.lattice import from_collection
 from syndicate.lattice.lattice import Lattice, grew, join
 from syndicate.values.value import Value

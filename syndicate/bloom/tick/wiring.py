@@ -39,7 +39,7 @@ from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import TABLES, Kind, Names, Rule, placing
 from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
-from syndicate.bloom.rules.reading import PERHAPS, Monotonicity, Purpose, read_origin
+from syndicate.bloom.rules.monotonicity import PERHAPS, Monotonicity, Purpose, read_origin
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.rules.term import (
     VALUE,

@@ -32,7 +32,6 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.collector import CollectorPause
 from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value
 from syndicate.dedalus.binding import (
     EMPTY,
@@ -55,6 +54,7 @@ from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import Crash, Fate, NumberedFaults
 from syndicate.errors import Undecided, Unverifiable
+from syndicate.garbage_collector import CollectorPause
 
 Fact: TypeAlias = tuple[str, Row, int]
 Atoms: TypeAlias = tuple[int, ...]

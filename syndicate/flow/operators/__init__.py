@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from syndicate.flow.node import Carries, Node
-from syndicate.flow.operators import elementwise, groups, joins, nested_loops, traces
+from syndicate.flow.operators import elementwise, groups, joins, nested_loops, trace_operators
 from syndicate.flow.scope import Scope, Step
 
 Maker: TypeAlias = Callable[[Scope, Node], Step]
@@ -53,14 +53,14 @@ MAKERS: Final[dict[str, Maker]] = {
     "distinct": elementwise.make_flat_distinct,
     "distinct_stream": elementwise.make_distinct_stream,
     "distinct_incremental": elementwise.make_distinct_incremental,
-    "distinct_trace": traces.make_distinct_trace,
+    "distinct_trace": trace_operators.make_distinct_trace,
     "aggregate": groups.make_flat_aggregate,
     "aggregate_stream": groups.make_aggregate_stream,
-    "integrate": traces.make_integrate,
-    "differentiate": traces.make_differentiate,
-    "trace_append": traces.make_trace_append,
-    "untimed_trace_append": traces.make_trace_append,
-    "consolidate": traces.make_consolidate,
+    "integrate": trace_operators.make_integrate,
+    "differentiate": trace_operators.make_differentiate,
+    "trace_append": trace_operators.make_trace_append,
+    "untimed_trace_append": trace_operators.make_trace_append,
+    "consolidate": trace_operators.make_consolidate,
 }
 """What makes the step of each operator at the root, where all is flat; other kinds of node are the scope's own."""
 

@@ -26,7 +26,6 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Element
 from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
-from syndicate.spark.classic import is_connect
 from syndicate.spark.engine.batch import SMALL_BATCH, Batch, FrameStore
 from syndicate.spark.engine.context import Shared
 from syndicate.spark.engine.directory import Directory, copy
@@ -38,6 +37,7 @@ from syndicate.spark.engine.output import Delta, SinkChanges
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.scope import SparkScope
 from syndicate.spark.engine.shape import Layout, of_data, shape_of, to_data, widest
+from syndicate.spark.spark_connect import is_connect
 from syndicate.storage.files import remove
 from syndicate.values.value import Value, _classes
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from syndicate.errors import EngineError, SyndicateError, UnshippableFunction
 from syndicate.flow.circuit import Circuit
-from syndicate.spark.classic import java_context
 from syndicate.spark.engine.rows import OVERFLOW
 from syndicate.spark.engine.shape import FALLBACK
 from syndicate.spark.engine.workers import WorkerFailed, failure_in
 from syndicate.spark.errors import reason_of
+from syndicate.spark.spark_connect import java_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

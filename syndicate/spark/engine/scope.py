@@ -25,12 +25,12 @@ from typing import Final
 
 from syndicate.errors import CircuitError
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, StaticProperties, restless
-from syndicate.spark.engine import groups, joins, linear, traces
+from syndicate.spark.engine import groups, joins, linear, trace_operators
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.context import Shared, TickContext
 from syndicate.spark.engine.sums import FORMS, GroupSums
 from syndicate.spark.engine.trace import StoredTrace, StoredTraceView
-from syndicate.spark.engine.traces import base_of
+from syndicate.spark.engine.trace_operators import base_of
 
 OPERATORS: Final[dict[str, Callable[[TickContext, Node], Batch | StoredTraceView | None]]] = {
     **linear.OPERATORS,
@@ -44,11 +44,11 @@ OPERATORS: Final[dict[str, Callable[[TickContext, Node], Batch | StoredTraceView
     "distinct_trace": groups.run_distinct_trace,
     "aggregate": groups.run_aggregate,
     "aggregate_stream": groups.run_aggregate_stream,
-    "integrate": traces.run_integrate,
-    "differentiate": traces.run_differentiate,
-    "trace_append": traces.run_trace_append,
-    "untimed_trace_append": traces.run_trace_append,
-    "consolidate": traces.run_consolidate,
+    "integrate": trace_operators.run_integrate,
+    "differentiate": trace_operators.run_differentiate,
+    "trace_append": trace_operators.run_trace_append,
+    "untimed_trace_append": trace_operators.run_trace_append,
+    "consolidate": trace_operators.run_consolidate,
 }
 """What runs each operator; the other kinds of node are the scope's own business."""
 
@@ -161,7 +161,9 @@ class SparkScope(TickContext):
     def _run(self, node: Node) -> None:
         if node.carries[0] is Carries.TRACE:
             port = node.inputs[0]
-            self.views[node.id] = self.view(port) if node.op == "forward" else traces.run_trace_append(self, node)
+            self.views[node.id] = (
+                self.view(port) if node.op == "forward" else trace_operators.run_trace_append(self, node)
+            )
             return
         batch = OPERATORS[node.op](self, node)
         assert not isinstance(batch, StoredTraceView)

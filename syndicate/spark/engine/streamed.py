@@ -1,9 +1,9 @@
 """A circuit as a streaming query of Spark's, with its state in Spark's own store.
 
 The nodes become one plan on streaming DataFrames: linear operators as they are on tables, each of ``distinct``,
-``aggregate`` and ``join`` a stateful operator of Spark's over pages (:mod:`syndicate.spark.engine.pages`).  So the
-checkpoint, on any file system that Spark has, is all that there is, and Spark starts, commits and repeats micro-batches
-as for any query.
+``aggregate`` and ``join`` a stateful operator of Spark's over pages (:mod:`syndicate.spark.engine.state_pages`).  So
+the checkpoint, on any file system that Spark has, is all that there is, and Spark starts, commits and repeats
+micro-batches as for any query.
 
 Source: ``docs/design/spark.md``, "State in Spark's own store".
 """
@@ -33,7 +33,7 @@ from syndicate.spark.engine.workers import Called, Groups
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from syndicate.spark.engine.pages import PagedOperator
+    from syndicate.spark.engine.state_pages import PagedOperator
 
 PAGES: Final = 16
 """Into so many parts a state is divided: to read and change one costs a millisecond or two, up to some thousand rows
@@ -187,7 +187,7 @@ class StreamScope(TickContext):
         self, node: Node, operator: PagedOperator, inputs: Sequence[tuple[Batch, tuple[str, ...]]], schema: str
     ) -> DataFrame:
         """A stateful operator: rows of *schema* that come of batches, each with its columns of weights."""
-        from syndicate.spark.engine.pages import PACKED, ROWS, Packed, PagedState, Unpacked
+        from syndicate.spark.engine.state_pages import PACKED, ROWS, Packed, PagedState, Unpacked
 
         called, frames = Called.of(node), self.frames
         layouts = [batch.layout for batch, _ in inputs]
@@ -232,7 +232,7 @@ def _session_of(frames: Mapping[str, Frame]) -> SparkSession:
 
 def run_distinct(scope: StreamScope, node: Node) -> Batch:
     """``distinct``."""
-    from syndicate.spark.engine.pages import PagedDistinct
+    from syndicate.spark.engine.state_pages import PagedDistinct
 
     batch = scope.input_batch(node)
     rows = scope.paged(node, PagedDistinct(batch.layout), [(batch, ("w",))], batch.layout.schema)
@@ -241,7 +241,7 @@ def run_distinct(scope: StreamScope, node: Node) -> Batch:
 
 def run_aggregate(scope: StreamScope, node: Node) -> Batch:
     """``aggregate``: by sums where they are enough, else by the groups."""
-    from syndicate.spark.engine.pages import PagedGroups, PagedSums
+    from syndicate.spark.engine.state_pages import PagedGroups, PagedSums
 
     batch, aggregate = scope.input_batch(node), node.params["aggregate"]
     layout = batch.layout
@@ -267,7 +267,7 @@ def _weighted(node: Node, form: str, measure: MeasuredColumn) -> str:
 
 def run_join(scope: StreamScope, node: Node) -> Batch:
     """``join``."""
-    from syndicate.spark.engine.pages import PagedJoin
+    from syndicate.spark.engine.state_pages import PagedJoin
 
     left, right = scope.input_batch(node, 0), scope.input_batch(node, 1)
     assert left.layout.key is not None

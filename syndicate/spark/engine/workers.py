@@ -22,9 +22,9 @@ from syndicate.flow.element import Element, Key, Mixed, add_up, key_of
 from syndicate.flow.node import AS_BEFORE, Node
 from syndicate.flow.operators.groups import GroupView
 from syndicate.spark.engine.canonical import remember
-from syndicate.spark.engine.lasting import worker
 from syndicate.spark.engine.rows import arrays_of, elements_of, table_of
 from syndicate.spark.engine.shape import ANY, FALLBACK, Layout, Shape
+from syndicate.spark.engine.worker_process import worker
 
 if TYPE_CHECKING:
     import pyarrow as pa

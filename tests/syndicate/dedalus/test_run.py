@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from syndicate.collector import MANY_OBJECTS
 from syndicate.dedalus import Program, aggregate, choose, compare, compute, names
 from syndicate.errors import (
     DedalusArithmetic,
@@ -18,6 +17,7 @@ from syndicate.errors import (
     FactError,
     ScheduleError,
 )
+from syndicate.garbage_collector import MANY_OBJECTS
 
 
 def json_of(text: str, until: int = 5, **options: Any) -> Any:

@@ -42,7 +42,7 @@ from syndicate.errors import ArgumentError
 from syndicate.flow import Circuit
 from syndicate.hosting import host
 from syndicate.introspect import introspection
-from syndicate.introspect.survey import TEXT, WINDOW
+from syndicate.introspect.answer_pages import TEXT, WINDOW
 from syndicate.outside import outside
 from syndicate.plan import NaturalJoin, Projection, Rename
 from syndicate.plan import Program as Plan

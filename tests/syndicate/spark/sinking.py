@@ -21,7 +21,7 @@ import trio
 from syndicate import ANY, assert_, current_facet, dataspace, linked_task, on_asserted, open_system, spawn
 from syndicate.actors.verbs import sync
 from syndicate.spark.sink import SparkWritten, spark_sink
-from syndicate.spark.table import SinkTable
+from syndicate.spark.sink_table import SinkTable
 from syndicate.values.record import record
 
 POINTS = {

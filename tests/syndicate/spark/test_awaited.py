@@ -16,7 +16,7 @@ from syndicate.actors.verbs import stop_actor
 from syndicate.errors import SinkError
 from syndicate.flow.circuit import Circuit
 from syndicate.spark import SparkSource, spark_sink, spark_source, spark_view
-from syndicate.spark.table import SinkTable
+from syndicate.spark.sink_table import SinkTable
 from syndicate.testing import watch
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_sink import Jar, World, sunk

@@ -18,7 +18,7 @@ from syndicate.actors.actor import Actor
 from syndicate.actors.system import System
 from syndicate.errors import SourceError
 from syndicate.spark import Feed, spark_source
-from syndicate.spark import place as module
+from syndicate.spark import feed_position as module
 from syndicate.testing import Seen, watch
 from syndicate.values.absent import ABSENT
 from tests.syndicate.spark.waiting import until

@@ -20,7 +20,7 @@ from syndicate.actors.actor import Actor
 from syndicate.actors.verbs import current_facet, stop_actor
 from syndicate.errors import NotAValue, PatternError, SinkError
 from syndicate.spark.sink import SparkWritten, spark_sink
-from syndicate.spark.table import SinkTable, read_changes, read_snapshot
+from syndicate.spark.sink_table import SinkTable, read_changes, read_snapshot
 from syndicate.testing import Seen, watch
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from syndicate.spark.table import MANIFEST, read_changes, read_snapshot
+from syndicate.spark.sink_table import MANIFEST, read_changes, read_snapshot
 from tests.syndicate.spark.sinking import ENDS, POINTS, STATES, world
 
 if TYPE_CHECKING:

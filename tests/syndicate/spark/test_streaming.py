@@ -22,8 +22,8 @@ from syndicate.errors import CircuitError, NotAValue, SinkError, SourceError, So
 from syndicate.flow import Circuit, aggregates
 from syndicate.spark import SparkProgress, streaming
 from syndicate.spark.engine import SparkEngine
+from syndicate.spark.sink_table import read_changes, read_snapshot
 from syndicate.spark.streaming import _Follower, spark_view
-from syndicate.spark.table import read_changes, read_snapshot
 from syndicate.testing import Seen, watch
 from tests.syndicate.spark.microbatches import Batch, Session, Stream
 from tests.syndicate.spark.test_journalled import drop

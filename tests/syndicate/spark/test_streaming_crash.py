@@ -18,7 +18,7 @@ import pytest
 
 from syndicate import ANY, Ref
 from syndicate.spark.sink import columns_of
-from syndicate.spark.table import MANIFEST, SinkTable
+from syndicate.spark.sink_table import MANIFEST, SinkTable
 from tests.syndicate.spark.crashing import Box, bounded
 from tests.syndicate.spark.killing import MANY, Case, States, crash_and_restart, journalled, make_input
 from tests.syndicate.spark.viewing import POINTS, Crates, Kind, start

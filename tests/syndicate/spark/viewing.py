@@ -19,8 +19,8 @@ from syndicate import Ref
 from syndicate.flow import Circuit, aggregates
 from syndicate.spark.delivery import Delivery
 from syndicate.spark.journal import SourceJournal
+from syndicate.spark.sink_table import SinkTable
 from syndicate.spark.streaming import _Follower, spark_view
-from syndicate.spark.table import SinkTable
 from syndicate.values.record import record
 from tests.syndicate.spark.crashing import Steps, follow, install, points, serve, stream
 from tests.syndicate.spark.microbatches import Session

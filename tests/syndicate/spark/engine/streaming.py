@@ -14,9 +14,9 @@ from syndicate.flow import Circuit, ZSet
 from syndicate.flow.node import Carries
 from syndicate.flow.zset import IndexedZSet
 from syndicate.spark.engine.batch import as_declared
-from syndicate.spark.engine.pages import from_bytes, to_bytes
 from syndicate.spark.engine.rows import items_of, table_of
 from syndicate.spark.engine.shape import Layout
+from syndicate.spark.engine.state_pages import from_bytes, to_bytes
 from syndicate.spark.engine.streamed import StreamScope
 
 if TYPE_CHECKING:

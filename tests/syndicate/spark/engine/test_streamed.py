@@ -19,7 +19,7 @@ from syndicate.errors import CircuitError, EngineError, SnapshotMismatch, Source
 from syndicate.flow import Circuit, Stream
 from syndicate.flow import aggregates as agg
 from syndicate.spark import spark_stream
-from syndicate.spark.engine.pages import from_bytes, to_bytes
+from syndicate.spark.engine.state_pages import from_bytes, to_bytes
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second
 from tests.syndicate.spark.engine.streaming import PAIR, Stepped, alike, shown, streams, wrote

@@ -107,7 +107,7 @@ def parquet(place: Path) -> Rows:
     """The rows of a sink's directory, by pyarrow: the changes, added up."""
     import pyarrow.parquet as pq
 
-    from syndicate.spark.table import MANIFEST
+    from syndicate.spark.sink_table import MANIFEST
 
     if not (place / MANIFEST).exists():
         return Counter()

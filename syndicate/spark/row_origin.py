@@ -7,7 +7,7 @@ out, whatever happens to the table meanwhile.  If what changed after the last ve
 table is read as a whole again, and the difference takes effect.
 
 Contract: a version is text that a journal keeps; :meth:`Versioned.changes` gives all that changed after one version up
-to another, or raises :class:`~syndicate.spark.place.PlaceGone`.
+to another, or raises :class:`~syndicate.spark.feed_position.PlaceGone`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from syndicate.errors import SourceError
-from syndicate.spark.feed import Feed
+from syndicate.spark.change_feed import Feed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

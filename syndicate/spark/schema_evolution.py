@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from syndicate.errors import SinkError, SourceError
-from syndicate.spark.arrays import kind_of
-from syndicate.spark.columns import ANYTHING, fields_of, hints_of
+from syndicate.spark.from_arrow import ANYTHING, fields_of, hints_of
+from syndicate.spark.to_arrow import kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Meaning: what attributes, calls and operators give, where a function is read (:mod:`syndicate.bloom.rules.reader`).
+"""Meaning: what attributes, calls and operators give, where a function is read (:mod:`syndicate.bloom.rules.bytecode`).
 
 A method of a lattice means what its mark says, and so does a function that its author has marked: ``@monotone`` or
 ``@morph`` of :mod:`syndicate.lattice`.  Any other function in Python is read; what cannot be read, as it is of another
@@ -46,7 +46,7 @@ from syndicate.bloom.rules.abstract_value import (
     result_lattice,
     variable_attribute,
 )
-from syndicate.bloom.rules.reader import Reader
+from syndicate.bloom.rules.bytecode import Reader
 from syndicate.lattice import DomPair, Map, Max, Min, Pair, Set
 from syndicate.lattice.lattice import Lattice, mark_of
 from syndicate.values.value import Value

@@ -29,6 +29,7 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from syndicate.bloom.declaration import Names
+from syndicate.bloom.rules.abstract_operation import Meaning, settled, width
 from syndicate.bloom.rules.abstract_value import (
     NOBODY,
     Abstract,
@@ -47,8 +48,7 @@ from syndicate.bloom.rules.abstract_value import (
     of_all,
     of_growing,
 )
-from syndicate.bloom.rules.meaning import Meaning, settled, width
-from syndicate.bloom.rules.reader import Reader
+from syndicate.bloom.rules.bytecode import Reader
 from syndicate.bloom.rules.symbols import Side
 from syndicate.lattice import Set
 from syndicate.lattice.lattice import Lattice

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from syndicate.bloom.rules.abstract_value import Unseen
-from syndicate.bloom.rules.reading import Purpose, reading, row_of
+from syndicate.bloom.rules.monotonicity import Purpose, reading, row_of
 from syndicate.lattice import Bool, Map, Max, Min, Set, monotone, non_monotone
 
 ROW = row_of(("k", "v", "s", "p"), ("k", "v", "s", "p"), {"v": Max, "s": Set, "p": "perhaps"})

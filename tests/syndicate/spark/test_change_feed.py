@@ -8,8 +8,8 @@ import pytest
 from syndicate import dataspace, record, run
 from syndicate.errors import SourceError
 from syndicate.spark import Feed, spark_source
+from syndicate.spark.change_feed import DELTA, ICEBERG, feed_of
 from syndicate.spark.current_rows import CurrentRows
-from syndicate.spark.feed import DELTA, ICEBERG, feed_of
 from syndicate.spark.rows import TableRows
 from syndicate.values.value import thaw
 

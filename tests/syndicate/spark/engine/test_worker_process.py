@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from syndicate.spark.engine.lasting import RE_READS, Archive
+from syndicate.spark.engine.worker_process import RE_READS, Archive
 
 PROGRAM = """
 import gc, sys, zipimport
 sys.path.insert(0, sys.argv[1])
 import first
-from syndicate.spark.engine.lasting import RE_READS, Archive, worker
+from syndicate.spark.engine.worker_process import RE_READS, Archive, worker
 worker.begin()
 assert isinstance(sys.path_importer_cache[sys.argv[1]], Archive) is RE_READS
 assert gc.get_freeze_count() == 0

@@ -37,12 +37,12 @@ from syndicate import (
     stop_actor,
     sync,
 )
-from syndicate.actors import lane as lanes
 from syndicate.actors import system as systems
+from syndicate.actors import turn_slices
 from syndicate.actors.facet import Facet
-from syndicate.actors.lane import LARGE
 from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle, Turn, current
+from syndicate.actors.turn_slices import LARGE
 from syndicate.index.event import ENTER, Event
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P, examples
@@ -130,9 +130,9 @@ def test_few_events_are_handled_between_two_looks_at_the_clock(handlers: int, mo
     looks = stage.drain(monkeypatch, look)
     assert calls[0] == 2 * many * handlers
     assert looks > 2
-    assert most <= 64 * (lanes.LARGE + 2)
+    assert most <= 64 * (turn_slices.LARGE + 2)
     if handlers == 1:
-        assert most <= 2 * (lanes.LARGE + 16)
+        assert most <= 2 * (turn_slices.LARGE + 16)
 
 
 def test_others_go_on_while_a_large_turn_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,9 @@ def test_others_go_on_while_a_large_turn_is_taken(monkeypatch: pytest.MonkeyPatc
     stage.drain(monkeypatch, go_on)
     assert seen == [0, MANY], "dataflow runs at the end of the turn"
     assert halves == list(range(MANY))
-    assert len(done) > MANY // lanes.LARGE // 2, "an actor that has nothing to do with it has its turns in between"
+    assert len(done) > MANY // turn_slices.LARGE // 2, (
+        "an actor that has nothing to do with it has its turns in between"
+    )
 
 
 def test_what_comes_from_outside_waits_for_one_slice_of_a_large_turn() -> None:
@@ -205,8 +207,8 @@ def test_what_comes_from_outside_waits_for_one_slice_of_a_large_turn() -> None:
     stage.act(act)
     stage.system.inlet = look
     stage.system.drain()
-    assert len(waited) >= MANY // lanes.STRETCH - 1
-    assert max(waited) <= lanes.STRETCH + 16
+    assert len(waited) >= MANY // turn_slices.STRETCH - 1
+    assert max(waited) <= turn_slices.STRETCH + 16
 
 
 def test_what_comes_meanwhile_waits_in_order() -> None:
@@ -380,7 +382,7 @@ def test_slices_change_nothing(sizes: list[int], most: int) -> None:
         seen: list[Seen] = []
         patch = pytest.MonkeyPatch()
         patch.setattr(systems, "LARGE", large)
-        patch.setattr(lanes, "STRETCH", large)
+        patch.setattr(turn_slices, "STRETCH", large)
         try:
             stage = Stage(lambda ds: seen.extend([watch(ds, P(capture())), watch(ds, P(ANY))]))
             handles: list[Handle] = []

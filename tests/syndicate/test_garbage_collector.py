@@ -15,7 +15,7 @@ import pytest
 
 import relay
 import syndicate
-from syndicate.collector import CollectorPause, ready, seldom
+from syndicate.garbage_collector import CollectorPause, ready, seldom
 
 
 @pytest.fixture(autouse=True)

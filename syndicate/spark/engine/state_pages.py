@@ -24,10 +24,10 @@ from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.groups import appeared_rows, before_and_after, by_group
 from syndicate.spark.engine.joins import met_rows
 from syndicate.spark.engine.key_lookup import divided, of_keys
-from syndicate.spark.engine.lasting import worker
 from syndicate.spark.engine.rows import added_up, summed, table_of
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.sums import result_of
+from syndicate.spark.engine.worker_process import worker
 from syndicate.spark.engine.workers import Groups, PythonWorker
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from syndicate.errors import SinkError
 from syndicate.spark.arrow import arrow_table
 from syndicate.spark.kafka import Kafka
 from syndicate.spark.lake import persistent
-from syndicate.spark.table import WEIGHT, quoted
+from syndicate.spark.sink_table import WEIGHT, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ _ABSENT: Final = ("UnknownTopicOrPartition", "does not host this topic-partition
 
 
 class KafkaTable:
-    """The topic, open for writing: what :class:`~syndicate.spark.table.SinkTable` is for a directory."""
+    """The topic, open for writing: what :class:`~syndicate.spark.sink_table.SinkTable` is for a directory."""
 
     def __init__(self, kafka: Kafka, schema: pa.Schema, session: SparkSession) -> None:
         self.kafka = kafka

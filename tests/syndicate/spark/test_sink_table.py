@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.errors import SinkError
-from syndicate.spark import table as table_module
-from syndicate.spark.table import MANIFEST, SinkTable, parts, read_changes, read_snapshot, summed
+from syndicate.spark import sink_table as table_module
+from syndicate.spark.sink_table import MANIFEST, SinkTable, parts, read_changes, read_snapshot, summed
 from tests.strategies import examples
 
 if TYPE_CHECKING:

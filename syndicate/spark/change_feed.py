@@ -10,7 +10,7 @@ commits.
 >>> feed_of(Feed("op", "lsn", {"c": 1, "u": 1, "d": -1})).order
 'lsn'
 
-What is committed after a place in a feed is found by :mod:`syndicate.spark.place`.
+What is committed after a place in a feed is found by :mod:`syndicate.spark.feed_position`.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from attrs import frozen
 
 from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_table
+from syndicate.spark.change_feed import Feed
 from syndicate.spark.errors import Interrupted
-from syndicate.spark.feed import Feed
 from syndicate.values.value import Value
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from zipimport import zipimporter
 
-from syndicate.collector import set_aside
+from syndicate.garbage_collector import set_aside
 
 RE_READS: Final = sys.version_info < (3, 12)
 """Whether Python reads archives again although nothing is asked of them."""
