@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from relay.loading import expect_interrupts
 from relay.package_check import expect_ours
+from relay.startup_interrupts import expect_interrupts
 
 expect_interrupts()
 expect_ours()  # before anything else of ours looks for it
@@ -23,7 +23,7 @@ from syndicate.on_demand import on_demand  # noqa: E402
 if TYPE_CHECKING:
     from relay.capabilities.caveats import attenuate
     from relay.client import connect
-    from relay.serving import serve
+    from relay.stdio_serving import serve
     from relay.transport import Tls
     from syndicate.actors.keep import forget, keep
 
@@ -34,7 +34,7 @@ __getattr__, __dir__ = on_demand(
     {
         "relay.capabilities.caveats": ["attenuate"],
         "relay.client": ["connect"],
-        "relay.serving": ["serve"],
+        "relay.stdio_serving": ["serve"],
         "relay.transport": ["Tls"],
         "syndicate.actors.keep": ["forget", "keep"],
     },

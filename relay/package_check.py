@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import Final
 
-from relay.loading import is_command
+from relay.startup_interrupts import is_command
 
 OURS: Final = "syndicate-dataspace"
 

@@ -37,19 +37,19 @@ PLAN = """
     syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark syndicate.testing
     syndicate.__main__
 
-    relay.loading relay.named relay.package_check relay.protocol relay.capabilities relay.transport
-    relay.session relay.client relay.remote relay.serving relay.nested
+    relay.startup_interrupts relay.module_loading relay.package_check relay.protocol relay.capabilities relay.transport
+    relay.session relay.client relay.remote relay.stdio_serving relay.nested
     relay
     relay.web relay.server relay.spark relay.tools relay.simulation relay.demo relay.cli
 """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap check values console rules replay tracing server simulated simulate
+        exit_codes keyboard target bench cap check values console rules replay span_export server simulated_run simulate
         why
     """,
     "relay.cli.rules": """
-        program bloom_program running verb check explore live plot repl run trace verify why
+        rule_files bloom_program run_options verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
         quotas remarks config flow_gate journal durable state units governor operators broker metrics admin
@@ -60,11 +60,12 @@ INSIDE = {
         ending synced trail state session link
     """,
     "relay.simulation": """
-        network process view trail allowed faults sessions laws world scenario campaign tape_file difference shown
-        lineage testing
+        network process view event_trail allowed_faults faults session_laws laws world scenario campaign tape_file
+        difference run_recording lineage testing
     """,
     "relay.transport": """
-        address lobby poller tls stream web_origin secure sockets network stdio frames websocket dial listener
+        address untrusted_peers poller tls stream web_origin tls_stream sockets network stdio websocket_frames websocket
+        dial listener
     """,
     "syndicate.actors": """
         event_loop signals relay_loading trace meter arguments async_block facet dataflow turn actor turn_slices
@@ -90,7 +91,7 @@ INSIDE = {
         hazards placement plot live program
     """,
     "syndicate.dedalus.explore": """
-        influence space outcome replay stability bounds state arrivals symbolic explorer
+        influence timestep outcome replay stability possible_past state arrivals by_solver explorer
     """,
     "syndicate.dedalus.verify": """
         domains faults choosing cone ground lineage counterexample search symbolic chance induction verdict
@@ -398,14 +399,14 @@ ROLES = {
 FILE_ROLES = {
     "one role, which each language of rules, engine or layer has a file for": """
         absence agent derivation event_log groups history joins lineage plot process program
-        replay run running scope search shape source spacetime sums symbolic trace_operators why
+        replay run running scope search shape source spacetime sums trace_operators why
     """,
-    "what each package has of the kind": "errors log testing view views console check bench workers",
+    "what each package has of the kind": "errors testing view views console check bench workers",
     "one notion, whatever it is of": """
-        bulk canonical contents delivery difference disk encoding faults graph journal laws metrics
+        bulk canonical contents delivery difference disk faults graph journal laws metrics
         network rows state store table
     """,
-    "the word of two fields": "session stream trace trail",
+    "the word of two fields": "session stream trace ",
 }
 
 

@@ -18,7 +18,7 @@ pub const PARTS: usize = 16;
 /// The first integer that has no hash of its own: 2**61 - 1.
 const SMALL: i64 = (1 << 61) - 1;
 
-/// The most keys and values of a dictionary that is read here; Python asks for it (`relay.protocol.codec.encoding`).
+/// The most keys and values of a dictionary that is read here; Python asks for it (`relay.protocol.codec.preserves_encoding`).
 pub const FEW: usize = 16;
 
 /// What a packet may have at most: values, levels of them, and bytes.

@@ -1,5 +1,5 @@
 //! Packets as binary Preserves, of the parts that nearly all of them have: `relay/protocol/codec/preserves.py` and
-//! `encoding.py`.
+//! `preserves_encoding.py`.
 
 use crate::frozen::{is_exactly, is_leaf, untrack};
 use crate::packets::{self, text, Encoding, Most, Tagged, PARTS};

@@ -1,4 +1,4 @@
-//! Frames of WebSocket: `relay.transport.frames.whole_frames`.
+//! Frames of WebSocket: `relay.transport.websocket_frames.whole_frames`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

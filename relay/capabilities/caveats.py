@@ -39,7 +39,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from relay.capabilities.passage import Passage, compacted, innermost
+from relay.capabilities.forwarding import Passage, compacted, innermost
 from relay.protocol.limits import DEFAULT
 from syndicate.actors.arguments import expect_ref
 from syndicate.errors import CaveatError, NotAValue

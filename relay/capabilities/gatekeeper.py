@@ -42,7 +42,7 @@ from attrs import define, field
 
 from relay.capabilities.caveats import attenuated
 from relay.capabilities.certificate import CERTIFICATE, Capability
-from relay.capabilities.passage import Passage
+from relay.capabilities.forwarding import Passage
 from relay.capabilities.sturdy import OID, REF, UnverifiedReference, claim, mint, revocation, sign
 from relay.protocol.codec.canonical import canonical
 from relay.protocol.limits import DEFAULT, Limits

@@ -14,7 +14,7 @@ import click
 
 from relay.cli.cap import cap
 from relay.cli.exit_codes import SETTINGS, fail, give_up, run_command, version_option
-from relay.cli.tracing import exported
+from relay.cli.span_export import exported
 from relay.server.config import Config, configure, read_config
 from relay.server.daemon import Service
 from relay.server.units import DOCKERFILE, SYSTEMD, example

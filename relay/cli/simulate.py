@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from relay.cli.exit_codes import SETTINGS, Command
-from relay.cli.simulated import Wanted, again, replayed, show_faults
+from relay.cli.simulated_run import Wanted, again, replayed, show_faults
 from relay.simulation.campaign import Campaign, Report, examined, find_scenario
 from relay.simulation.difference import difference
 from relay.simulation.lineage import Run, Verdict, search, tape_of

@@ -30,8 +30,8 @@ from attrs import asdict, define, evolve, field
 
 from relay.capabilities.caveats import NOT_AFTER
 from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies, bind
+from relay.capabilities.session_limits import Turnstile
 from relay.capabilities.sturdy import SturdyRef, mint
-from relay.capabilities.turnstile import Turnstile
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
 from relay.server.config import Config, Listening
@@ -44,8 +44,8 @@ from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer,
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
 from relay.transport.listener import AtOnce
-from relay.transport.lobby import Guest, Lobby
 from relay.transport.tls import Identity
+from relay.transport.untrusted_peers import Guest, Lobby
 from syndicate.actors.dataspace import Dataspace, dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import system_of

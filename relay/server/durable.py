@@ -49,7 +49,7 @@ from functools import partial
 
 import trio
 
-from relay.capabilities.passage import Passage
+from relay.capabilities.forwarding import Passage
 from relay.protocol.limits import DEFAULT
 from relay.server.journal import Journal
 from syndicate.actors.actor import Actor

@@ -29,7 +29,7 @@ import trio
 from relay.server.config import Overload
 from relay.server.flow_gate import Tap
 from relay.server.state import Census, Overloaded, Peer
-from relay.transport.lobby import Lobby
+from relay.transport.untrusted_peers import Lobby
 from syndicate.log import logger
 from syndicate.outside import outside
 

@@ -43,7 +43,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from relay.capabilities.caveats import attenuate
-from relay.capabilities.passage import Passage
+from relay.capabilities.forwarding import Passage
 from relay.capabilities.sturdy import mint, show
 from syndicate.actors.turn import Entity
 from syndicate.actors.verbs import send

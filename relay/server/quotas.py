@@ -23,7 +23,7 @@ from typing import Final
 
 from attrs import frozen
 
-from relay.capabilities.passage import Passage
+from relay.capabilities.forwarding import Passage
 from relay.session.backlog import ENTRY, weight
 from syndicate.index.interest import INTEREST
 from syndicate.values.value import Assertion, Frozen, Ref

@@ -29,7 +29,7 @@ from typing import Final
 import trio
 from attrs import define, field, fields
 
-from relay.capabilities.guesses import Guesses
+from relay.capabilities.guess_limits import Guesses
 from relay.capabilities.sturdy import SturdyRef, revocation
 from relay.server.flow_gate import Tap, Traffic
 from relay.server.quotas import Account

@@ -26,7 +26,7 @@ from typing import Final, Protocol, Self, TypeVar
 from attrs import define
 
 from relay.capabilities.caveats import attenuated
-from relay.capabilities.passage import Passage, compacted
+from relay.capabilities.forwarding import Passage, compacted
 from relay.protocol.observer import Observer, publish
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.actors.turn import foreign

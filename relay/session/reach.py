@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from relay.capabilities.passage import innermost
+from relay.capabilities.forwarding import innermost
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT
 from syndicate.index.index import Index

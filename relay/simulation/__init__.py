@@ -23,9 +23,9 @@ Source: ``docs/design/simulation.md``.
 
 from __future__ import annotations
 
+from relay.simulation.event_trail import Trail
 from relay.simulation.process import BrokerProcess, Process
 from relay.simulation.scenario import Outcome, Scenario, scenario
-from relay.simulation.trail import Trail
 from relay.simulation.view import View
 from relay.simulation.world import World
 from syndicate.simulation.properties import Violation

@@ -16,8 +16,8 @@ from typing import Final, Self
 
 from attrs import define, evolve, field, frozen
 
-from relay.named import load_module
-from relay.simulation.allowed import Allowed
+from relay.module_loading import load_module
+from relay.simulation.allowed_faults import Allowed
 from relay.simulation.scenario import Build, Scenario
 from relay.simulation.scenario import scenario as made_scenario
 from syndicate.errors import ProgramNotFound, ScenarioMisuse

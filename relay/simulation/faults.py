@@ -30,7 +30,7 @@ from typing import Final, Literal
 import attrs
 from attrs import evolve, frozen
 
-from relay.simulation.allowed import Allowed
+from relay.simulation.allowed_faults import Allowed
 from relay.simulation.network import Pipe
 from relay.simulation.process import BrokerProcess, Process, Stage
 from syndicate.errors import ScenarioMisuse, TapeFileError

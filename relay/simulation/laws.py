@@ -39,14 +39,14 @@ from typing import Final
 
 from attrs import define, field
 
+from relay.capabilities.forwarding import Passage
 from relay.capabilities.gatekeeper import BindSpace
-from relay.capabilities.passage import Passage
 from relay.protocol.observer import Observer, heard
 from relay.server.durable import Durable
 from relay.session.proxy import Proxy
 from relay.session.session import Session, session_of
 from relay.simulation.process import BrokerProcess, Process, Stage
-from relay.simulation.sessions import Sessions, shape
+from relay.simulation.session_laws import Sessions, shape
 from relay.simulation.view import View
 from syndicate.actors.actor import Task, actor_of
 from syndicate.actors.facet import Facet

@@ -12,7 +12,7 @@ from types import FunctionType
 import trio
 from attrs import define, field, frozen
 
-from relay.simulation.allowed import Allowed
+from relay.simulation.allowed_faults import Allowed
 from relay.simulation.faults import Fault
 from relay.simulation.world import World
 from syndicate.actors.chronicle import Chronicle

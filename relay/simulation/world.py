@@ -9,11 +9,11 @@ from contextlib import ExitStack
 import trio
 
 from relay.server.config import Config
-from relay.simulation.allowed import Allowed
+from relay.simulation.allowed_faults import Allowed
+from relay.simulation.event_trail import Trail
 from relay.simulation.faults import Fault, Faults
 from relay.simulation.laws import Laws
 from relay.simulation.process import BrokerProcess, Process, Stage
-from relay.simulation.trail import Trail
 from relay.simulation.view import View
 from syndicate.actors.arguments import expect_function
 from syndicate.actors.turn import Turn

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from relay.client import ConnectionState, connect
-from relay.spark.log import Change, FeedLog, Row
+from relay.spark.change_log import Change, FeedLog, Row
 from relay.spark.options import Broker
 from syndicate.actors.during import observe
 from syndicate.actors.timer import after

@@ -2,9 +2,9 @@
 
 Where what runs: Spark plans, and commits, in Python processes of its driver, and reads and writes partitions in those
 of its executors.  A *batch read* is one question for each partition, asked by the executor.  A *stream* has one
-connection, the driver's: what has changed goes into a log (:mod:`relay.spark.log`), and to the executors with the
-partitions.  What is *written* comes to the driver with the commit messages, as Arrow, and takes effect in one turn of
-its own (:mod:`relay.spark.exchange`).
+connection, the driver's: what has changed goes into a log (:mod:`relay.spark.change_log`), and to the executors with
+the partitions.  What is *written* comes to the driver with the commit messages, as Arrow, and takes effect in one turn
+of its own (:mod:`relay.spark.exchange`).
 
 So executors need this package, and, to read at once, a route to the broker; nothing of ours runs in the JVM.
 
@@ -47,9 +47,9 @@ from pyspark.sql.types import (
     _parse_datatype_json_string,
 )
 
+from relay.spark.change_log import Change, FeedLog
 from relay.spark.exchange import Batch, ask, commit, send
 from relay.spark.following import Following
-from relay.spark.log import Change, FeedLog
 from relay.spark.options import Options
 from relay.spark.question import LABEL, VALUE, Question, inferred, table_of
 from syndicate.errors import SinkError, SourceError

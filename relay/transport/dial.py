@@ -24,11 +24,11 @@ import trio
 from relay.protocol.limits import DEFAULT, Limits
 from relay.transport.address import Address
 from relay.transport.network import network
-from relay.transport.secure import SecureStream, cut_off
 from relay.transport.sockets import reasons
 from relay.transport.stdio import open_child
 from relay.transport.stream import CHUNK, ByteStream, Connection, reason
 from relay.transport.tls import Tls
+from relay.transport.tls_stream import SecureStream, cut_off
 from relay.transport.websocket import HandshakeRefused, ask, require
 from syndicate.errors import ConnectError
 

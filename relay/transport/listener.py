@@ -1,7 +1,8 @@
 """Listeners: doors that are open.  What comes in is a stream by the time it is handed on.
 
 A handshake (TLS, WebSocket) runs in a task of its own, with a deadline, so that one who connects and then says nothing
-keeps nobody waiting; and in a place in the :mod:`~relay.transport.lobby`, so that many who do so keep nobody out.
+keeps nobody waiting; and in a place in the :mod:`~relay.transport.untrusted_peers`, so that many who do so keep nobody
+out.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from attrs import evolve
 
 from relay.protocol.limits import DEFAULT, Limits
 from relay.transport.address import Address
-from relay.transport.lobby import Lobby
 from relay.transport.network import Entrance, network
 from relay.transport.poller import AVAILABLE, Poller, polling
-from relay.transport.secure import SecureStream
 from relay.transport.sockets import reasons
 from relay.transport.stdio import open_stdio
 from relay.transport.stream import ByteStream, Stream, reason
 from relay.transport.tls import Tls
+from relay.transport.tls_stream import SecureStream
+from relay.transport.untrusted_peers import Lobby
 from relay.transport.web_origin import refusal
 from relay.transport.websocket import HandshakeRefused, answer, require
 from syndicate.actors.system import System

@@ -1,6 +1,6 @@
 """WebSocket: each packet a binary frame of its own.
 
-The protocol is wsproto's, which does no IO, but for the common frames (:mod:`relay.transport.frames`); so a
+The protocol is wsproto's, which does no IO, but for the common frames (:mod:`relay.transport.websocket_frames`); so a
 connection needs no task of its own, its bytes wait in the operating system until the session has room, and TLS lies
 under it as under anything else.
 
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from relay.transport.frames import FRAMES, Foreign, Frames, binary_frame
 from relay.transport.stream import CHUNK, ByteStream, reason
 from relay.transport.tls import Identity
+from relay.transport.websocket_frames import FRAMES, Foreign, Frames, binary_frame
 from syndicate.errors import SyndicateError
 
 if TYPE_CHECKING:

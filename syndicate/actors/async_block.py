@@ -1,4 +1,4 @@
-"""Blocks: what is open within ``async with``, and says so where that was not written.
+"""Asynchronous blocks: what is open within ``async with``, and says so where that was not written.
 
 >>> import trio
 >>> @async_block

@@ -1,4 +1,4 @@
-"""Settling: how a turn reaches a state in which no dataflow block is damaged, the lowest of them first.
+"""Dataflow: how a turn reaches a state in which no dataflow block is damaged, the lowest of them first.
 
 Source: ``docs/design/dataflow.md``.
 """

@@ -1,4 +1,4 @@
-"""Lanes: turns of many events, which are taken in slices.
+"""Slices of turns: turns of many events, which an actor has in a lane of its own.
 
 A turn is handled at a stretch unless it has more than ``LARGE`` events.  Then its actor gets a *lane*, and after each
 slice everything else has its turn: other actors, timers, tasks, sockets.  Nobody sees half of it, for what a turn has

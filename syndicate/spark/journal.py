@@ -42,7 +42,7 @@ import msgpack
 from syndicate.errors import SourceJournalError, StateError
 from syndicate.spark.bulk import ArrowBulk
 from syndicate.spark.current_rows import CurrentRows
-from syndicate.storage import wal
+from syndicate.storage import sqlite_wal
 from syndicate.storage.lock import Lock
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, Value
 
@@ -145,7 +145,7 @@ class SourceJournal:
     def _check_log(self) -> None:
         """Before SQLite sees it, which would cut it off where it is damaged and forget the batches after that."""
         log = Path(f"{self.path}-wal")
-        if log.exists() and wal.damage(log.read_bytes()) is not None:
+        if log.exists() and sqlite_wal.damage(log.read_bytes()) is not None:
             raise sqlite3.DatabaseError("malformed")
 
     def _open(self, about: Mapping[str, str]) -> None:

@@ -13,7 +13,8 @@ of these three.  Table ``meta``, one row: *epoch*, how often the file was opened
 order; the last *turn* and *number* that were given out; how many *rows* there are, and the *sum* of their CRCs; and a
 *crc* of its own.
 
-**Opening** is in this order: lock, finish a salvage that was cut short, look at the log (:mod:`syndicate.storage.wal`),
+**Opening** is in this order: lock, finish a salvage that was cut short, look at the log
+(:mod:`syndicate.storage.sqlite_wal`),
 ``PRAGMA integrity_check`` (``quick_check`` beyond 256 MiB), schema, meta, each row, count and sum; then the log is
 emptied, and the new epoch committed.  What does not fit is refused, never dropped.  A *salvage* copies the files to a
 directory aside, and builds a file of the rows that are whole.
@@ -39,7 +40,7 @@ from attrs import define, field, frozen
 
 from syndicate.errors import JournalDamaged, JournalError, StateError
 from syndicate.outside import outside
-from syndicate.storage import wal
+from syndicate.storage import sqlite_wal
 from syndicate.storage.files import sync, sync_directory
 from syndicate.storage.lock import Lock
 from syndicate.values.value import Frozen
@@ -252,7 +253,7 @@ class SqliteDisk:
         values: list[tuple[int, Frozen]] = []
         total = 0
         self._check_format()
-        problem = wal.damage(self._wal.read_bytes()) if self._wal.exists() else None
+        problem = sqlite_wal.damage(self._wal.read_bytes()) if self._wal.exists() else None
         if problem is not None:
             raise self._damaged(problem)
         with self._reading():
@@ -289,7 +290,7 @@ class SqliteDisk:
             raise JournalError(f"{self.file} was not written by {self.program}: {self.elsewhere}")
 
     def _empty_log(self) -> None:
-        """Begin a run without frames of the one before, as :mod:`syndicate.storage.wal` demands."""
+        """Begin a run without frames of the one before, as :mod:`syndicate.storage.sqlite_wal` demands."""
         assert self._db is not None
         with self._naming():
             busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.transport.frames import whole_frames
+from relay.transport.websocket_frames import whole_frames
 from syndicate import (
     Entity,
     Observe,

@@ -18,8 +18,8 @@ from typing import Any, Final, TextIO
 import click
 from attrs import frozen
 
-from relay.cli.rules.program import LOADED
-from relay.named import load_module
+from relay.cli.rules.rule_files import LOADED
+from relay.module_loading import load_module
 from syndicate.bloom import Bloom, Kind
 from syndicate.bloom.declaration import written_at
 from syndicate.bloom.event_log import EventLog, replay

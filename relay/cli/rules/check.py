@@ -10,7 +10,7 @@ import click
 
 from relay.cli.exit_codes import Number
 from relay.cli.rules.bloom_program import class_of, find_bloom, make, read_logged
-from relay.cli.rules.program import find_dedalus
+from relay.cli.rules.rule_files import find_dedalus
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.event_log import messages_of
 from syndicate.bloom.insight.calm import Calm, OutputVerdict, Point

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from relay.cli.exit_codes import Number
-from relay.cli.rules.program import find_dedalus, read_schedule, write
+from relay.cli.rules.rule_files import find_dedalus, read_schedule, write
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer

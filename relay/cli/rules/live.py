@@ -15,8 +15,8 @@ import click
 
 from relay.cli.exit_codes import Number
 from relay.cli.rules.bloom_program import class_of, find_bloom, make
-from relay.cli.rules.program import find_dedalus, write
-from relay.cli.rules.running import as_json_line, as_text, derived, show_changes
+from relay.cli.rules.rule_files import find_dedalus, write
+from relay.cli.rules.run_options import as_json_line, as_text, derived, show_changes
 from relay.cli.rules.verb import FAMILY, Verb
 from relay.cli.target import Target, find_target, target_options
 from relay.client import connect

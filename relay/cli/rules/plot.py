@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from relay.cli.rules.bloom_program import find_bloom, make
-from relay.cli.rules.program import find_dedalus, write
+from relay.cli.rules.rule_files import find_dedalus, write
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.insight.plot import FORMS
 from syndicate.bloom.insight.plot import plot as plot_collections

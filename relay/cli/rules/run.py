@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from relay.cli.rules.bloom_program import TickOptions, ticking
-from relay.cli.rules.program import find_dedalus, write
-from relay.cli.rules.running import RunOptions, running
+from relay.cli.rules.rule_files import find_dedalus, write
+from relay.cli.rules.run_options import RunOptions, running
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.repl.session import in_order
 from syndicate.dedalus.ast import Atom, Constant, Rule

@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from relay.cli.rules.bloom_program import TickOptions, ticking
-from relay.cli.rules.program import find_dedalus, write
-from relay.cli.rules.running import RunOptions, running, show_changes
+from relay.cli.rules.rule_files import find_dedalus, write
+from relay.cli.rules.run_options import RunOptions, running, show_changes
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.insight.history import FORMS, History, record
 

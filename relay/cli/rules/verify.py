@@ -14,8 +14,8 @@ from attrs import define, field
 from click.core import ParameterSource
 
 from relay.cli.exit_codes import Number
-from relay.cli.rules.program import check_named, find_dedalus, read_recorded, write
-from relay.cli.rules.running import nodes_named
+from relay.cli.rules.rule_files import check_named, find_dedalus, read_recorded, write
+from relay.cli.rules.run_options import nodes_named
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus import Verdict
 from syndicate.dedalus.ast import Constant, Value

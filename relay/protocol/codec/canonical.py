@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from types import NoneType
 
-from relay.protocol.codec.encoding import Encoder
+from relay.protocol.codec.preserves_encoding import Encoder
 from relay.protocol.limits import Limits
 from syndicate.errors import NotAValue
 from syndicate.values.value import SET, Frozen

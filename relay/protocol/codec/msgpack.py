@@ -37,10 +37,10 @@ from typing import Final
 
 import msgpack
 
-from relay.protocol.codec.assembly import EMBEDDED, NODE
-from relay.protocol.codec.encoding import KNOWN, MORE, SHORT, Tables, excess, levels
 from relay.protocol.codec.frozen_collection import Collections, weight
 from relay.protocol.codec.packet_scanner import ARRAYS, EXTENSIONS, REFERENCE_NODES, WIDTH, PacketScanner
+from relay.protocol.codec.partial_packet import EMBEDDED, NODE
+from relay.protocol.codec.preserves_encoding import KNOWN, MORE, SHORT, Tables, excess, levels
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError

@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from relay.protocol.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
-from relay.protocol.codec.encoding import Encoder, Tables, in_parts
+from relay.protocol.codec.partial_packet import ANNOTATION, EMBEDDED, NODE, Assembly
+from relay.protocol.codec.preserves_encoding import Encoder, Tables, in_parts
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError

@@ -33,8 +33,8 @@ from typing import Final
 
 from attrs import evolve
 
-from relay.protocol.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
-from relay.protocol.codec.encoding import Encoder, in_parts
+from relay.protocol.codec.partial_packet import ANNOTATION, EMBEDDED, NODE, Assembly
+from relay.protocol.codec.preserves_encoding import Encoder, in_parts
 from relay.protocol.limits import DEFAULT, Limits
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.values.text import unparse_form

@@ -1,4 +1,4 @@
-"""The reader: a function of a rule is read, byte code by byte code, to see what it does with lattice values.
+"""Byte code: a function of a rule is read, byte code by byte code, to see what it does with lattice values.
 
 It is as if the function were called with what is known of its arguments in place of these (abstract values,
 :mod:`~syndicate.bloom.rules.abstract_value`): both paths are followed where a test may go either way, a loop over what

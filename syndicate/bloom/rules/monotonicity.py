@@ -1,4 +1,4 @@
-"""Readings: which lattice values a function of a rule must see whole, and what it makes of them.
+"""Monotonicity: which lattice values a function of a rule must see whole, and what it makes of them.
 
 In ``lambda m: self.mx.lt_eq(5).when_true(lambda: (m.k,))`` a row is given as long as ``mx`` is small: it must be known
 to have grown no more.  In ``lambda m: (m.k,) if self.mx.gt_eq(5).content else None`` a row comes once, and stays.

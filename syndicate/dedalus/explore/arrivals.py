@@ -25,8 +25,8 @@ from typing import TypeAlias
 from attrs import define, field
 
 from syndicate.dedalus.ast import Constant, Row, Rule, Value, Variable
-from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult
 from syndicate.dedalus.explore.state import PathStep, Sent, State, divided
+from syndicate.dedalus.explore.timestep import Fact, Facts, Space, StepResult
 from syndicate.dedalus.lower import deductive_reads
 from syndicate.dedalus.timeline import order
 from syndicate.graph import reached

@@ -10,8 +10,8 @@ not moved about at all: it arrives once as soon as it can and once as late as it
 alike so does all that lies between them.
 
 *Arrivals in the past* are assumed first, and must then be sent.  What to assume comes from messages that are met on
-the way; where a negation could hide one, from :mod:`syndicate.dedalus.explore.bounds`.  A model that owes them to
-itself is dropped by :mod:`syndicate.dedalus.explore.stability`.
+the way; where a negation could hide one, from :mod:`syndicate.dedalus.explore.possible_past`.  A model that owes them
+to itself is dropped by :mod:`syndicate.dedalus.explore.stability`.
 
 >>> from syndicate.dedalus import Program
 >>> late = Program.parse("r(1)@1; s(1)@1; p(X) :- q(X), r(X); q(X)@async :- s(X);")
@@ -36,7 +36,7 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import Events, Rule
 from syndicate.dedalus.explore.arrivals import Arrivals, is_local
-from syndicate.dedalus.explore.bounds import hidden_in
+from syndicate.dedalus.explore.by_solver import Outcomes, Span
 from syndicate.dedalus.explore.influence import NOTHING, Influence, sliced
 from syndicate.dedalus.explore.outcome import (
     MODES,
@@ -48,11 +48,11 @@ from syndicate.dedalus.explore.outcome import (
     Projection,
     by_rows,
 )
+from syndicate.dedalus.explore.possible_past import hidden_in
 from syndicate.dedalus.explore.replay import facts_of, replayer
-from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.explore.stability import DecidedRun, Early, StabilityCheck, idling
 from syndicate.dedalus.explore.state import InputLane, Met, PathStep, Sent, State, decided, is_causal, steps_of
-from syndicate.dedalus.explore.symbolic import Outcomes, Span
+from syndicate.dedalus.explore.timestep import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Send
 from syndicate.dedalus.schedule import Clock

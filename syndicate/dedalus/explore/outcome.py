@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Value
-from syndicate.dedalus.explore.space import Facts
+from syndicate.dedalus.explore.timestep import Facts
 from syndicate.dedalus.run import Model
 from syndicate.dedalus.schedule import ChoiceEntry, MessageEntry, ScheduleFields
 from syndicate.dedalus.timeline import order

@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 from syndicate.dedalus.ast import Constant, Events, Row, Rule
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.explore.outcome import Decisions
-from syndicate.dedalus.explore.space import Fact, Facts
+from syndicate.dedalus.explore.timestep import Fact, Facts
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Send
 from syndicate.dedalus.run import Model, run

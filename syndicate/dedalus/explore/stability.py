@@ -28,7 +28,7 @@ from syndicate.dedalus.ast import Atom, Events, Goal, Row, Rule, Variable
 from syndicate.dedalus.explore.influence import Influence
 from syndicate.dedalus.explore.outcome import MessageKey
 from syndicate.dedalus.explore.replay import facts_of
-from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult, at_constant, chosen_of
+from syndicate.dedalus.explore.timestep import Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.run import Assumed, Model
 from syndicate.dedalus.schedule import Clock
 

@@ -17,8 +17,8 @@ from attrs import evolve, frozen
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.explore.outcome import MessageKey, Projection
-from syndicate.dedalus.explore.space import Fact, Facts, StepResult
 from syndicate.dedalus.explore.stability import Early
+from syndicate.dedalus.explore.timestep import Fact, Facts, StepResult
 from syndicate.dedalus.timeline import Message, check_causality, order
 from syndicate.errors import ScheduleError
 

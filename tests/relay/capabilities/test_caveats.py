@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from relay import attenuate
 from relay.capabilities.caveats import NODES, Attenuated, attenuated, compile_caveat, rewrite, written
-from relay.capabilities.passage import compacted, innermost
+from relay.capabilities.forwarding import compacted, innermost
 from relay.protocol.limits import DEFAULT
 from relay.protocol.packets import MINE, YOURS, A, M, R, TurnPacket, WireRef
 from syndicate import (

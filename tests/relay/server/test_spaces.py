@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay import connect
-from relay.capabilities.guesses import FIRST
+from relay.capabilities.guess_limits import FIRST
 from relay.capabilities.sturdy import mint, show
 from relay.client import ConnectionState
 from relay.protocol.codec import Msgpack

@@ -17,7 +17,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from relay.capabilities import gatekeeper, passage
+from relay.capabilities import forwarding, gatekeeper
 from relay.client import _Arrivals
 from relay.server.broker import Broker
 from relay.server.durable import Durable
@@ -215,7 +215,7 @@ def a_pin_too_many(patch: Patch) -> None:
 def everything_is_heard(patch: Patch) -> None:
     """A peer may tell a handler what that has not asked for."""
     patch.setattr(patches, "heard", lambda target, form: True)
-    patch.setattr(passage, "heard", lambda target, form: True)
+    patch.setattr(forwarding, "heard", lambda target, form: True)
 
 
 def withdrawn_without_an_end(patch: Patch) -> None:

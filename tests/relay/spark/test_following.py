@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from relay.spark.change_log import FeedLog, Row
 from relay.spark.following import Following
-from relay.spark.log import FeedLog, Row
 from relay.spark.options import Options
 from relay.spark.question import Question
 from syndicate import send

@@ -14,7 +14,7 @@ import msgpack
 import pytest
 
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
-from relay.protocol.codec.encoding import counted, integer
+from relay.protocol.codec.preserves_encoding import counted, integer
 from syndicate import Symbol
 from syndicate.errors import ProtocolError
 from syndicate.values.value import SEQ

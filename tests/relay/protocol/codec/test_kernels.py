@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.protocol.codec import Msgpack, Preserves
-from relay.protocol.codec import encoding as encoding_module
 from relay.protocol.codec import msgpack as msgpack_module
 from relay.protocol.codec import packet_scanner as packet_scanner_module
 from relay.protocol.codec import preserves as preserves_module
+from relay.protocol.codec import preserves_encoding as encoding_module
 from relay.protocol.limits import Limits
 from relay.protocol.packets import A, M, R, S, WireRef
 from syndicate import native

@@ -22,7 +22,7 @@ from syndicate.bloom.state.store import StateFile, Store
 from syndicate.errors import BloomDeclaration, KeyConflict, StateError
 from syndicate.flow.encoding import encoded
 from syndicate.simulation.disk import PowerCut, SimulatedDisk
-from syndicate.storage.wal import damage
+from syndicate.storage.sqlite_wal import damage
 
 
 class Counts(Bloom):

@@ -1,4 +1,5 @@
-"""What stands before an entity: hands on to it what may pass, in its own facet, so that no turn is spent on that.
+"""Forwarding: what is before an entity hands on to it what may pass, in its own facet, so that no turn is spent on
+that.
 
 :mod:`relay.capabilities.caveats` and the binds of :mod:`relay.capabilities.gatekeeper` are made of this.
 

@@ -1,4 +1,4 @@
-"""The lobby: who has connected, and has not shown yet that they may.
+"""Untrusted peers: the lobby of those who have connected, and not shown yet that they may; and the bytes they cost.
 
 An untrusted peer costs a descriptor and some memory, and there may be more of them than there are descriptors.  Were
 they let in until there is no place left, they would keep out whoever has a capability; were they let in one after the

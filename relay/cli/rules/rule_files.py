@@ -19,7 +19,7 @@ from syndicate.dedalus.net import check_nodes
 from syndicate.errors import FactError, OutputError, ScheduleError
 from syndicate.values.value import Value
 
-LOADED: Final = "relay.cli.rules.program"
+LOADED: Final = "relay.cli.rules.rule_files"
 """Where a context has the program that said which language it is in: a file is run once."""
 
 

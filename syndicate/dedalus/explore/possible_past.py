@@ -26,8 +26,8 @@ from attrs import evolve
 
 from syndicate.dedalus.ast import Aggregate, Atom, Choice, Row, Rule, Value, Variable, normal, variables
 from syndicate.dedalus.desugar import grouped
-from syndicate.dedalus.explore.space import Fact, Facts, Space, at_constant
 from syndicate.dedalus.explore.stability import Early
+from syndicate.dedalus.explore.timestep import Fact, Facts, Space, at_constant
 from syndicate.dedalus.net import Send
 from syndicate.dedalus.schedule import Clock
 from syndicate.errors import ExplorationTooLarge

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.spark.log import Change, FeedLog
+from relay.spark.change_log import Change, FeedLog
 from syndicate.errors import SourceError
 
 steps = st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans()), max_size=30)

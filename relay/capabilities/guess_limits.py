@@ -1,4 +1,5 @@
-"""Guesses: references that do not hold, counted by the address that they come from, and answered more slowly each time.
+"""Limits of guesses: references that do not hold, counted by the address that they come from, and answered more slowly
+each time.
 
 A signature has 128 bits and cannot be guessed; but names can be tried, and each try is work.  A person mistypes a
 reference once or twice, and is answered at once.

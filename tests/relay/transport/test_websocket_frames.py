@@ -8,7 +8,7 @@ from wsproto import ConnectionType
 from wsproto.connection import Connection
 from wsproto.events import BytesMessage, Message, Ping, TextMessage
 
-from relay.transport.frames import FRAMES, STRETCH, Foreign, Frames, binary_frame
+from relay.transport.websocket_frames import FRAMES, STRETCH, Foreign, Frames, binary_frame
 from tests.strategies import examples
 
 said = st.one_of(

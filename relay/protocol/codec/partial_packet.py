@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from relay.protocol.codec.encoding import KNOWN, SHORT
 from relay.protocol.codec.frozen_collection import Collections
+from relay.protocol.codec.preserves_encoding import KNOWN, SHORT
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import ProtocolError

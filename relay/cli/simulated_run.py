@@ -14,8 +14,8 @@ from attrs import frozen
 from relay.simulation.campaign import find_scenario
 from relay.simulation.difference import Difference, difference
 from relay.simulation.faults import Fault
+from relay.simulation.run_recording import Lanes, Recordings
 from relay.simulation.scenario import Outcome, Scenario
-from relay.simulation.shown import Lanes, Recordings
 from relay.simulation.tape_file import Taped, shrunk
 from relay.simulation.world import World
 from syndicate.errors import TapeFileError

@@ -1,7 +1,7 @@
-"""The turnstile: how many sessions there may be, in all, from one address, and by one capability.
+"""Limits of sessions: how many sessions there may be, in all, from one address, and by one capability.
 
-Whoever has shown no capability yet has a place in the lobby (:mod:`relay.transport.lobby`); who shows one needs a
-place here, and learns which there is none of.
+Whoever has shown no capability yet has a place in the lobby (:mod:`relay.transport.untrusted_peers`); who shows one
+needs a place here, and learns which there is none of.
 
 >>> turnstile = Turnstile(total=3, address=2, capability=2)
 >>> [turnstile.enter(n, "10.0.0.1", [b"alice"]) for n in (1, 2, 3)]

@@ -12,7 +12,7 @@ import click
 from attrs import frozen
 
 from relay.cli.exit_codes import Number
-from relay.cli.rules.program import check_named, read_events, read_schedule
+from relay.cli.rules.rule_files import check_named, read_events, read_schedule
 from syndicate.dedalus import Model, Net, Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.net import STOPS, Stop, nodes_of
