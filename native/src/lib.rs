@@ -61,6 +61,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "weight" => membrane::weight_kernel(specification),
         "words" => words::words_kernel(specification),
         "read_msgpack" => Ok(wrap_pyfunction!(msgpack::read_msgpack, py)?.into_any()),
+        "read_items" => Ok(wrap_pyfunction!(msgpack::read_items, py)?.into_any()),
         "write_msgpack" => Ok(wrap_pyfunction!(msgpack::write_msgpack, py)?.into_any()),
         "pass_heads" => Ok(wrap_pyfunction!(packet_scanner::pass_heads, py)?.into_any()),
         "read_preserves" => Ok(wrap_pyfunction!(preserves::read_preserves, py)?.into_any()),

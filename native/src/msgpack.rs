@@ -1,6 +1,6 @@
 //! Packets as msgpack, of the parts that nearly all of them have: `relay/protocol/codec/msgpack.py`.
 
-use crate::frozen::{is_exactly, is_leaf, untrack};
+use crate::frozen::{is_exactly, is_leaf, untrack, Names};
 use crate::packets::{self, text, Encoding, Most, Read, Tagged};
 use crate::object_slots::Slot;
 use pyo3::ffi;
@@ -206,6 +206,43 @@ pub fn read_msgpack<'py>(
         Read::Short => Some(PyTuple::empty(py)),
         Read::Rare => None,
     })
+}
+
+/// So many values, one after the other, of an array of a packet, the first of which begins *at* a place in *data*; where
+/// the last ends, and how many *nodes* are left.  Nothing if their bytes have not all come, and `None` if the codec has to
+/// look at them.
+#[pyfunction]
+#[pyo3(signature = (data, at, count, symbols, references, nodes, levels, /))]
+pub fn read_items<'py>(
+    data: Bound<'py, PyBytes>,
+    at: usize,
+    count: usize,
+    symbols: Bound<'py, PyDict>,
+    references: Bound<'py, PyDict>,
+    nodes: usize,
+    levels: usize,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = data.py();
+    let most = Most { nodes, levels, bytes: 0 };
+    let mut reader = Reader::new(Names::of(py)?, data.as_bytes(), at, &symbols, &references, most);
+    let mut items = Vec::with_capacity(count.min(nodes));
+    for _ in 0..count {
+        match reader.value(py, 1)? {
+            Some(item) => items.push(item),
+            None if reader.short => return Ok(Some(PyTuple::empty(py))),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some((PyTuple::new(py, items)?, reader.at, reader.nodes).into_pyobject(py)?))
+}
+
+/// How many items the long array has whose head is *at* a place; `None` if there is none, or not all of its head.
+pub fn items(data: &[u8], at: usize) -> Option<usize> {
+    match *data.get(at..)? {
+        [0xDC, one, two, ..] => Some(usize::from(u16::from_be_bytes([one, two]))),
+        [0xDD, one, two, three, four, ..] => Some(u32::from_be_bytes([one, two, three, four]) as usize),
+        _ => None,
+    }
 }
 
 /// A reference without caveats, as all encoders write it; `None` for any other.

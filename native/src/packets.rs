@@ -139,7 +139,7 @@ pub struct Reader<'a, 'py, E> {
     /// The parts so far of all compounds that are open, where their number is not said before.
     pub parts: Vec<Bound<'py, PyAny>>,
     /// Whether there was not all that was to be read.
-    short: bool,
+    pub short: bool,
     encoding: PhantomData<E>,
 }
 
@@ -169,18 +169,7 @@ pub fn read<'py, E: Encoding>(
     most: Most,
 ) -> PyResult<Read<'py>> {
     let py = data.py();
-    let mut reader = Reader {
-        names: Names::of(py)?,
-        data: data.as_bytes(),
-        at,
-        symbols,
-        references,
-        nodes: most.nodes,
-        levels: most.levels.min(LEVELS),
-        parts: Vec::new(),
-        short: false,
-        encoding: PhantomData,
-    };
+    let mut reader = Reader::new(Names::of(py)?, data.as_bytes(), at, symbols, references, most);
     Ok(match E::value(&mut reader, py, 0)? {
         Some(form) if reader.at - at <= most.bytes => Read::Whole(form, reader.at),
         None if reader.short => Read::Short,
@@ -189,6 +178,18 @@ pub fn read<'py, E: Encoding>(
 }
 
 impl<'a, 'py, E> Reader<'a, 'py, E> {
+    pub fn new(
+        names: &'a Names,
+        data: &'a [u8],
+        at: usize,
+        symbols: &'a Bound<'py, PyDict>,
+        references: &'a Bound<'py, PyDict>,
+        most: Most,
+    ) -> Self {
+        let (nodes, levels) = (most.nodes, most.levels.min(LEVELS));
+        Reader { names, data, at, symbols, references, nodes, levels, parts: Vec::new(), short: false, encoding: PhantomData }
+    }
+
     #[inline]
     pub fn bytes(&mut self, size: usize) -> Option<&'a [u8]> {
         let Some(bytes) = self.data.get(self.at..self.at.checked_add(size)?) else {

@@ -7,7 +7,7 @@ use crate::membrane::weigh;
 use crate::delivery::{event, noted, open, ActorNames, Kind, ASSERT, MESSAGE, RETRACT};
 use crate::frozen::{is_exactly, is_leaf, Names};
 use crate::index::Gate;
-use crate::msgpack::Msgpack;
+use crate::msgpack::{self, Msgpack};
 use crate::packets::{self, Most, Read};
 use crate::preserves::Preserves;
 use crate::object_slots::Slot;
@@ -485,6 +485,9 @@ pub fn done_of<'py>(
     let mut only: Option<Act<'py>> = None; // the only event so far, whose reach nobody needs unless another one comes
     let mut short = false;
     while at < data.as_bytes().len() {
+        if !tables.preserves && msgpack::items(data.as_bytes(), at).is_some_and(|items| items > events + 1) {
+            break; // nothing of it is read here that is read again elsewhere
+        }
         let (form, end) = match tables.read(data, at)? {
             Read::Whole(form, end) => (form, end),
             Read::Short => {

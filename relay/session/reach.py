@@ -3,8 +3,8 @@
 A packet of some kilobytes can cause millions of events: a thousand messages to ten thousand observers, or five hundred
 observers of observers, which are notified of each other.  No bound on bytes or events sees that, and a turn cannot be
 interrupted.  So each event is charged with the most that it can cause in a dataspace of ours: the observers there that
-it reaches, and if it is an interest itself, the values there that reach it.  When it is enough for a turn the rest
-waits for another one.
+it reaches, and if it is an interest itself, the values there that reach it; and a sync with its answer.  When it is
+enough for a turn the rest waits for another one.
 
 >>> Reach(10).fitting([(2, None, "a message to nobody", None)] * 20)
 20
@@ -21,7 +21,7 @@ from typing import Final
 
 from relay.capabilities.forwarding import innermost
 from relay.session.peer_assertions import PeerAssertion
-from syndicate.index.event import ASSERT, RETRACT
+from syndicate.index.event import ASSERT, RETRACT, SYNC
 from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST, OBSERVE
 from syndicate.values.value import Frozen, Ref
@@ -29,9 +29,15 @@ from syndicate.values.value import Frozen, Ref
 ENOUGH: Final = 1 << 12
 """What the events of one turn may reach, if they are more than one: some tens of milliseconds."""
 
+SOME: Final = ENOUGH // 8
+"""What a part of a packet may reach that is too much for a turn."""
+
 INTEREST_ITSELF: Final = 128
 """What an interest costs whatever it reaches: as much as so many notifications."""
 
+
+SYNC_ITSELF: Final = 8
+"""What a sync costs: two turns that it goes through, and an answer that is written."""
 
 _INTERESTS: Final = 4
 """The most interests that are read, or written, at a stretch: a third of a millisecond."""
@@ -87,7 +93,9 @@ class Reach:
                 place, value = target, form
             head = value[0] if type(value) is tuple else None
             cost = self._audiences.get(head) if place is self._target else None
-            if cost is None or 2 * cost > enough - total or head is INTEREST:
+            if kind == SYNC:
+                cost = SYNC_ITSELF
+            elif cost is None or 2 * cost > enough - total or head is INTEREST:
                 cost = self._cost(place, value, enough - total)
             total += cost + self._interests
             if total > enough:

@@ -56,7 +56,7 @@ from relay.session.outbox import Outbox, next_packet
 from relay.session.patch import Understood, act, patched, place
 from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
-from relay.session.reach import ENOUGH, Reach, stretch
+from relay.session.reach import ENOUGH, SOME, Reach, stretch
 from relay.session.repetition import said
 from relay.session.state import NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, PART, State
 from relay.session.statistics import Statistics
@@ -78,9 +78,6 @@ _PIECE: Final = 1024
 
 _TAKEN: Final = 256
 """The most events that are taken from the backlog at once: a few milliseconds."""
-
-_PART: Final = ENOUGH // 8
-"""What the first part of a packet may reach that is too much for a turn."""
 
 _INERT: Final = Entity()
 """What hears nothing."""
@@ -412,7 +409,7 @@ class Session(State):
                     self.soon(self._go_on, _SHARE)
                     return
                 acts = self._acts
-                if len(acts) > PART and not self._trail.agreed:
+                if self._dividing or (len(acts) > PART and not self._trail.agreed):
                     self._charge_part(acts)
                     return
                 if first is not None or len(acts) > 1:  # one goes at any rate
@@ -475,25 +472,28 @@ class Session(State):
         return (), reach
 
     def _charge_part(self, acts: Sequence[Understood]) -> None:
-        """Charge the next of many *acts*; do them once all are charged, or the first of them if that is too much."""
+        """Charge the next of many *acts*; do them once all are charged, or part after part if that is too much."""
+        if self._dividing:
+            self._divide(acts)
+            self.soon(self._go_on, ENOUGH)
+            return
         reach = self._reach = self._reach or Reach()
         part = acts[reach.count : reach.count + PART]
         fits = reach.fitting(part) == len(part)
-        if fits and reach.count < len(acts):
-            self.soon(self._go_on, _SHARE)
-            return
-        self._reach = None
-        if fits:
+        if fits and reach.count == len(acts):
+            self._reach = None
             self._act_in_steps(acts, reach.total)
-        else:
-            self._divide(acts)
-            self.soon(self._go_on, ENOUGH)
+            return
+        if not fits:
+            self._acts, self._dividing, self._reach = sorted(acts, key=place), True, None
+        self.soon(self._go_on, _SHARE)
 
     def _divide(self, acts: Sequence[Understood]) -> None:
         """Do the first part of what is too much for a turn of its own; the rest waits."""
-        acts = sorted(acts, key=place)
-        fitting = max(1, Reach(_PART).fitting(acts))
+        acts = acts if self._dividing else sorted(acts, key=place)
+        fitting = max(1, Reach(SOME).fitting(acts[:PART]))
         self._acts = acts[fitting:]
+        self._dividing = len(acts) > fitting
         turn = current("receive")
         for event in acts[:fitting]:
             act(event, turn, self.facet, self.membrane)
@@ -648,6 +648,7 @@ class Session(State):
         """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
         self._acts, self._entries, self._events = (), (), NO_EVENTS
         self._patch = self._reach = None
+        self._dividing = False
         self.leaving()
         take_back(self, then)
 
@@ -680,6 +681,7 @@ class Session(State):
         self._intake.clear()
         self._acts, self._entries, self._events = (), (), NO_EVENTS
         self._patch = self._reach = None
+        self._dividing = False
         self._packets = NO_PACKETS
 
     def statistics(self) -> Statistics:

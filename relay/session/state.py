@@ -57,6 +57,7 @@ class State:
         "_at",
         "_charge",
         "_debt",
+        "_dividing",
         "_ended",
         "_entries",
         "_events",
@@ -144,6 +145,7 @@ class State:
         self._intake = Intake()
         self._packets = NO_PACKETS
         self._acts: Sequence[Understood] = ()
+        self._dividing = False  # whether those are the rest of what is too much for a turn
         self._entries: Sequence[Frozen] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = NO_EVENTS
         self._patch: Iterator[Sequence[Understood] | None] | None = None  # which puts them in their order

@@ -4,7 +4,8 @@ A turn is handled at a stretch unless it has more than ``LARGE`` events.  Then i
 slice everything else has its turn: other actors, timers, tasks, sockets.  Nobody sees half of it, for what a turn has
 noted is handed over when it commits, at the end of its last slice.  What comes for the actor meanwhile waits in the
 lane, in order, so that the actor is in one turn at a time; all others go on.  Others go first only while
-nothing waits, so that who sends it ever more cannot outrun it: a lane is at most a turn behind.
+nothing waits, so that who sends it ever more cannot outrun it: a lane is at most a turn behind.  What has waited goes
+on when that turn is over, and not behind what has come for others meanwhile.
 
 A handler, a dataflow block, or a step of a circuit is not divided: they are functions of the program.
 
@@ -57,8 +58,8 @@ class Lane:
 
     @property
     def behind(self) -> bool:
-        """Whether more waits than the turn that it is at: then it goes on before the turns of others."""
-        return bool(self._waiting)
+        """Whether more waits than the turn that it is at, or that has waited: then it goes on before others do."""
+        return bool(self._waiting) or (self._events is not None and not self._at)
 
     def take(self, turn: Turn) -> int:
         """Handle a slice of the turn, or the batch that comes next; returns how many events it counts for."""

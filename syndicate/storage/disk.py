@@ -26,15 +26,15 @@ idempotent, whenever it is cut short.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shutil
 import sqlite3
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from attrs import define, field, frozen
 
@@ -45,10 +45,16 @@ from syndicate.storage.files import sync, sync_directory
 from syndicate.storage.lock import Lock
 from syndicate.values.value import Frozen
 
+T = TypeVar("T")
+
 FORMAT: Final = 1
 _HEAD: Final = struct.Struct(">60xi4xi")
 """The beginning of an SQLite file: ``user_version`` and ``application_id`` are in it."""
 _BIG: Final = 256 << 20
+_PART: Final = 128
+"""The rows that one statement writes.  SQLite gives the interpreter's lock back for each statement, and takes it again
+behind it: a thread that writes row by row holds up all others, by the switch interval (5 ms) each time they want it.
+"""
 _WAL_LIMIT: Final = 64 << 20
 _SCHEMA: Final = (
     "CREATE TABLE kept (number INTEGER PRIMARY KEY, turn INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL)",
@@ -221,8 +227,7 @@ class SqliteDisk:
                 db.execute(statement)
             db.execute(f"PRAGMA application_id = {self.application}")
             db.execute(f"PRAGMA user_version = {FORMAT}")
-            _insert(db, rows)
-            meta.rows, meta.sum = len(rows), sum(row.crc for row in rows)
+            meta.rows, meta.sum = len(rows), _insert(db, rows)
             meta.write(db)
             db.execute("COMMIT")
         sync_directory(self.path)
@@ -307,7 +312,7 @@ class SqliteDisk:
 
     def _salvage(self, decode: Callable[[bytes], Frozen], damage: JournalDamaged) -> list[str]:
         """Put a journal of the rows that are whole in the place of the damaged one, of which a copy is kept."""
-        names = (self.aside.format(name=self.file.name, number=number) for number in itertools.count(1))
+        names = (self.aside.format(name=self.file.name, number=number) for number in count(1))
         aside = next(path for name in names if not (path := self.path / name).exists())
         aside.mkdir(mode=0o700)
         for path in (self.file, self._wal):
@@ -381,15 +386,14 @@ class SqliteDisk:
         meta.turn, meta.number = changes.turn, changes.number
 
         def write(db: sqlite3.Connection) -> None:
-            removed = [
-                db.execute("DELETE FROM kept WHERE number = ? RETURNING crc", (number,)).fetchall()
-                for number in changes.removed
-            ]
-            if not all(removed):
-                raise self._damaged("a row that is to be removed is not there")
-            _insert(db, changes.added)
-            meta.rows += len(changes.added) - len(removed)
-            meta.sum += sum(row.crc for row in changes.added) - sum(crc for ((crc,),) in removed)
+            for numbers in _parts(changes.removed):
+                rows, total = _delete(db, numbers)
+                if rows < len(numbers):
+                    raise self._damaged("a row that is to be removed is not there")
+                meta.rows -= rows
+                meta.sum -= total
+            meta.rows += len(changes.added)
+            meta.sum += _insert(db, changes.added)
 
         with self._naming():
             self._transact(write)
@@ -495,5 +499,25 @@ def _connect(file: Path) -> sqlite3.Connection:
     return db
 
 
-def _insert(db: sqlite3.Connection, rows: Sequence[StoredRow]) -> None:
-    db.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", [(row.number, row.turn, row.crc, row.data) for row in rows])
+def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """*items*, in the parts that a statement has."""
+    return (items[at : at + _PART] for at in range(0, len(items), _PART))
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[StoredRow]) -> int:
+    """Add *rows*; returns the sum of their CRCs."""
+    total = 0
+    for part in _parts(rows):
+        columns = [(row.number, row.turn, row.crc, row.data) for row in part]
+        total += sum(crc for _, _, crc, _ in columns)
+        places = ", ".join(["(?, ?, ?, ?)"] * len(columns))
+        db.execute(f"INSERT INTO kept VALUES {places}", [*chain.from_iterable(columns)])  # noqa: S608  # of question marks
+    return total
+
+
+def _delete(db: sqlite3.Connection, numbers: Sequence[int]) -> tuple[int, int]:
+    """Remove the rows with these *numbers*; returns how many were there, and the sum of their CRCs."""
+    there = f"FROM kept WHERE number IN ({', '.join('?' * len(numbers))})"
+    ((rows, total),) = db.execute(f"SELECT count(*), coalesce(sum(crc), 0) {there}", numbers).fetchall()
+    db.execute(f"DELETE {there}", numbers)
+    return rows, total

@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from relay.protocol.codec.frozen_collection import MORE
 from relay.protocol.codec.msgpack import Msgpack
 from relay.protocol.codec.preserves import Preserves
-from relay.protocol.codec.preserves_encoding import MORE, Tables
+from relay.protocol.codec.preserves_encoding import Tables
 from relay.protocol.codec.preserves_text import PreservesText
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from syndicate.errors import ProtocolError

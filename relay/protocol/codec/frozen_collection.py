@@ -21,14 +21,17 @@ limits".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from operator import attrgetter
-from typing import Final
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import Final, TypeAlias, TypeVar
 
 from relay.protocol.limits import Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, MINUS_TWO, SET, Frozen, Symbol, Value, order, thaw
+
+T = TypeVar("T")
 
 FEW: Final = 512
 """So many members may have one hash: comparing each with each takes some milliseconds.
@@ -36,7 +39,17 @@ FEW: Final = 512
 By chance no two have, but hash(-1) == hash(-2), so that of points around 0 in nine dimensions 512 collide.
 """
 
+MEMBERS: Final = 512
+"""The members or keys that are looked at, or sorted, at a stretch: some tenths of a millisecond."""
+
+MORE: Final[Frozen] = ()
+"""In place of a packet: others are to have their turns before more is read."""
+
+Parts: TypeAlias = Generator[Frozen, None, T]
+"""What is made in parts: :data:`MORE` between two of them, and it in the end."""
+
 _COMPOUND: Final = frozenset({tuple, WireRef})
+_KEY: Final = itemgetter(0)
 
 
 def flooded(keys: Collection[Frozen]) -> bool:
@@ -85,18 +98,28 @@ class Collections:
         """Nothing has been hashed yet."""
         self._keyed = 0
 
-    def set_of(self, members: list[Frozen]) -> Frozen:
-        """The set of *members*; raises :class:`ProtocolError` if they are too many, or not distinct."""
+    def form(self, items: list[Frozen]) -> Frozen:
+        """The set or dictionary of *items*, of which the first is its mark; raises :class:`ProtocolError`."""
+        return whole(self.parts(items))
+
+    def parts(self, items: list[Frozen]) -> Parts[Frozen]:
+        """The same in parts."""
+        return self._set(items[1:]) if items[0] is SET else self._dictionary(items[1:])
+
+    def _set(self, members: list[Frozen]) -> Parts[Frozen]:
         if not members or (len(members) == 1 and type(members[0]) not in _COMPOUND):
             return (SET, *members)
-        self._check(members, len(members), "a set")
-        distinct = {*members}
+        yield from self._check(members, len(members), "a set")
+        distinct: set[Frozen] = set()
+        for part in _stretches(members):
+            distinct.update(part)
+            if len(members) > MEMBERS:
+                yield MORE
         if len(distinct) < len(members):
             raise ProtocolError("a set with a duplicate member")
-        return (SET, *ordered(distinct))
+        return (SET, *(yield from _ordered(members)))
 
-    def dictionary_of(self, items: list[Frozen]) -> Frozen:
-        """The dictionary of *items*, key, value, key, value ...; raises :class:`ProtocolError`."""
+    def _dictionary(self, items: list[Frozen]) -> Parts[Frozen]:
         if not items:
             return (DICT, (), ())
         keys, values = items[::2], items[1::2]
@@ -104,43 +127,84 @@ class Collections:
             raise ProtocolError("a dictionary with a key without a value")
         if len(keys) == 1 and type(keys[0]) not in _COMPOUND:
             return (DICT, (keys[0],), (values[0],))
-        self._check(keys, len(items), "a dictionary")
-        pairs = dict(zip(keys, values, strict=True))
+        yield from self._check(keys, len(items), "a dictionary")
+        pairs: dict[Frozen, Frozen] = {}
+        for part in _stretches([*zip(keys, values, strict=True)]):
+            pairs.update(part)
+            if len(keys) > MEMBERS:
+                yield MORE
         if len(pairs) < len(keys):
             raise ProtocolError("a dictionary with a duplicate key")
-        keys = ordered(keys)
+        keys = yield from _ordered(keys)
         return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
 
-    def _check(self, keys: list[Frozen], size: int, what: str) -> None:
+    def _check(self, keys: list[Frozen], size: int, what: str) -> Parts[None]:
         limits = self._limits
         if size > limits.entries:
             raise ProtocolError(f"{what} of {size} members, keys and values: at most {limits.entries} are allowed")
-        if not _COMPOUND.isdisjoint(map(type, keys)):
-            self._keyed += weight(keys, limits.keyed)
+        if _COMPOUND.isdisjoint(map(type, keys)):
+            return
+        for part in _stretches(keys):
+            self._keyed += weight(part, limits.keyed)
             if self._keyed > limits.keyed:
                 raise ProtocolError(f"more than {limits.keyed} values inside of members of sets, or of keys")
-            if flooded(keys):
-                raise ProtocolError(f"{what} of {len(keys)} members that are duplicates, or whose hashes collide")
+            if len(keys) > MEMBERS:
+                yield MORE
+        if flooded(keys):
+            raise ProtocolError(f"{what} of {len(keys)} members that are duplicates, or whose hashes collide")
+
+
+def whole(parts: Parts[T]) -> T:
+    """What is made in parts, made at a stretch."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def ordered(forms: Collection[Frozen]) -> list[Frozen]:
     """*forms*, distinct, in the order of :func:`syndicate.values.value.order`."""
+    return whole(_ordered(forms))
+
+
+def _ordered(forms: Collection[Frozen]) -> Parts[list[Frozen]]:
+    """The same in parts."""
     if len(forms) < 2:
         return [*forms]
     kinds = {*map(type, forms)}
     if len(kinds) == 1:
-        return sorted(forms, key=_SORTED_BY[kinds.pop()])
+        return (yield from _sorted([*forms], _SORTED_BY[kinds.pop()]))
     places: list[list[Frozen]] = [[] for _ in range(9)]
     for form in forms:
         places[_PLACES.get(type(form)) or _place(form)].append(form)
-    if MINUS_TWO in places[2]:
-        places[2].sort(key=thaw)
-        return [form for alike in places if alike for form in (alike if alike is places[2] else _sorted(alike))]
-    return [form for alike in places if alike for form in _sorted(alike)]
+    result: list[Frozen] = []
+    for alike in places:
+        if alike:
+            numbers = alike is places[2] and MINUS_TWO in alike
+            result += yield from _sorted(alike, thaw if numbers else _SORTED_BY[type(alike[0])])
+    return result
 
 
-def _sorted(alike: list[Frozen]) -> list[Frozen]:
-    return sorted(alike, key=_SORTED_BY[type(alike[0])])
+def _sorted(alike: list[Frozen], key: Callable[[Frozen], Value] | None) -> Parts[list[Frozen]]:
+    """*alike* by *key*: in runs, and then two and two of these as one, which takes no more than a look at each."""
+    if len(alike) <= MEMBERS:
+        return sorted(alike, key=key)
+    runs: list[list[Value]] = []
+    for part in _stretches(alike):
+        runs.append(sorted(part) if key is None else sorted(zip(map(key, part), part, strict=True), key=_KEY))
+        yield MORE
+    while len(runs) > 1:
+        merged: list[list[Value]] = []
+        for at in range(0, len(runs), 2):
+            merged.append(sorted(chain.from_iterable(runs[at : at + 2]), key=None if key is None else _KEY))
+            yield MORE
+        runs = merged
+    return runs[0] if key is None else [form for _, form in runs[0]]
+
+
+def _stretches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[at : at + MEMBERS] for at in range(0, len(items), MEMBERS))
 
 
 def _place(form: Frozen) -> int:

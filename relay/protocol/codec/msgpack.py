@@ -31,16 +31,16 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 import msgpack
 
-from relay.protocol.codec.frozen_collection import Collections, weight
+from relay.protocol.codec.frozen_collection import MORE, Collections, Parts, weight
 from relay.protocol.codec.packet_scanner import ARRAYS, EXTENSIONS, REFERENCE_NODES, WIDTH, PacketScanner
 from relay.protocol.codec.partial_packet import EMBEDDED, NODE
-from relay.protocol.codec.preserves_encoding import KNOWN, MORE, SHORT, Tables, excess, levels
+from relay.protocol.codec.preserves_encoding import KNOWN, SHORT, Tables, excess, levels
 from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
@@ -78,6 +78,9 @@ _PLAIN: Final = re.compile(rb"(?s)\x92[\x00\x01](?:[\x00-\x7f]|\xcc.|\xcd..|\xce
 _BUFFER: Final = 256
 """Bytes that the library's packer begins with, and each connection holds: its own choice is 256 KiB."""
 
+_TURN: Final = b"\xc0"
+"""The mark that the array of a Turn begins with."""
+
 _PIECE: Final = 15
 """The most items of an array whose head is one byte."""
 
@@ -103,6 +106,25 @@ def read_msgpack(
     caveats, of which *references* are known.  Nothing, if it is of such parts as far as it has come, and goes on.
 
     None, which is always right: the codec reads it itself, and says what is wrong with it.
+    """
+    return None
+
+
+@kernel
+def read_items(
+    data: bytes,
+    at: int,
+    count: int,
+    symbols: Mapping[bytes, Symbol],
+    references: Mapping[bytes, WireRef],
+    nodes: int,
+    levels: int,
+    /,
+) -> tuple[tuple[Frozen, ...], int, int] | tuple[()] | None:
+    """So many values of the array that a packet is, the first of which begins *at* a place in *data*; where the last of
+    them ends, and how many of *nodes* are left.  Nothing, if not all of their bytes have come.
+
+    None, which is always right: the codec reads the packet itself, and says what is wrong with it.
     """
     return None
 
@@ -260,7 +282,7 @@ class Msgpack:
         at = 0
         try:
             while at < len(data):
-                usual = () if self._rest else self._usual(data, at)
+                usual = () if self._rest else (yield from self._usual(data, at))
                 if usual:
                     form, at = usual
                     yield form
@@ -268,16 +290,41 @@ class Msgpack:
                 whole, at = self._measured(data, at)
                 if whole is None:
                     return
-                if usual == () and (usual := self._usual(whole, 0)):
+                if usual == () and (usual := (yield from self._usual(whole, 0))):
                     yield usual[0]
                 else:
                     yield from self._read(whole)
         except UnicodeDecodeError as e:
             raise ProtocolError(f"not msgpack of ours: {e}") from None
 
-    def _usual(self, data: bytes, at: int) -> tuple[Frozen, int] | tuple[()] | None:
+    def _usual(self, data: bytes, at: int) -> Generator[Frozen, None, tuple[Frozen, int] | tuple[()] | None]:
+        """What :func:`read_msgpack` says; a packet of many entries is read in parts."""
         limits = self.limits
+        if data[at] in ARRAYS and data[at + 1 + ARRAYS[data[at]] :][:1] == _TURN:
+            count, place = _array(data, at)
+            if count > VALUES:
+                return (yield from self._long(data, at, place + 1, count))
         return read_msgpack(data, at, self._symbols, self._refs, limits.nodes, levels(limits), limits.frame)
+
+    def _long(
+        self, data: bytes, at: int, place: int, count: int
+    ) -> Generator[Frozen, None, tuple[Frozen, int] | tuple[()] | None]:
+        """The same, of a sequence of *count* items, of which the first, its mark, has been read."""
+        items: list[Frozen] = [SEQ]
+        nodes = self.limits.nodes - count
+        while nodes >= 0 and len(items) < count:
+            most = min(VALUES, count - len(items))
+            part = read_items(data, place, most, self._symbols, self._refs, nodes, levels(self.limits))
+            if not part:
+                self._built = 0
+                return part
+            values, place, nodes = part
+            items += values
+            if len(items) < count:
+                self._built = place - at + NODE * (self.limits.nodes - nodes)
+                yield MORE
+        self._built = 0
+        return (tuple(items), place) if nodes >= 0 and place - at <= self.limits.frame else None
 
     def _measured(self, data: bytes, at: int) -> tuple[bytes | None, int]:
         """The packet that goes on, or begins, *at* a place, or None if it is cut, and where what is left begins."""
@@ -346,7 +393,11 @@ class Msgpack:
                 items.append(value)
                 left -= 1
                 while not left and stack:
-                    value = self._compound(items) if type(items[0]) is Tag else tuple(items)
+                    head = items[0]
+                    if head is SET or head is DICT:
+                        value = yield from self._collected(items)
+                    else:
+                        value = self._compound(items) if type(head) is Tag else tuple(items)
                     items, left = stack.pop()
                     items.append(value)
                     left -= 1
@@ -370,16 +421,17 @@ class Msgpack:
             self._unlearn()
 
     def _compound(self, items: list[Frozen]) -> Frozen:
-        """The frozen form of what begins with a mark."""
-        head = items[0]
-        if head is SEQ:
+        """The frozen form of a sequence or a reference."""
+        if items[0] is SEQ:
             return tuple(items)
-        if head is EMBEDDED:
-            self._inside = False
-            return self._narrowed(items[1])
+        self._inside = False
+        return self._narrowed(items[1])
+
+    def _collected(self, items: list[Frozen]) -> Parts[Frozen]:
+        """The frozen form of a set or dictionary."""
         if self._collections is None:
             self._collections = Collections(self.limits)
-        return self._collections.set_of(items[1:]) if head is SET else self._collections.dictionary_of(items[1:])
+        return self._collections.parts(items)
 
     def _extension(self, code: int, data: bytes) -> Frozen:
         """What an extension stands for; ``EMBEDDED``, where a reference begins that may have caveats."""

@@ -105,10 +105,8 @@ class Assembly:
         if not items:
             raise ProtocolError("a record without a label")
         head = items[0]
-        if head is SET:
-            return self._collections.set_of(items[1:])
-        if head is DICT:
-            return self._collections.dictionary_of(items[1:])
+        if head is SET or head is DICT:
+            return self._collections.form(items)
         if head is TOP or head is ANNOTATION or head is EMBEDDED:
             raise ProtocolError("an end where a value should be")
         return tuple(items)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Final, TypeAlias
 
-from relay.protocol.codec.frozen_collection import weight
+from relay.protocol.codec.frozen_collection import MORE, weight
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import NotAValue
@@ -28,9 +28,6 @@ Tables: TypeAlias = tuple[str, Mapping[bytes, Symbol], Mapping[Value, WireRef], 
 """What a codec reads and writes by: its name, the symbols and references that it has read, the symbols that it has
 written, and how many values, levels and bytes a packet may have.
 """
-
-MORE: Final[Frozen] = ()
-"""In place of a packet: others are to have their turns before more is read."""
 
 KNOWN: Final = 1024
 """Symbols that a codec remembers from packet to packet, so that the usual ones cost a look-up."""

@@ -72,6 +72,28 @@ def restore(image: Image, directory: Path) -> Path:
 # -------------------------------------------------------------------------------------------------------- round trips
 
 
+@pytest.mark.parametrize("count", [1, 127, 128, 129, 5000])
+def test_a_commit_asks_for_many_rows_at_once(tmp_path: Path, count: int) -> None:
+    """Each statement takes the interpreter's lock once more: all others wait for that, not for the disk alone."""
+    disk = StateDirectory(tmp_path / "state")
+    journal = Journal(disk)
+    journal.open()
+    statements: list[str] = []
+    assert disk._db is not None
+    disk._db.set_trace_callback(statements.append)
+    kept = [journal.keep(number) for number in range(count)]
+    journal.seal()
+    journal.write()
+    for number in kept[::2]:
+        journal.forget(number)
+    journal.keep("last")
+    journal.seal()
+    journal.write()
+    assert len(statements) <= 10 + 3 * (count // 100 + 1)
+    journal.close()
+    assert found_in(tmp_path / "state") == {*range(1, count, 2), "last"}
+
+
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(values(refs=False, wide=True), max_size=5))
 def test_every_value_comes_back(tmp_path_factory: pytest.TempPathFactory, survivors: list[Any]) -> None:

@@ -27,7 +27,7 @@ from syndicate.index.index import Index
 from syndicate.index.interest import interest
 from syndicate.native import specifications
 from syndicate.values.pattern import encode, pattern_of
-from syndicate.values.value import SEQ, freeze
+from syndicate.values.value import SEQ, TRUE, freeze
 from tests.relay.session.test_link import goes_on
 from tests.relay.wire import Wire
 
@@ -257,6 +257,20 @@ def test_a_neighbour_does_not_wait_for_it(turns: list[tuple[int, int]]) -> None:
     wire.system.drain()
     before = [max(each) for each in turns[: seen[0]]]
     assert sum(before) < sum(max(each) for each in turns) / 2
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_what_has_to_be_answered_is_done_in_pieces(before: int, turns: list[tuple[int, int]]) -> None:
+    """No turn has many of a packet's syncs, nor of their answers; all are answered, behind what came before them."""
+    wire = Wire(dataspace)
+    heard = [(A, observe(["v", capture()], 1), 1), (A, (SEQ, "v", 1), 2)][:before]
+    turns.clear()
+    wire.right.inject(turn(*heard, *[(SYNCED, WireRef(MINE, 7))] * (4096 - len(heard))))
+    wire.system.drain()
+    assert max(map(max, turns)) <= ENOUGH // 32
+    events = wire.right.events
+    assert events[len(events) - 4096 + len(heard) :] == [(M, TRUE)] * (4096 - len(heard))
+    assert (A, (SEQ, 1), 1) in events or not heard
 
 
 PINGS = [Nop()] * 2000

@@ -232,6 +232,44 @@ def test_what_comes_meanwhile_waits_in_order() -> None:
     assert not stage.system.lanes
 
 
+def test_who_has_waited_for_a_turn_goes_before_who_has_come_since() -> None:
+    """What comes for an actor in the midst of its turn waits for that, and not for what comes for others meanwhile."""
+    heard: list[str] = []
+    facets: list[Facet] = []
+    targets: list[Ref] = []
+
+    class Hearing(Entity):
+        def message(self, value: Any) -> None:
+            heard.append("asked")
+
+    def busy() -> None:
+        prevent_inert_check()
+        targets.append(ref(Hearing()))
+
+    def other() -> None:
+        prevent_inert_check()
+        facets.append(current_facet())
+
+    stage = Stage(lambda ds: None)
+    stage.system.spawn(busy)
+    stage.system.spawn(other)
+    stage.system.drain()
+
+    def look() -> None:
+        if stage.system.lanes:
+            heard.append("came")
+            facets[0].enter(lambda: heard.append("other"))
+            if "asked" not in heard and heard.count("came") == 1:
+                stage.act(lambda ds: send(targets[0], 0))
+
+    stage.act(lambda ds: [assert_(targets[0], n) for n in range(MANY)])
+    stage.system.inlet = look
+    stage.system.drain()
+    assert heard.count("other") >= MANY // turn_slices.STRETCH - 1
+    after_it = heard[heard.index("asked") :]
+    assert after_it.count("other") >= MANY // turn_slices.STRETCH - 3
+
+
 def test_a_call_at_the_end_of_a_turn_comes_though_its_lane_has_gone_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch moves its lane to the front, and a call waits behind both: what is left at the back is for nobody."""
     heard: list[int] = []

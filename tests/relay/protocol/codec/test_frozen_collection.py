@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.protocol.codec import Limits, Msgpack, Preserves, PreservesText
+from relay.protocol.codec import Limits, Msgpack, Preserves, PreservesText, frozen_collection
 from relay.protocol.codec.frozen_collection import FEW, Collections, flooded, ordered, weight
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
-from syndicate.values.value import SMALL, Frozen, freeze, order
+from syndicate.values.value import DICT, SET, SMALL, Frozen, freeze, order
 from tests.relay.protocol.codec.fuzz import quick
 from tests.strategies import values
 
@@ -25,6 +25,15 @@ def test_the_order_is_that_of_values(members: list[Frozen]) -> None:
     assert ordered(members) == sorted(members, key=order)
 
 
+@given(st.lists(forms, unique=True, max_size=30), st.integers(1, 8))
+def test_what_is_sorted_in_parts_is_in_the_same_order(members: list[Frozen], stretch: int) -> None:
+    """However long they are; no look is at more than two runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frozen_collection, "MEMBERS", stretch)
+        assert ordered(members) == sorted(members, key=order)
+        assert Collections(Limits()).form([SET, *members]) == (SET, *sorted(members, key=order))
+
+
 @given(st.lists(forms, max_size=6))
 def test_sets_and_dictionaries_are_those_of_freeze(members: list[Frozen]) -> None:
     """The forms of distinct members are those of the same values frozen here; duplicates are refused."""
@@ -34,14 +43,14 @@ def test_sets_and_dictionaries_are_those_of_freeze(members: list[Frozen]) -> Non
     collections = Collections(Limits())
     if len({*members}) < len(members):
         with pytest.raises(ProtocolError, match="duplicate"):
-            collections.set_of(members)
+            collections.form([SET, *members])
         with pytest.raises(ProtocolError, match="duplicate"):
-            collections.dictionary_of([item for member in members for item in (member, 1)])
+            collections.form([DICT, *[item for member in members for item in (member, 1)]])
     else:
-        assert collections.set_of(members) == freeze(ValueSet(map(thaw, members)))
+        assert collections.form([SET, *members]) == freeze(ValueSet(map(thaw, members)))
         pairs = [(thaw(member), i) for i, member in enumerate(members)]
         items = [item for i, member in enumerate(members) for item in (member, i)]
-        assert collections.dictionary_of(items) == freeze(Dictionary(pairs))
+        assert collections.form([DICT, *items]) == freeze(Dictionary(pairs))
 
 
 def test_weight() -> None:

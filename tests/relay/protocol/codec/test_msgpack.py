@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay.protocol.codec import DEFAULT, Limits, Msgpack
-from relay.protocol.packets import M, TurnPacket, WireRef, read, write
-from syndicate import Record, Symbol
+from relay.protocol.codec import DEFAULT, MORE, Limits, Msgpack
+from relay.protocol.codec.frozen_collection import MEMBERS
+from relay.protocol.packets import MINE, A, M, TurnPacket, WireRef, read, write
+from syndicate import Dictionary, Record, Symbol, ValueSet
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.interest import expand, interest
 from syndicate.values.pattern import pattern_of
@@ -73,6 +74,46 @@ def test_any_chunking_gives_the_same_packets(items: list[Any], data: st.DataObje
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     assert in_pieces(decoder, pieces) == [freeze([item]) for item in items]
+
+
+def texts(count: int) -> list[str]:
+    """So many, in no order."""
+    return [f"{n * 7919 % 8009}" for n in range(count)]
+
+
+LARGE = {
+    "events": write(TurnPacket([(0, (M, freeze(["v", n]))) for n in range(4000)])),
+    "references": write(TurnPacket([(0, (A, (SEQ, WireRef(MINE, n)), n)) for n in range(2000)])),
+    "rare at the end": (SEQ, *texts(4000), Symbol("new")),
+    "a set": (SEQ, freeze(ValueSet(texts(8000)))),
+    "a set of lists": (SEQ, freeze(ValueSet([(text, 1) for text in texts(2000)]))),
+    "a dictionary": (SEQ, freeze(Dictionary([(text, 1) for text in texts(4000)]))),
+}
+"""Packets of thousands of values."""
+
+
+@pytest.mark.parametrize("cut", [0, 1000])
+@pytest.mark.parametrize("form", LARGE.values(), ids=LARGE)
+def test_a_large_packet_is_read_in_parts(form: Frozen, cut: int) -> None:
+    """Others may have their turns between them, however its bytes come and whoever reads it; it is what was sent."""
+    data = Msgpack().encode(form)
+    decoder = Msgpack()
+    read_before = [*decoder.parts(data[:cut])] if cut else []
+    assert set(read_before) <= {MORE}
+    *between, packet = decoder.parts(data[cut:])
+    assert packet == form
+    assert {*between} == {MORE}
+    assert len(between) >= 8000 // MEMBERS
+    assert decoder.held == 0
+    assert [*decoder.parts(data)][-1] == form, "and the next"
+
+
+@pytest.mark.parametrize("value", [b"\xc1", b"\xd4\x07\x00", b"\xc0", b"\x90"])
+def test_what_is_wrong_in_a_large_packet_is_found(value: bytes) -> None:
+    """Also behind parts that have been read."""
+    data = b"\xdc\x0f\xa0\xc0" + b"\x01" * 3998 + value
+    with pytest.raises(ProtocolError):
+        [*Msgpack().parts(data)]
 
 
 @given(wire_refs)
