@@ -74,6 +74,7 @@ class System:
         "__weakref__",
         "_after",
         "_causes",
+        "_end",
         "_many",
         "_numbers",
         "_nursery",
@@ -124,6 +125,8 @@ class System:
         self.taken = 0
         """Events that were handled so far."""
         self.lanes: dict[Actor, Lane] = {}
+        self._end = 0.0
+        """When the slice of turns that runs is over, by the clock of slices."""
         self._outdated: set[int] = set()
         """The identities of entries of the queue whose lanes have gone first meanwhile."""
         self.turn = Turn(self.queue, self)
@@ -437,6 +440,7 @@ class System:
         clock = self.stopwatch or perf_counter
         queue, turn, start = self.queue, self.turn, clock()
         end, enough = start + seconds, start + (seconds if seconds > SLICE else min(seconds, PIECES))
+        self._end = end
         if take_all(self, end, clock):
             return
         most, unless = self._most()
@@ -528,7 +532,7 @@ class System:
             self.taken -= 1
             return 1
         try:
-            return lane.take(self.turn)
+            return lane.take(self.turn, self._alone)
         finally:
             if lane.over:
                 del self.lanes[actor]
@@ -536,6 +540,12 @@ class System:
                 self.queue.appendleft((actor, lane.place))
             else:
                 self.queue.append((actor, lane.place))
+
+    def _alone(self) -> bool:
+        """Whether a slice of a large turn may follow another at once: nothing waits, and nobody looks meanwhile."""
+        if self.queue or self._postponed or self.inlet is not None:
+            return False
+        return self.meter is None and self.chronicle is None and (self.stopwatch or perf_counter)() < self._end
 
     def when_handled(self, then: Callable[[], None]) -> None:
         """Call *then*, between turns, once each turn that is underway now and what waits behind it has been handled."""

@@ -1,11 +1,11 @@
 """Slices of turns: turns of many events, which an actor has in a lane of its own.
 
 A turn is handled at a stretch unless it has more than ``LARGE`` events.  Then its actor gets a *lane*, and after each
-slice everything else has its turn: other actors, timers, tasks, sockets.  Nobody sees half of it, for what a turn has
-noted is handed over when it commits, at the end of its last slice.  What comes for the actor meanwhile waits in the
-lane, in order, so that the actor is in one turn at a time; all others go on.  Others go first only while
-nothing waits, so that who sends it ever more cannot outrun it: a lane is at most a turn behind.  What has waited goes
-on when that turn is over, and not behind what has come for others meanwhile.
+slice everything else has its turn: other actors, timers, tasks, sockets; where nothing waits, the next slice follows at
+once.  Nobody sees half of it, for what a turn has noted is handed over when it commits, at the end of its last slice.
+What comes for the actor meanwhile waits in the lane, in order, so that the actor is in one turn at a time; all others
+go on.  Others go first only while nothing waits, so that who sends it ever more cannot outrun it: a lane is at most a
+turn behind.  What has waited goes on when that turn is over, and not behind what has come for others meanwhile.
 
 A handler, a dataflow block, or a step of a circuit is not divided: they are functions of the program.
 
@@ -61,24 +61,32 @@ class Lane:
         """Whether more waits than the turn that it is at, or that has waited: then it goes on before others do."""
         return bool(self._waiting) or (self._events is not None and not self._at)
 
-    def take(self, turn: Turn) -> int:
-        """Handle a slice of the turn, or the batch that comes next; returns how many events it counts for."""
-        events, start = self._events, self._at
+    def take(self, turn: Turn, alone: Callable[[], bool]) -> int:
+        """Handle a slice of the turn, or the batch that comes next, and further slices while it is *alone*; returns how
+        many events that counts for.
+        """
+        events = self._events
         if events is None:
             return 0
-        self._at = end = min(start + (1 if type(events) is TurnSteps else STRETCH), len(events))
+        stretch = 1 if type(events) is TurnSteps else STRETCH
         if self._suspended is not None:
             turn.resume(self._suspended)
             self._suspended = None
-        goes_on = False
+        goes_on, start = False, self._at
         try:
-            goes_on = self.actor.take(turn, events[start:end], events, end == len(events))
+            while True:
+                at, self._at = self._at, min(self._at + stretch, len(events))
+                goes_on = self.actor.take(turn, events[at : self._at], events, self._at == len(events))
+                if not goes_on or not alone():
+                    break
+                goes_on = False  # whatever the next slice raises
         finally:
+            count = (self._at - start) * (STRETCH // stretch)
             if goes_on:
                 self._suspended = turn.suspend()
             else:
                 self._next()
-        return STRETCH if type(events) is TurnSteps else end - start
+        return count
 
     def _next(self) -> None:
         self._events, self._at = None, 0

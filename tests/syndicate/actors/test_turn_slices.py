@@ -182,6 +182,55 @@ def test_others_go_on_while_a_large_turn_is_taken(monkeypatch: pytest.MonkeyPatc
     )
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_large_turn_is_set_aside_only_where_something_waits(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An actor that keeps itself busy has its turn after each slice; where there is none, slices follow each other."""
+    pauses: list[None] = []
+    heard: list[int] = []
+    busy: list[int] = []
+
+    def observe(ds: Ref) -> None:
+        on_message(ds, P(capture()))(heard.append)
+
+    stage = Stage(observe)
+    ticker: list[Ref] = []
+
+    def other() -> None:
+        prevent_inert_check()
+
+        class Ticker(Entity):
+            def message(self, value: Any) -> None:
+                busy.append(len(heard))
+                if len(heard) < MANY:
+                    send(ticker[0], value)
+
+        ticker.append(ref(Ticker()))
+
+    stage.system.spawn(other)
+    stage.system.drain()
+
+    def act(ds: Ref) -> None:
+        for n in range(MANY):
+            send(ds, P(n))
+        if waits:
+            send(ticker[0], "tick")
+
+    stage.act(act)
+    suspend = Turn.suspend
+
+    def counted(turn: Turn) -> tuple[Any, ...]:
+        pauses.append(None)
+        return suspend(turn)
+
+    monkeypatch.setattr(Turn, "suspend", counted)
+    monkeypatch.setattr(systems, "perf_counter", lambda: 0.0)
+    stage.system.drain(1)
+    assert heard == list(range(MANY))
+    slices = MANY // turn_slices.STRETCH
+    assert len(pauses) == (2 * slices if waits else 0), "that of the dataspace, and that of the observer"
+    assert not waits or len(busy) > 2 * slices
+
+
 def test_what_comes_from_outside_waits_for_one_slice_of_a_large_turn() -> None:
     """The sockets are looked at after each slice, and whoever hears something there has its turn after the next."""
     stage = Stage(lambda ds: None)
