@@ -120,18 +120,18 @@ def engine(session: SparkSession, size: int, keys: int) -> dict[str, list[float]
     return found
 
 
-def update_mode(rows: DataFrame) -> DataFrame:
+def update_mode(rows: DataFrame, keys: int) -> DataFrame:
     """Spark's own aggregate."""
     return rows.groupBy("k").sum("v")
 
 
-def circuit(rows: DataFrame) -> DataFrame:
-    """Ours."""
-    return spark_stream(sums(), {"a": rows})["out"]
+def circuit(rows: DataFrame, keys: int) -> DataFrame:
+    """Ours, with as many pages as its documentation wants."""
+    return spark_stream(sums(), {"a": rows}, pages=max(16, keys // 5_000))["out"]
 
 
 SPARKS_OWN: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
-STREAMS: Final[dict[str, tuple[str, Callable[[DataFrame], DataFrame], dict[str, str]]]] = {
+STREAMS: Final[dict[str, tuple[str, Callable[[DataFrame, int], DataFrame], dict[str, str]]]] = {
     "plain": (
         "update",
         update_mode,
@@ -147,7 +147,7 @@ session of ours and ``spark_stream`` set, and ``spark_stream``; the store is Roc
 class Stream:
     """A stateful stream: a micro-batch from its file to its new rows in this process."""
 
-    def __init__(self, session: SparkSession, name: str, place: Path) -> None:
+    def __init__(self, session: SparkSession, name: str, place: Path, keys: int) -> None:
         mode, summed, options = STREAMS[name]
         self.place, self.files, self.number, self.rows = place, place / "files", 0, 0
         self.files.mkdir(parents=True)
@@ -155,7 +155,7 @@ class Stream:
         for option, value in {STORE: ROCKSDB, **options}.items():
             session.conf.set(option, value)
         reader = session.readStream.schema("id long, k long, v long").option("maxFilesPerTrigger", 1)
-        writer = summed(reader.parquet(str(self.files))).writeStream.outputMode(mode).foreachBatch(self._take)
+        writer = summed(reader.parquet(str(self.files)), keys).writeStream.outputMode(mode).foreachBatch(self._take)
         self.query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
         for option, set_before in before.items():
             if set_before is None:
@@ -186,7 +186,7 @@ class Stream:
 
 def streams(session: SparkSession, size: int, keys: int, place: Path) -> dict[str, dict[str, list[float]]]:
     """The streams' micro-batches, one stream after the other with the same rows."""
-    running = {name: Stream(session, name, place / name) for name in STREAMS}
+    running = {name: Stream(session, name, place / name, keys) for name in STREAMS}
     found: dict[str, dict[str, list[float]]] = {name: {} for name in running}
     try:
         for name, stream in running.items():
