@@ -291,9 +291,9 @@ def memory(kind: str, count: int) -> float:
 
 
 def memory_together(assertions: int, observers: int) -> dict[str, float]:
-    """Bytes for each assertion and for each observer, all in one dataspace, after a first observer of the same shape.
+    """Bytes for each assertion and for each observer, all in one dataspace, after a late observer of the same shape.
 
-    So an assertion's share has what the index keeps for late observers.
+    So an assertion's share has what the index keeps for late observers, which it does since there was one.
     """
     figures = _memory([("assertion", assertions), ("observer", observers)])
     return {"bytes an assertion": figures[0], "bytes an observer": figures[1]}
@@ -320,6 +320,8 @@ def _memory(steps: list[tuple[str, int]], at_end: Callable[[], None] = _nothing)
         entity = Counter(-1, _nothing)
         if len(steps) > 1:
             _observe(ds, [entity], [Speak(0, capture())])
+            assert_(ds, Speak(0, "x"))
+            sync(ds, lambda: _observe(ds, [entity], [Speak(1, capture())]))
 
         def begin() -> None:
             gc.collect()

@@ -140,7 +140,7 @@ pub struct Program {
     places: Vec<Path>,
     checks: Vec<(Path, Option<Py<PyString>>)>,
     captures: Vec<Path>,
-    values: Py<PyDict>,
+    values: Option<Py<PyDict>>, // None: nothing is kept
     handlers: Py<PyDict>,
     notice: Py<PyAny>,
     tell: Py<PyAny>,
@@ -183,7 +183,7 @@ impl Factory {
             places: paths(self.places.bind(py))?,
             checks,
             captures: paths(self.captures.bind(py))?,
-            values: table.getattr("values")?.cast_into::<PyDict>()?.unbind(),
+            values: table.getattr("values")?.extract()?,
             handlers: table.getattr("handlers")?.cast_into::<PyDict>()?.unbind(),
             notice: notice.unbind(),
             telling: Telling::of(&tell),
@@ -278,11 +278,9 @@ impl Program {
     }
 
     fn keep<'py>(&self, key: &Bound<'py, PyAny>, form: &Bound<'py, PyAny>) -> PyResult<()> {
-        if self.places.is_empty() {
-            return Ok(());
-        }
         let py = form.py();
-        let values = self.values.bind(py);
+        let Some(values) = &self.values else { return Ok(()) };
+        let values = values.bind(py);
         match values.get_item(key)? {
             None => values.set_item(key, form),
             Some(there) => match there.cast_exact::<PyDict>() {
@@ -298,10 +296,8 @@ impl Program {
     }
 
     fn drop_value<'py>(&self, key: &Bound<'py, PyAny>, form: &Bound<'py, PyAny>) -> PyResult<()> {
-        if self.places.is_empty() {
-            return Ok(());
-        }
-        let values = self.values.bind(form.py());
+        let Some(values) = &self.values else { return Ok(()) };
+        let values = values.bind(form.py());
         if let Some(there) = values.get_item(key)? {
             if let Ok(several) = there.cast_exact::<PyDict>() {
                 if several.len() > 1 {

@@ -85,16 +85,18 @@ def factory(table, Notice, tell):
 )
 
 _KEEP = [
-    "there = values.get(k)",
-    "if there is None: values[k] = v",
-    "elif type(there) is dict: there[v] = None",
-    "else: values[k] = {there: None, v: None}",
+    "if values is not None:",
+    " there = values.get(k)",
+    " if there is None: values[k] = v",
+    " elif type(there) is dict: there[v] = None",
+    " else: values[k] = {there: None, v: None}",
 ]
 
 _DROP = [
-    "there = values[k]",
-    "if type(there) is dict and len(there) > 1: del there[v]",
-    "else: del values[k]",
+    "if values is not None:",
+    " there = values[k]",
+    " if type(there) is dict and len(there) > 1: del there[v]",
+    " else: del values[k]",
 ]
 
 

@@ -261,9 +261,9 @@ class Index:
         node = self._extend(skeleton)
         table = node.table(skeleton)
         if table is None:
-            table = node.add_table(skeleton, list(self._all()) if node is self._root else node.values, self._tell)
+            table = node.add_table(skeleton, self._values_at(node), self._tell)
             self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
-        handler = table.handler(constants)
+        handler = table.handler(constants, lambda: self._values_at(node))
         handler.join(observer)
         return handler.notices.values() if handler.notices else []
 
@@ -298,6 +298,9 @@ class Index:
             further.users += 1
             node, here = further, path
         return node
+
+    def _values_at(self, node: Node) -> Collection[Frozen]:
+        return list(self._all()) if node is self._root else node.values
 
     def _values_under(self, node: Node, path: Path, head: Frozen) -> Kept:
         """The values of *node* whose constructor at *path* is *head*."""

@@ -158,7 +158,9 @@ class ConstantTable:
     ``fill(values)`` keeps many, ``recall(notices, values)`` counts the captures of many into a bag; both notify nobody.
     They are attributes, so that the hot ones (:mod:`.compiled`) replace the cold ones.
 
-    A skeleton without constants has one handler, which comes and goes with its table: nothing needs to be kept for it.
+    Values are kept for observers with further constants, who come when values are there: from the first of these on,
+    who pays for what is there, and not before.  A skeleton without constants has one handler, which comes and goes with
+    its table: nothing needs to be kept for it.
     """
 
     __slots__ = ("_tell", "_uses", "add", "fill", "handlers", "recall", "remove", "send", "skeleton", "values")
@@ -168,28 +170,35 @@ class ConstantTable:
         self._tell = tell
         self._uses = 0
         self.handlers: dict[Constants, Handler] = {}
-        self.values: dict[Constants, Frozen | dict[Frozen, None]] = {}
+        self.values: dict[Constants, Frozen | dict[Frozen, None]] | None = None
         self.add: Callable[[Frozen], None] = self._add
         self.remove: Callable[[Frozen], None] = self._remove
         self.send: Callable[[Frozen], None] = self._send
         self.fill: Callable[[Iterable[Frozen]], None] = self._fill
         self.recall: Callable[[dict[Captures, Notice], Iterable[Frozen]], None] = self._recall
         self._warm(len(forms))
-        if skeleton.places:
-            self.fill(forms)
-        else:
+        if not skeleton.places:
             handler = self.handlers[()] = Handler()
             handler.notices = self._notices(forms)
 
-    def handler(self, constants: Constants) -> Handler:
-        """The handler for these constants; a new one if there was none."""
+    def handler(self, constants: Constants, forms: Callable[[], Collection[Frozen]]) -> Handler:
+        """The handler for these constants; a new one if there was none.  *forms* are the values of its node."""
         handler = self.handlers.get(constants)
         if handler is None:
+            if self.values is None and (there_before := forms()):
+                self._keep_all(there_before)
             handler = self.handlers[constants] = Handler()
-            there = self.values.get(constants)
+            there = None if self.values is None else self.values.get(constants)
             if there is not None:
                 handler.notices = self._notices(there if type(there) is dict else (there,))
         return handler
+
+    def _keep_all(self, forms: Collection[Frozen]) -> None:
+        """Keep what is there, and from now on what comes."""
+        self.values = {}
+        if self.add != self._add:
+            self._generate()  # they hold the dictionary, or none
+        self.fill(forms)
 
     def _notices(self, forms: Iterable[Frozen]) -> dict[Captures, Notice] | None:
         notices: dict[Captures, Notice] = {}
@@ -200,8 +209,11 @@ class ConstantTable:
         """Count uses; at ``HOT`` of them, replace the interpreter's methods by generated functions."""
         self._uses += uses
         if self._uses >= HOT and self.add == self._add:
-            make = factory(self.skeleton.places, self.skeleton.checks, self.skeleton.captures)
-            self.add, self.remove, self.send, self.fill, self.recall = make(self, Notice, self._tell)
+            self._generate()
+
+    def _generate(self) -> None:
+        make = factory(self.skeleton.places, self.skeleton.checks, self.skeleton.captures)
+        self.add, self.remove, self.send, self.fill, self.recall = make(self, Notice, self._tell)
 
     # ------------------------------------------------------------------------------------------------ cold
 
@@ -215,7 +227,7 @@ class ConstantTable:
         return 0 if handler is None else handler.audience
 
     def _keep(self, key: Constants, form: Frozen) -> None:
-        if self.skeleton.places:
+        if self.values is not None:
             there = self.values.get(key)
             if there is None:
                 self.values[key] = form
@@ -225,7 +237,7 @@ class ConstantTable:
                 self.values[key] = {there: None, form: None}
 
     def _drop(self, key: Constants, form: Frozen) -> None:
-        if self.skeleton.places:
+        if self.values is not None:
             there = self.values[key]
             if type(there) is dict and len(there) > 1:
                 del there[form]

@@ -377,6 +377,40 @@ def test_random_operations(hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert STEPS.total() >= 46 * bounds.max_examples
 
 
+@each_temperature
+@pytest.mark.parametrize("there", [0, 1, 200])
+def test_values_are_kept_from_the_first_observer_that_comes_late(
+    hot: int, there: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With constants that nobody had; and each one is notified of what matches, in order, whenever it comes."""
+    heat(monkeypatch, hot)
+    listener = Listener()
+    index = Index(listener)
+
+    def observe(constant: int) -> list[Any]:
+        skeleton, constants = analyse(Record("q", [constant, capture()]))
+        return [notice.captures for notice in index.observe(skeleton, constants, Ref.unbound())]
+
+    def table() -> Any:
+        (found,) = [table for node in index._classes.values() for table in node.tables]
+        return found
+
+    assert observe(0) == observe(1) == []
+    for n in range(there):
+        index.add(freeze(Record("q", [n % 3, n])))
+    assert observe(1) == [(n,) for n in range(there) if n % 3 == 1]
+    assert table().values is None, "whoever has its constants comes late, too, and needs no more than its handler"
+    assert observe(2) == [(n,) for n in range(there) if n % 3 == 2]
+    assert (table().values is None) == (there == 0)
+    for n in range(0, there, 2):
+        index.remove(freeze(Record("q", [n % 3, n])))
+    for n in range(there, 2 * there):
+        index.add(freeze(Record("q", [n % 5, n])))
+    left = [*[n for n in range(there) if n % 2], *range(there, 2 * there)]
+    for constant in (3, 4):
+        assert observe(constant) == [(n,) for n in left if n >= there and n % 5 == constant]
+
+
 # ------------------------------------------------------------------------------------------ what is forgotten
 
 
