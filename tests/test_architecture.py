@@ -94,7 +94,7 @@ INSIDE = {
         influence timestep outcome replay stability possible_past state arrivals by_solver explorer
     """,
     "syndicate.dedalus.verify": """
-        domains faults choosing cone ground lineage counterexample search symbolic chance induction verdict
+        domains faults choosing cone ground confirmation lineage counterexample search symbolic chance induction verdict
     """,
     "syndicate.flow": """
         element node comparison undo shape row_expression zset word_tables aggregates arrangement trace encoding stream

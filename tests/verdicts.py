@@ -168,9 +168,9 @@ def main() -> None:
     deliveries: list[Delivery] = ["later", "later", "free"]
     relations = st.sets(st.sampled_from(["p", "q", "r", "s", "a"]), min_size=1)
     outcomes = given(small | placed(), st.sampled_from(deliveries), st.booleans(), relations)
-    compare = verdicts(compare_verdicts) if arguments.what == "verify" else outcomes(compare_outcomes)
     try:
         for batch in itertools.count():  # hypothesis keeps what it has drawn, until its run is over
+            compare = verdicts(compare_verdicts) if arguments.what == "verify" else outcomes(compare_outcomes)
             hypothesis.seed(f"{arguments.seed} {batch}")(some(compare))()
     except (Enough, KeyboardInterrupt):
         pass  # and tell how many there were

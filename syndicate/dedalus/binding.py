@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property
-from typing import TypeAlias
+from operator import itemgetter
+from typing import Final, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from syndicate.dedalus.ast import (
     Aggregate,
@@ -35,7 +36,6 @@ from syndicate.dedalus.ast import (
     Wildcard,
     compute,
     normal,
-    terms,
     variables,
 )
 from syndicate.dedalus.desugar import grouped
@@ -50,31 +50,43 @@ Sent: TypeAlias = tuple[Row, Value]
 """A row, and who sends it if it is sent."""
 
 
+FEW_ROWS: Final = 8
+"""So many rows need no index."""
+
+
 class RowIndex:
-    """Rows in the order in which they came, found by the columns that are known."""
+    """Rows in the order in which they came, found by the columns that are known; a few are looked through."""
+
+    __slots__ = ("_indexes", "rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows: dict[Row, None] = dict.fromkeys(rows)
-        self._indexes: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
+        self._indexes: dict[tuple[int, ...], dict[Row, list[Row]]] | None = None
 
     def add(self, row: Row) -> bool:
         """Add a row; whether it is new."""
         if row in self.rows:
             return False
         self.rows[row] = None
-        for columns, index in self._indexes.items():
-            index.setdefault(tuple(row[n] for n in columns), []).append(row)
+        for columns, index in self._indexes.items() if self._indexes else ():
+            index.setdefault(tuple([row[n] for n in columns]), []).append(row)
         return True
 
     def find(self, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
         """The rows with *key* in *columns*."""
         if not columns:
             return list(self.rows)
-        index = self._indexes.get(columns)
+        if len(self.rows) <= FEW_ROWS:
+            if len(columns) == 1:
+                (column,), (value,) = columns, key
+                return [row for row in self.rows if row[column] == value]
+            return [row for row in self.rows if tuple([row[n] for n in columns]) == key]
+        indexes = self._indexes = self._indexes or {}
+        index = indexes.get(columns)
         if index is None:
-            index = self._indexes[columns] = {}
+            index = indexes[columns] = {}
             for row in self.rows:
-                index.setdefault(tuple(row[n] for n in columns), []).append(row)
+                index.setdefault(tuple([row[n] for n in columns]), []).append(row)
         return list(index.get(key, ()))
 
 
@@ -131,39 +143,49 @@ def unified(atom: Atom, row: Pattern) -> Binding | None:
 class Body:
     """The body of a rule: its positive atoms, conditions, and what must not be there; *times* name its time.
 
-    *against* says how the rows of negated atoms are found, once all variables are known.
+    *constants* are those of its atoms, of what is compared without arithmetic, and of the head.
     """
 
     rule: Rule
-    positive: list[Atom] = field(init=False)
-    negative: list[Atom] = field(init=False)
-    late: list[Comparison] = field(init=False)
-    early: list[Comparison] = field(init=False)
+    positive: list[Atom] = field(init=False, factory=list)
+    negative: list[Atom] = field(init=False, factory=list)
+    late: list[Comparison] = field(init=False, factory=list)
+    early: list[Comparison] = field(init=False, factory=list)
     times: tuple[str, ...] = field(init=False)
-    against: list[Lookup] = field(init=False)
-    _orders: dict[frozenset[str], tuple[list[Comparison], list[Lookup]]] = field(init=False, factory=dict)
+    constants: dict[Value, None] = field(init=False, factory=dict)
+    _plans: dict[tuple[str, ...], MatchPlan] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.positive, self.negative, self.late, self.early = [], [], [], []
-        self.times = tuple(time.name for time in self.rule.times)
+        self.times = tuple([time.name for time in self.rule.times])
+        plain = list(self.rule.head.terms)
         for goal in self.rule.body:
-            match goal:
-                case Atom() if goal.negated:
+            if isinstance(goal, Atom):
+                atom = goal
+                if goal.negated:
                     self.negative.append(goal)
-                case Atom():
-                    columns = list(goal.terms)
-                    for column, term in enumerate(columns):
-                        if isinstance(term, Arithmetic):
-                            hidden = Variable(f"={len(self.late)}")
-                            columns[column] = hidden
-                            self.late.append(Comparison(hidden, "==", term))
-                    plain = columns == list(goal.terms)
-                    self.positive.append(goal if plain else evolve(goal, terms=tuple(columns)))
-                case Comparison() if any(isinstance(term, Arithmetic) for term in terms(goal)):
+                else:
+                    atom = self._hidden(goal)
+                    self.positive.append(atom)
+                plain += atom.terms
+            elif isinstance(goal, Comparison):
+                if any(isinstance(term, Arithmetic) for term in (goal.left, goal.right)):
                     self.late.append(goal)
-                case Comparison():
+                else:
                     self.early.append(goal)
-        self.against = self._against()
+                    plain += (goal.left, goal.right)
+        self.constants = {term.value: None for term in plain if isinstance(term, Constant)}
+
+    def _hidden(self, atom: Atom) -> Atom:
+        """The atom with a variable for each column that is computed, which is compared last."""
+        if not any(isinstance(term, Arithmetic) for term in atom.terms):
+            return atom
+        columns = list(atom.terms)
+        for column, term in enumerate(columns):
+            if isinstance(term, Arithmetic):
+                hidden = Variable(f"={len(self.late)}")
+                columns[column] = hidden
+                self.late.append(Comparison(hidden, "==", term))
+        return evolve(atom, terms=tuple(columns))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -172,118 +194,178 @@ class Body:
         bound.update(self.times)
         return tuple(sorted(name for name in bound if not name.startswith("=")))
 
-    def _against(self) -> list[Lookup]:
-        if not self.negative:
-            return []
-        bound = {*self.names, *self.times}
-        lookups = []
-        for number, atom in enumerate(self.negative):
-            keys = [
-                (column, term)
-                for column, term in enumerate(atom.terms)
-                if not isinstance(term, Wildcard) and bound.issuperset([name.name for name in variables(term)])
-            ]
-            lookups.append(Lookup(number, atom, tuple([n for n, _ in keys]), [term for _, term in keys], [], []))
-        return lookups
-
     def bindings(self, tables: Tables, start: Binding) -> list[tuple[Binding, list[Row]]]:
         """The bindings that extend *start* and satisfy all but negated atoms, with a row for each positive atom."""
-        first, lookups = self.order(frozenset(start))
-        result: list[tuple[Binding, list[Row]]] = []
-        if all(compared(goal, start) for goal in first):
-            self._extend(tables, start, lookups, [()] * len(self.positive), result)
-        return result
+        plan = self.plan(tuple(start))
+        return [(plan.binding(one), plan.rows(one)) for one in plan.found(tables, tuple(start.values()))]
 
-    def order(self, names: frozenset[str]) -> tuple[list[Comparison], list[Lookup]]:
-        """The comparisons to ask if *names* are known, and the positive atoms, those of which most is known first."""
-        if (order := self._orders.get(names)) is None:
-            order = self._orders[names] = self._order(set(names))
-        return order
-
-    def _order(self, bound: set[str]) -> tuple[list[Comparison], list[Lookup]]:
-        first = [goal for goal in self.early if _all_bound(goal, bound)]
-        left, waiting = list(range(len(self.positive))), [goal for goal in self.early if goal not in first]
-        lookups = []
-        while left:
-            best = left[0]
-            if len(left) > 1:
-                best = max(left, key=lambda n: sum([_is_bound(t, bound) for t in self.positive[n].terms]))
-            left.remove(best)
-            atom = self.positive[best]
-            columns, key, new = [], [], []
-            for column, term in enumerate(atom.terms):
-                if _is_bound(term, bound):
-                    columns.append(column)
-                    key.append(term)
-                elif isinstance(term, Variable):
-                    new.append((column, term.name))
-            bound.update([name for _, name in new])
-            ready = [goal for goal in waiting if _all_bound(goal, bound)] if waiting else waiting
-            waiting = [goal for goal in waiting if goal not in ready]
-            lookups.append(Lookup(best, atom, tuple(columns), key, new, ready))
-        return first, lookups
-
-    def _extend(
-        self,
-        tables: Tables,
-        binding: Binding,
-        lookups: list[Lookup],
-        rows: list[Row],
-        result: list[tuple[Binding, list[Row]]],
-    ) -> None:
-        if not lookups:
-            if self.late:
-                if not all(compared(goal, binding) for goal in self.late):
-                    return
-                binding = {name: value for name, value in binding.items() if not name.startswith("=")}
-            result.append((binding, rows.copy()))
-            return
-        lookup, after = lookups[0], lookups[1:]
-        for row, longer in lookup.fitting(tables(lookup.atom), binding):
-            if not lookup.asked or all(compared(goal, longer) for goal in lookup.asked):
-                rows[lookup.number] = row
-                self._extend(tables, longer, after, rows, result)
+    def plan(self, names: tuple[str, ...] = ()) -> MatchPlan:
+        """How it is matched if *names* are known."""
+        if (plan := self._plans.get(names)) is None:
+            plan = self._plans[names] = MatchPlan(self, names)
+        return plan
 
 
-@frozen
+Bound: TypeAlias = Row
+"""A binding as one row: the values that were known, the constants of the rule, and the rows of the atoms so far."""
+Columns: TypeAlias = Callable[[Bound], Row]
+
+
+@define(eq=False)
 class Lookup:
-    """How the rows of a positive atom are found: by *key* in *columns*, which bind what is *new*.
+    """How the rows of a positive atom are found: by a *key* in *columns*, with parts that are the *same*.
 
-    *number* is the atom's among the positive ones; *asked* are the comparisons whose variables are known then.
+    *asked* are the comparisons whose variables are known then.
     """
 
-    number: int
     atom: Atom
     columns: tuple[int, ...]
-    key: list[Term | Aggregate]
-    new: list[tuple[int, str]]
+    key: Columns
+    same: list[tuple[int, int]]
     asked: list[Comparison]
 
-    def candidates(self, table: RowIndex, binding: Binding) -> Sequence[Row]:
-        """The rows that have the key."""
-        if not table.rows:
-            return ()
-        return table.find(self.columns, tuple([value_of(term, binding) for term in self.key]))
+    def longer(self, table: RowIndex, bindings: list[Bound]) -> list[Bound]:
+        """What bindings lead to, not yet compared."""
+        if columns := self.columns:
+            key, find = self.key, table.find
+            bindings = [bound + row for bound in bindings for row in find(columns, key(bound))]
+        else:
+            rows = table.rows
+            bindings = [bound + row for bound in bindings for row in rows]
+        for one, other in self.same:
+            bindings = [bound for bound in bindings if bound[one] == bound[other]]
+        return bindings
 
-    def fitting(self, table: RowIndex, binding: Binding) -> list[tuple[Row, Binding]]:
-        """The rows that fit, each with the binding that it leads to."""
-        result = []
-        for row in self.candidates(table, binding):
-            longer = dict(binding)
-            for column, name in self.new:
-                if longer.setdefault(name, row[column]) != row[column]:
-                    break
+
+class MatchPlan:
+    """How a body is matched if some *names* are known: which atom comes after which, and where each value stands.
+
+    The atoms of which most is known come first.
+
+    >>> from syndicate.dedalus.parse import parse
+    >>> (rule,) = [one for one in parse("p(X, Y, 9) :- q(X, Y), r(Y);")]
+    >>> tables = {"q": RowIndex([(1, 2), (9, 2), (3, 4)]), "r": RowIndex([(2,)])}
+    >>> plan = Body(rule).plan()
+    >>> [plan.columns(rule.head.terms)(one) for one in plan.found(lambda atom: tables[atom.relation], ())]
+    [(1, 2, 9), (9, 2, 9)]
+    """
+
+    __slots__ = ("_constants", "_late", "_places", "_spans", "first", "steps")
+
+    def __init__(self, body: Body, names: tuple[str, ...]) -> None:
+        self._constants = {value: place for place, value in enumerate(body.constants, len(names))}
+        self._places = places = {name: place for place, name in enumerate(names)}
+        self._late = body.late
+        self._spans = [slice(0)] * len(body.positive)
+        self.steps: list[Lookup] = []
+        self.first, waiting = _ready(body.early, places)
+        place, left = len(names) + len(self._constants), list(range(len(body.positive)))
+        while left:
+            best = left[0] if len(left) == 1 else max(left, key=lambda n: self._known(body.positive[n]))
+            left.remove(best)
+            atom = body.positive[best]
+            columns, key, same = self._found(atom, place)
+            asked, waiting = _ready(waiting, places) if waiting else (waiting, waiting)
+            self.steps.append(Lookup(atom, columns, key, same, asked))
+            self._spans[best] = slice(place, place + len(atom.terms))
+            place += len(atom.terms)
+
+    def _known(self, atom: Atom) -> int:
+        """How many columns are known."""
+        places = self._places
+        return sum([(t.name in places) if isinstance(t, Variable) else isinstance(t, Constant) for t in atom.terms])
+
+    def _found(self, atom: Atom, place: int) -> tuple[tuple[int, ...], Columns, list[tuple[int, int]]]:
+        """How the rows of an atom are found that are bound from a place on."""
+        columns, key, same = [], [], []
+        for column, term in enumerate(atom.terms):
+            if isinstance(term, Variable):
+                there = self._places.setdefault(term.name, place + column)
+                if there < place:
+                    columns.append(column)
+                    key.append(there)
+                elif there < place + column:
+                    same.append((there, place + column))
+            elif isinstance(term, Constant):
+                columns.append(column)
+                key.append(self._constants[term.value])
+        return tuple(columns), _taking(key), same
+
+    def columns(self, terms: Sequence[Term | Aggregate]) -> Columns:
+        """What takes the values of terms, which are known when it is called."""
+        places = []
+        for term in terms:
+            if isinstance(term, Variable):
+                places.append(self._places[term.name])
+            elif isinstance(term, Constant):
+                places.append(self._constants[term.value])
             else:
-                result.append((row, longer))
-        return result
+                return lambda bound: tuple([value_of(term, self._whole(bound)) for term in terms])
+        return _taking(places)
+
+    def absent(self, atom: Atom) -> tuple[tuple[int, ...], Columns]:
+        """The columns of a negated atom that are known at the end, and what takes their values."""
+        columns = [column for column, term in enumerate(atom.terms) if self._is_known(term)]
+        return tuple(columns), self.columns([atom.terms[column] for column in columns])
+
+    def _is_known(self, term: Term | Aggregate) -> bool:
+        if isinstance(term, Variable):
+            return term.name in self._places
+        if isinstance(term, (Constant, Wildcard)):
+            return isinstance(term, Constant)
+        return all(variable.name in self._places for variable in variables(term))
+
+    def start(self, values: Row) -> Bound:
+        """The binding with which it begins, if these are the values of the names that are known."""
+        return (*values, *self._constants)
+
+    def found(self, tables: Tables, values: Row) -> list[Bound]:
+        """What satisfies all but negated atoms, if these are the values of the names that are known."""
+        bindings = [self.start(values)]
+        if self.first:
+            bindings = self.compared(self.first, bindings)
+        for step in self.steps:
+            bindings = step.longer(tables(step.atom), bindings)
+            if step.asked:
+                bindings = self.compared(step.asked, bindings)
+            if not bindings:
+                return bindings
+        return self.compared(self._late, bindings) if self._late else bindings
+
+    def compared(self, goals: Sequence[Comparison], bindings: list[Bound]) -> list[Bound]:
+        """The bindings for which some comparisons hold."""
+        for goal in goals:
+            sides = self.columns([goal.left, goal.right])
+            bindings = [bound for bound in bindings if COMPARING[goal.op](*sides(bound))]
+        return bindings
+
+    def _whole(self, bound: Bound) -> Binding:
+        return {name: bound[place] for name, place in self._places.items() if place < len(bound)}
+
+    def binding(self, bound: Bound) -> Binding:
+        """The values by their names, as far as they are known."""
+        binding = self._whole(bound)
+        return {name: binding[name] for name in binding if not name.startswith("=")} if self._late else binding
+
+    def rows(self, bound: Bound) -> list[Row]:
+        """The rows of the positive atoms, in the order of the body."""
+        return [bound[span] for span in self._spans]
 
 
-def _all_bound(goal: Comparison, bound: Collection[str]) -> bool:
-    return all(variable.name in bound for variable in variables(goal))
+def _taking(places: Sequence[int]) -> Columns:
+    """What takes the values at some places."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    if not places:
+        return lambda _: ()
+    (place,) = places
+    return lambda bound: (bound[place],)
 
 
-def _is_bound(term: Term | Aggregate, bound: Collection[str]) -> bool:
-    return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
+def _ready(goals: list[Comparison], bound: Collection[str]) -> tuple[list[Comparison], list[Comparison]]:
+    """The comparisons whose variables are known, and the others."""
+    ready = [goal for goal in goals if all(variable.name in bound for variable in variables(goal))]
+    return ready, [goal for goal in goals if goal not in ready]
 
 
 # ----------------------------------------------------------------------------------------------- what heads make of it

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from attrs import frozen
 
@@ -43,6 +43,7 @@ from syndicate.dedalus.ast import (
     Atom,
     Choice,
     Comparison,
+    Constant,
     Persist,
     Position,
     Rule,
@@ -104,8 +105,9 @@ def check(
     marked = any(atom.located for rule in rules for atom in (rule.head, *rule.atoms))
     diagnostics = [*_reserved(statements), *_arity(rules)]
     for rule in rules:
-        timed = list(_times(rule, strict))
-        diagnostics += timed or _safety(rule)
+        if not _is_plain(rule):
+            timed = list(_times(rule, strict))
+            diagnostics += timed or _safety(rule)
     diagnostics += _stratification(rules)
     if locations or (locations is None and (strict or marked)):
         diagnostics += _locations(rules)
@@ -137,6 +139,39 @@ def _arity(rules: Iterable[Rule]) -> Iterator[Diagnostic]:
 
 def _columns(number: int) -> str:
     return f"{number} column{'s' * (number != 1)}"
+
+
+def _is_plain(rule: Rule) -> bool:
+    """Whether nothing can be wrong with a rule: all is bound, without times, calculations and choices; as most are."""
+    bound: set[str] = set()
+    for part in rule.body:
+        if not isinstance(part, (Atom, Comparison)):
+            return False
+        if isinstance(part, Atom):
+            if part.time is not None or part.relation in BUILT_IN:
+                return False
+            if not part.negated:
+                bound.update([term.name for term in part.terms if isinstance(term, Variable)])
+    head = rule.head
+    timeless = head.time is None or (rule.fact and isinstance(head.time, int))
+    if not timeless or (rule.fact and rule.kind != "deductive"):
+        return False
+    return _all_bound(head.terms, bound) and all(
+        _all_bound([term for term in part.terms if not isinstance(term, Wildcard)], bound)
+        if isinstance(part, Atom)
+        else not isinstance(part, Choice) and _all_bound((part.left, part.right), bound)
+        for part in rule.body
+    )
+
+
+def _all_bound(terms: Iterable[Term | Aggregate], bound: set[str]) -> bool:
+    for term in terms:
+        if isinstance(term, Variable):
+            if term.name not in bound:
+                return False
+        elif not isinstance(term, Constant):
+            return False
+    return True
 
 
 def _times(rule: Rule, strict: bool) -> Iterator[Diagnostic]:
@@ -233,8 +268,7 @@ def _unbound(bound: set[Variable], *parts: Term | Aggregate | Comparison | Choic
 # ---------------------------------------------------------------------------------------------------- stratification
 
 
-@frozen
-class _Edge:
+class _Edge(NamedTuple):
     head: str
     body: str
     why: str

@@ -47,6 +47,9 @@ from syndicate.dedalus.solving.solver import LARGEST, Unencodable
 from syndicate.graph import component_numbers
 
 _TOTALS: Final = {"count": "#count", "min": "#min", "max": "#max", "sum": "#sum"}
+_BETTER: Final = {"min": "<", "max": ">"}
+FEW_VALUES: Final = 64
+"""Of so many values the best is one than which none is better; of more, clingo's aggregate takes less time."""
 _OPERATORS: Final = {"==": "="}
 _UNNAMEABLE: Final = re.compile("[^A-Za-z0-9_]")
 _STRANGE: Final = re.compile("[\x00\ud800-\udfff]")
@@ -55,6 +58,8 @@ _STRANGE: Final = re.compile("[\x00\ud800-\udfff]")
 def constant(value: Value) -> str:
     """A constant; raises :class:`Unencodable`."""
     if isinstance(value, str):
+        if value.isalnum():  # as most are
+            return f'"{value}"'
         if _STRANGE.search(value):
             raise Unencodable(f"the text {value!r} cannot be written")
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
@@ -93,12 +98,14 @@ class Encoding:
     """Rules in short form as text; *world* tells one run from another in the same program.
 
     The rows of *fixed* relations have no time.  If it is *exact*, clingo computes itself: see :func:`exact`.
+    There are *few* values: see :func:`few`.
     """
 
     rules: Sequence[Rule]
     world: str = ""
     fixed: Collection[str] = ()
     exact: bool = False
+    few: bool = False
     names: dict[str, str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -115,13 +122,12 @@ class Encoding:
 
     def term(self, term: Term | Aggregate, now: Mapping[str, str]) -> str:
         """A term that is not computed."""
-        match term:
-            case Variable():
-                return now.get(term.name, f"V{term.name}")
-            case Constant():
-                return constant(term.value)
-            case Wildcard():
-                return "_"
+        if isinstance(term, Variable):
+            return now.get(term.name) or f"V{term.name}"
+        if isinstance(term, Constant):
+            return constant(term.value)
+        if isinstance(term, Wildcard):
+            return "_"
         raise AssertionError(term)
 
     def computed(self, term: Term | Aggregate, now: Mapping[str, str]) -> str:
@@ -144,9 +150,15 @@ class Encoding:
 
         for number, goal in enumerate(rule.body):
             if isinstance(goal, Atom):
-                columns = [value(f"A{number}_{place}", term) for place, term in enumerate(goal.terms)]
+                columns = [
+                    value(f"A{number}_{place}", term) if isinstance(term, Arithmetic) else self.term(term, now)
+                    for place, term in enumerate(goal.terms)
+                ]
                 text = self.atom(goal.relation, columns, goal.time if isinstance(goal.time, int) else time)
-                (result.absent if goal.negated else result.plain).append(f"not {text}" if goal.negated else text)
+                if goal.negated:
+                    result.absent.append(f"not {text}")
+                else:
+                    result.plain.append(text)
             elif isinstance(goal, Comparison):
                 before = len(result.values)
                 left, right = value(f"L{number}", goal.left), value(f"R{number}", goal.right)
@@ -160,6 +172,8 @@ class Encoding:
         What is compared or looked up is computed before it is asked what is not there, as the engine does it.
         """
         goals = self.goals(rule, time)
+        if not goals.values:
+            return [], [*goals.plain, *goals.absent]
         return self.undefined(goals.plain, goals.values), [
             *goals.plain,
             *self.defined(goals.values),
@@ -174,8 +188,10 @@ class Encoding:
 
     def undefined(self, goals: Sequence[str], values: Mapping[str, str]) -> list[str]:
         """The lines by which ``undefined`` is true where, with some goals, a value has no meaning."""
+        if self.exact or not values:
+            return []
         asked = "".join(f"{goal}, " for goal in goals)
-        return [] if self.exact else [f"undefined :- {asked}X = {text}, X = undefined." for text in values.values()]
+        return [f"undefined :- {asked}X = {text}, X = undefined." for text in values.values()]
 
     def derivation(self, number: int, rule: Rule, time: int | str) -> tuple[list[str], list[str], list[str]]:
         """Lines that go before, the columns of the head, and the body that derives it at a time."""
@@ -185,13 +201,17 @@ class Encoding:
             lines = []  # they go before what can be chosen
             columns = [self.term(v, now) for v in Dependencies(rule.choices).variables]
             goals.append(self.chosen(number, columns, time))
-        values = {f"H{n}": self.computed(t, now) for n, t in enumerate(rule.head.terms) if isinstance(t, Arithmetic)}
-        lines += self.undefined(goals, values)
-        goals += self.defined(values)
-        if rule.aggregates:
-            return self._totals(number, rule, time, lines, goals)
-        head = [f"H{n}" if isinstance(t, Arithmetic) else self.term(t, now) for n, t in enumerate(rule.head.terms)]
-        return lines, head, goals
+        head, values = [], {}
+        for place, term in enumerate(rule.head.terms):
+            if isinstance(term, Arithmetic):
+                values[f"H{place}"] = self.computed(term, now)
+                head.append(f"H{place}")
+            elif not isinstance(term, Aggregate):
+                head.append(self.term(term, now))
+        if values:
+            lines += self.undefined(goals, values)
+            goals += self.defined(values)
+        return self._totals(number, rule, time, lines, goals) if rule.aggregates else (lines, head, goals)
 
     def rule(self, number: int, rule: Rule, since: int | str, time: int | str) -> list[str]:
         """The lines by which a rule derives at *time* what follows from what is *since*."""
@@ -209,7 +229,6 @@ class Encoding:
             raise Unencodable(f"{rule} takes an average")
         now = {name.name: str(time) for name in rule.times}
         named = [self.term(v, now) for v in dict.fromkeys(variables(*rule.body)) if v.name not in now]
-        member = f"{self.world}member{number}"
         head = [f"Z{place}" for place in range(len(rule.head.terms))]
         key: dict[str, str] = {}  # the variables by which groups are distinguished, as they are called in the head
         more: dict[str, str] = {}  # what else tells them apart
@@ -219,19 +238,40 @@ class Encoding:
                 head[place] = key.setdefault(self.term(term, now), head[place])
             else:
                 more[head[place]] = f"H{place}" if isinstance(term, Arithmetic) else self.term(term, now)
-        lines.append(f"{call(member, [*more.values(), *named, str(time)])} :- {', '.join(goals)}.")
-        one = call(member, [*more, *(key.get(name, name) for name in named), str(time)])
-        totals = [call(member, [*more, *(key.get(name, "_") for name in named), str(time)])]
+        only = None if more else _only(rule)
+        member = f"{self.world}member{number}"
+        if only is None:
+            lines.append(f"{call(member, [*more.values(), *named, str(time)])} :- {', '.join(goals)}.")
+
+        def one(called: Mapping[str, str], other: str = "") -> str:
+            """A member of a group, its variables so *called*, or some *other* name."""
+            if only is None:
+                return call(member, [*more, *(called.get(name, other or name) for name in named), str(time)])
+            columns = [(self.term(term, now), isinstance(term, Variable)) for term in only.terms]
+            return self.atom(
+                only.relation, [called.get(c, other or c) if free and c in named else c for c, free in columns], time
+            )
+
+        totals = [one(key, "_")]
         others = [name for name in named if name not in key]
+        group = [*more, *key.values(), str(time)]
         for place, total in grouped(rule)[1]:
-            of = [key.get(name, name) for name in (self.term(of, now) for of in total.of)]
+            names = [self.term(of, now) for of in total.of]
+            if self.few and total.form in _BETTER and names[0] in others:
+                worse = call(f"{self.world}worse{number}_{place}", [head[place], *group])
+                mine = one({**key, names[0]: head[place]}, "_")
+                lines.append(
+                    f"{worse} :- {mine}, {one({**key, names[0]: 'B'}, '_')}, B {_BETTER[total.form]} {head[place]}."
+                )
+                totals += [mine, f"not {worse}"]
+                continue
+            of = [key.get(name, name) for name in names]
             weights = of if total.form in ("min", "max") else [*of, *others]
             if total.form == "sum":
-                group = ",".join([*more, *key.values(), str(time)])
-                weights = [f'@weighed({of[0]},("{member}",{group}))', *others]
+                weights = [f'@weighed({of[0]},("{member}",{",".join(group)}))', *others]
             elif total.form == "count":
                 weights = others
-            totals.append(f"{head[place]} = {_TOTALS[total.form]} {{ {','.join(weights) or '1'} : {one} }}")
+            totals.append(f"{head[place]} = {_TOTALS[total.form]} {{ {','.join(weights) or '1'} : {one(key)} }}")
             if total.form != "sum":  # neither the least nor the greatest of nothing, nor the number
                 totals.append(f"0 < {head[place]}" if total.form == "count" else f"#inf < {head[place]}")
                 totals += [f"{head[place]} < #sup"] * (total.form != "count")
@@ -324,11 +364,22 @@ def exact(rules: Sequence[Rule], start: int, last: int, events: Events) -> bool:
     """
     if sums(rules):
         return False
-    parts = [list(terms(rule.head, *rule.body)) for rule in rules]
-    values = [term.value for part in parts for term in part if isinstance(term, Constant)]
+    values: list[Value] = []
+    computing: list[tuple[Rule, list[Arithmetic]]] = []
+    for rule in rules:
+        computed: list[Arithmetic] = []
+        for part in (rule.head, *rule.body):
+            for term in part.terms if isinstance(part, Atom) else _columns(part):
+                if isinstance(term, Constant):
+                    values.append(term.value)
+                elif isinstance(term, Arithmetic):
+                    within = list(terms(term))
+                    values += [each.value for each in within if isinstance(each, Constant)]
+                    computed += [each for each in within if isinstance(each, Arithmetic)]
+        if computed:
+            computing.append((rule, computed))
     values += [value for relations in events.values() for rows in relations.values() for row in rows for value in row]
-    largest = max((abs(value) for value in values if not isinstance(value, str)), default=0)
-    computing = [(rule, each) for rule, part in zip(rules, parts, strict=True) if (each := _computed(part))]
+    largest = max([abs(value) for value in values if not isinstance(value, str)], default=0)
     below = deductive_reads(rules) if computing else {}
     circle = component_numbers(below, lambda name: below.get(name, ()))
     growth: float = 0
@@ -342,8 +393,34 @@ def exact(rules: Sequence[Rule], start: int, last: int, events: Events) -> bool:
     return largest + growth * (last - start + 1) <= LARGEST
 
 
-def _computed(part: Iterable[Term]) -> list[Arithmetic]:
-    return [term for term in part if isinstance(term, Arithmetic)]
+def few(rules: Iterable[Rule], timesteps: int, events: Events) -> bool:
+    """Whether there are few values, of which those that are computed count as one for each timestep."""
+    values = {
+        term.value
+        for rule in rules
+        for part in (rule.head, *rule.body)
+        for term in _columns(part)
+        if type(term) is Constant
+    }
+    rows = [row for relations in events.values() for rows in relations.values() for row in rows]
+    return len(values) + timesteps <= FEW_VALUES and len(values.union(*rows)) + timesteps <= FEW_VALUES
+
+
+def _only(rule: Rule) -> Atom | None:
+    """The atom that is all of a body, each of its variables in one column."""
+    atom, *rest = rule.body
+    if rest or not isinstance(atom, Atom) or atom.time is not None:
+        return None
+    plain = [term for term in atom.terms if isinstance(term, Variable)]
+    plainly = all(isinstance(term, Variable | Constant | Wildcard) for term in atom.terms)
+    return atom if plainly and len(set(plain)) == len(plain) else None
+
+
+def _columns(part: Goal) -> Sequence[Term | Aggregate]:
+    """The terms of a part of a rule, as they are written."""
+    if isinstance(part, Atom):
+        return part.terms
+    return (part.left, part.right) if isinstance(part, Comparison) else ()
 
 
 def _growth(term: Term, times: Collection[str], latest: int) -> float:
@@ -380,30 +457,28 @@ def fixed(rules: Sequence[Rule], start: int, last: int, inputs: Collection[str])
     ['limit', 'node']
     """
     persistent = {rule.head.relation for rule in rules if rule.keeps}
-    names = {rule.head.relation for rule in rules if rule.fact}.difference(inputs)
+    names = {rule.head.relation for rule in rules if not rule.body}.difference(inputs)
     for rule in rules:
         name, time = rule.head.relation, rule.head.time
-        if not ((rule.fact and (time is None or (time == start and name in persistent))) or rule.keeps):
+        if rule.body:
+            if not rule.keeps:
+                names.discard(name)
+            for atom in rule.atoms:
+                if isinstance(atom.time, int) and not start <= atom.time <= last:
+                    names.discard(atom.relation)
+        elif not (time is None or (time == start and name in persistent)):
             names.discard(name)
-        names -= {a.relation for a in rule.atoms if isinstance(a.time, int) and not start <= a.time <= last}
     return frozenset(names)
 
 
 def computes(rules: Iterable[Rule]) -> bool:
     """Whether rules compute, so that values which are possible for the grounder alone may make that fail."""
-    return any(any(map(_computing, (rule.head, *rule.body))) for rule in rules)
-
-
-def _computing(part: Goal) -> bool:
-    """Whether a part of a rule is computed, or adds up."""
-    if isinstance(part, Atom):
-        types = set(map(type, part.terms))
-        return Arithmetic in types or (Aggregate in types and any(map(_adds, part.terms)))
-    return isinstance(part, Comparison) and Arithmetic in (type(part.left), type(part.right))
-
-
-def _adds(term: Term | Aggregate) -> bool:
-    return isinstance(term, Aggregate) and term.form in ("sum", "avg")
+    for rule in rules:
+        for part in (rule.head, *rule.body) if rule.body else ():  # a fact has values only
+            for term in part.terms if isinstance(part, Atom) else _columns(part):
+                if isinstance(term, Arithmetic) or (isinstance(term, Aggregate) and term.form in ("sum", "avg")):
+                    return True
+    return False
 
 
 def sums(rules: Iterable[Rule]) -> bool:

@@ -114,6 +114,7 @@ class Solver:
     rank: Callable[[int, int, Row], str] | None = None
     tick: Callable[[], object] = lambda: None
     control: clingo.Control = field(init=False)
+    configured: dict[str, str] = field(init=False, factory=lambda: dict(_FIRST))
     parts: int = 0
     computed: int = 0
     sums: dict[clingo.Symbol, int] = field(factory=dict)
@@ -126,7 +127,10 @@ class Solver:
     def __attrs_post_init__(self) -> None:
         import clingo
 
-        self.control = clingo.Control(["--warn=none", "--warn=operation-undefined"], logger=_heard(self.wrong))
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in self.configured.items()]
+        self.control = clingo.Control(
+            ["--warn=none", "--warn=operation-undefined", *options], logger=_heard(self.wrong)
+        )
 
     # --------------------------------------------------------------------------- what clingo asks while it grounds
 
@@ -197,20 +201,21 @@ class Solver:
             return
         import clingo
 
-        names: dict[int, list[str]] = {}
+        names: dict[int, list[tuple[str, list[clingo.Symbol]]]] = {}
+        numbers = {time: [clingo.Number(time)] for time in {time for times in texts for time in times}}
         for times, lines in texts.items():
             name = f"part{self.parts}"
             self.parts += 1
             self.control.add(name, ["t"], "\n".join(lines))
             for time in times:
-                names.setdefault(time, []).append(name)
+                names.setdefault(time, []).append((name, numbers[time]))
         waiting = sorted(names)
         many = len(waiting) if whole else FIRST_FEW
         while waiting:
             tell(waiting[0])
             there = len(self.control.symbolic_atoms)
             now, waiting = waiting[:many], waiting[many:]
-            self._ground([(name, [clingo.Number(time)]) for time in now for name in names[time]])
+            self._ground([part for time in now for part in names[time]])
             many = max(1, TOGETHER * len(now) // (len(self.control.symbolic_atoms) - there + 1))
 
     def _ground(self, parts: Sequence[tuple[str, Sequence[clingo.Symbol]]]) -> None:
@@ -270,7 +275,9 @@ class Solver:
         configuration = self.control.configuration
         for argument in arguments:
             name, _, value = argument.partition("=")
-            setattr(configuration.solve if name in _SOLVING else configuration.solver, name, value)
+            if self.configured.get(name) != value:
+                self.configured[name] = value
+                setattr(configuration.solve if name in _SOLVING else configuration.solver, name, value)
 
     def _bounded(self, lower: Sequence[int]) -> None:
         if lower and lower[0] > self.least:
@@ -341,6 +348,14 @@ def _assumed(atoms: Iterable[Assumed]) -> list[tuple[clingo.Symbol, bool]]:
 
 
 _SMALLEST: Final = ("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto")
+_FIRST: Final[dict[str, str]] = {
+    "models": "1",
+    "opt_mode": "ignore",
+    "opt_strategy": "usc",
+    "project": "auto",
+    "solve_limit": f"{SHORT},umax",
+}
+"""With what a solver begins: to set it later takes longer."""
 _PROJECTED: Final = ("opt_mode=ignore", "project=auto")
 _SOLVING: Final = frozenset({"models", "opt_mode", "project", "solve_limit"})
 

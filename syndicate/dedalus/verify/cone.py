@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from attrs import define, field
 
@@ -35,7 +35,7 @@ class Cone:
     def __attrs_post_init__(self) -> None:
         heads: dict[str, list[Rule]] = {}
         for rule in self.rules:
-            if not rule.fact:
+            if rule.body:
                 heads.setdefault(rule.head.relation, []).append(rule)
         waiting: dict[str, int] = {}
         for name, time in self.goals:
@@ -45,13 +45,15 @@ class Cone:
             there = self.masks.get(name, 0)
             if not (new := times & ~there):
                 continue
-            if any(rule.keeps for rule in heads.get(name, ())):  # then all before matters, too
+            rules = heads.get(name, ())
+            if any(rule.keeps for rule in rules):  # then all before matters, too
                 new = ((1 << new.bit_length()) - 1) & ~there
             self.masks[name] = there | new
-            for rule in heads.get(name, ()):
+            for rule in rules:
                 if not rule.keeps and (bodies := self._bodies(rule, new)):
-                    for read, when in self._read(rule, bodies):
-                        waiting[read] = waiting.get(read, 0) | when
+                    for atom in rule.atoms:
+                        when = self._read(rule, atom.time, bodies) if isinstance(atom.time, int) else bodies
+                        waiting[atom.relation] = waiting.get(atom.relation, 0) | when
 
     def _bit(self, time: int) -> int:
         return 1 << (time - self.start) if self.start <= time <= self.eot else 0
@@ -71,18 +73,15 @@ class Cone:
             times |= heads >> (wait + 2)
         return times
 
-    def _read(self, rule: Rule, times: int) -> Iterator[tuple[str, int]]:
-        """What a rule reads at some times."""
-        for atom in rule.atoms:
-            if not isinstance(at := atom.time, int):
-                yield atom.relation, times
-                continue
-            if at <= self.eot and at > (time := min(self._times(times))):
-                raise Unverifiable(
-                    f"{rule.place}: {rule} reads {atom.relation} at {at} when it is {time}: what is verified "
-                    "may look back, but not ahead"
-                )
-            yield atom.relation, self._bit(at)
+    def _read(self, rule: Rule, at: int, times: int) -> int:
+        """What a rule reads of one timestep, at some times."""
+        if at <= self.eot and at > (time := min(self._times(times))):
+            relation = next(atom.relation for atom in rule.atoms if atom.time == at)
+            raise Unverifiable(
+                f"{rule.place}: {rule} reads {relation} at {at} when it is {time}: what is verified "
+                "may look back, but not ahead"
+            )
+        return self._bit(at)
 
     def needs(self, name: str, time: int) -> bool:
         """Whether it matters what a relation has at a time."""
@@ -94,4 +93,8 @@ class Cone:
 
     def matter(self, rule: Rule) -> tuple[int, ...]:
         """When anything needs what a rule derives, or sends."""
-        return self._times(self._bodies(rule, self.masks.get(rule.head.relation, 0)))
+        return self._times(self.mask(rule))
+
+    def mask(self, rule: Rule) -> int:
+        """The same as the bits of a number, from the start on."""
+        return self._bodies(rule, self.masks.get(rule.head.relation, 0))

@@ -8,7 +8,8 @@ The schedule of one, under which a run shows it, is :meth:`syndicate.dedalus.ver
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from attrs import frozen
@@ -36,18 +37,23 @@ class Broken:
         return "is there, and must never be" if self.never else "is missing"
 
 
-@frozen
+@frozen(slots=False)
 class Counterexample:
     """Faults, the rows that they break, and the values *chosen* among *candidates*, by the rule's number and time.
 
-    So many choices are *against* the default, where that has a cost.
+    So many choices are *against* the default, where that has a cost.  What is *breaking* is read when somebody asks.
     """
 
     faults: tuple[Fault, ...]
-    broken: tuple[Broken, ...]
+    breaking: Callable[[], Iterable[Broken]]
     chosen: Mapping[tuple[int, int], frozenset[Row]]
     candidates: Mapping[tuple[int, int], frozenset[Row]]
     against: int = 0
+
+    @cached_property
+    def broken(self) -> tuple[Broken, ...]:
+        """What it breaks, in the order of time."""
+        return tuple(sorted(self.breaking(), key=lambda one: (one.time, order(one.row))))
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ from syndicate.dedalus.binding import (
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.net import Outage
-from syndicate.dedalus.schedule import Clock, Dependencies, Schedule
+from syndicate.dedalus.schedule import Clock, Dependencies
 from syndicate.dedalus.solving.clingo_text import fixed
 from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
@@ -166,43 +166,50 @@ def ground(
     events: Events | None = None,
     limit: int = MAX_INSTANCES,
     outages: tuple[str, str] | None = None,
-    chosen: Mapping[tuple[int, int], Collection[Row]] | None = None,
 ) -> Ground:
     """What could be true of *goals*, relations at times, and of all that they depend on.
 
-    *outages* are the relations that say which nodes are down, and which of them rest; *chosen* is what rules choose at
-    times, where that is not left open.
+    *outages* are the relations that say which nodes are down, and which of them rest.
 
     Raises :class:`Unverifiable`, :class:`Undecided`, :class:`DedalusArithmetic`.
     """
-    said = {at: tuple(rows) for at, rows in (chosen or {}).items()}
-    clock = Clock(faults.start, faults.eot, faults.choices.seed, Schedule(choices=said))
-    choosing = not faults.choices.drawn and chosen is None
+    events, goals = events or {}, list(goals)
+    clock = Clock(faults.start, faults.eot, faults.choices.seed)
+    cone = Cone(rules, faults.start, faults.eot, max(faults.late, faults.again), goals)
+    inputs = {"crash", *(outages or ()), *(name for rows in events.values() for name in rows)}
+    inputs.update(name for name, _ in goals)
+    standing = fixed(rules, faults.start, faults.eot, inputs)
+    grounding = Grounding(rules, faults, cone, standing, events, outages, clock, not faults.choices.drawn, limit)
     with CollectorPause():
-        return _Grounding(rules, faults, list(goals), events or {}, clock, choosing, limit, outages).run()
+        grounding.run(faults.eot)
+        return grounding.ordered()
 
 
 @define(eq=False)
-class _Grounding:
+class Grounding:
+    """Rules that are matched one timestep after another, as far as a *cone* needs what they derive."""
+
     rules: Sequence[Rule]
     faults: NumberedFaults
-    goals: list[tuple[str, int]]
+    cone: Cone
+    fixed: Collection[str]
     events: Events
+    outages: tuple[str, str] | None
     clock: Clock
     open: bool
     limit: int
-    outages: tuple[str, str] | None = None
     ground: Ground = field(init=False)
     tables: dict[tuple[str, int], RowIndex] = field(factory=dict)
-    cone: Cone = field(init=False)
     level: dict[str, int] = field(factory=dict)
     bodies: dict[int, Body] = field(factory=dict)
+    reads: dict[int, list[tuple[str, int | None]]] = field(factory=dict)
     grouped: set[int] = field(factory=set)
     keepers: set[int] = field(factory=set)
     heads: list[str] = field(init=False)
     facts_at: dict[int | None, list[tuple[str, Row]]] = field(factory=dict)
     standing: dict[str, list[Row]] = field(factory=dict)
-    strata: dict[int, list[int]] = field(factory=dict)
+    strata: dict[int, list[tuple[int, int]]] = field(factory=dict)
+    later: list[tuple[int, int]] = field(factory=list)
     readers: dict[str, list[int]] = field(factory=dict)
     since: dict[str, int] = field(factory=dict)
     pending: dict[tuple[int, int, int], list[int]] = field(factory=dict)
@@ -210,53 +217,57 @@ class _Grounding:
 
     def __attrs_post_init__(self) -> None:
         self.ground = Ground(self.faults)
-        self.cone = Cone(
-            self.rules, self.faults.start, self.faults.eot, max(self.faults.late, self.faults.again), self.goals
-        )
         self.level = levels(self.rules)
         self.heads = [rule.head.relation for rule in self.rules]
-        inputs = {"crash", *(self.outages or ()), *(name for rows in self.events.values() for name in rows)}
-        inputs.update(name for name, _ in self.goals)
-        standing = fixed(self.rules, self.faults.start, self.faults.eot, inputs)
         for number, rule in enumerate(self.rules):
             name = rule.head.relation
             if rule.fact:
                 row = tuple([term.value for term in rule.head.terms if isinstance(term, Constant)])
                 at = rule.head.time if isinstance(rule.head.time, int) else None
-                if name in standing:
+                if name in self.fixed:
                     self.standing.setdefault(name, []).append(row)
                 else:
                     self.facts_at.setdefault(at, []).append((name, row))
-            elif name not in standing and self.cone.matter(rule):
-                self._read(number, rule)
+            elif name not in self.fixed and (times := self.cone.mask(rule)):
+                self._read(number, rule, times)
 
-    def _read(self, number: int, rule: Rule) -> None:
-        """Take note of a rule that matters."""
-        self.bodies[number] = Body(rule)
+    def _read(self, number: int, rule: Rule, times: int) -> None:
+        """Take note of a rule that matters at some times, which are bits."""
+        positive = [atom for atom in rule.atoms if not atom.negated]
+        self.reads[number] = [(atom.relation, atom.time if isinstance(atom.time, int) else None) for atom in positive]
         if is_grouped(rule):
             self.grouped.add(number)
         if rule.keeps:
             self.keepers.add(number)
-        if rule.kind == "deductive":
-            self.strata.setdefault(self.level[rule.head.relation], []).append(number)
-            for name in {atom.relation for atom in self.bodies[number].positive}:
-                self.readers.setdefault(name, []).append(number)
+        if rule.kind != "deductive":
+            self.later.append((number, times))
+            return
+        self.strata.setdefault(self.level[rule.head.relation], []).append((number, times))
+        for name, _ in self.reads[number]:
+            self.readers.setdefault(name, []).append(number)
 
-    def run(self) -> Ground:
-        times = range(self.faults.start, self.faults.eot + 1)
-        later: dict[int, list[int]] = {time: [] for time in times}
-        for number in self.bodies:
-            for time in self.cone.matter(self.rules[number]) if self.rules[number].kind != "deductive" else ():
-                later[time].append(number)
-        strata = sorted(self.strata)
-        for time in times:
+    def body(self, number: int) -> Body:
+        """The body of a rule, which is read when there are rows for it."""
+        if (body := self.bodies.get(number)) is None:
+            body = self.bodies[number] = Body(self.rules[number])
+        return body
+
+    def run(self, last: int) -> None:
+        """Match all rules, until the *last* timestep."""
+        strata = [rules for _, rules in sorted(self.strata.items())]
+        bit = 1
+        for time in range(self.faults.start, last + 1):
             self.state_facts(time)
             self.state_faults(time)
-            for level in strata:
-                self.deduce(time, level)
-            for number in later[time]:
-                if self.ready(number, time):
+            for rules in strata:
+                self.deduce(time, [number for number, times in rules if times & bit])
+            for number, times in self.later if time < last else ():
+                if times & bit and self.ready(number, time):
                     self.apply(number, time)
+            bit <<= 1
+
+    def ordered(self) -> Ground:
+        """What was found, in an order in which it can be decided."""
         for _, atoms in sorted(self.pending.items()):
             left = [atom for atom in atoms if atom not in self.ground.certain]
             if left:
@@ -266,6 +277,7 @@ class _Grounding:
     # ------------------------------------------------------------------------------------------------------- atoms
 
     def table(self, name: str, time: int) -> RowIndex:
+        """What a relation has at a time."""
         return self.tables.get((name, time), EMPTY)
 
     def new(self, fact: Fact) -> int:
@@ -349,14 +361,15 @@ class _Grounding:
 
     # ------------------------------------------------------------------------------------------------------- rules
 
-    def deduce(self, time: int, level: int) -> None:
-        """What follows within a stratum."""
-        here = [number for number in self.strata[level] if self.cone.needs(self.heads[number], time)]
-        for number in here:
-            if number in self.grouped:
+    def deduce(self, time: int, numbers: Sequence[int]) -> None:
+        """What follows within a stratum, by these rules."""
+        plain = []
+        for number in numbers:
+            if number not in self.grouped:
+                plain.append(number)
+            elif self.ready(number, time):
                 self.group(number, time)
-        plain = {number for number in here if number not in self.grouped}
-        waiting = dict.fromkeys([number for number in here if number in plain and self.ready(number, time)])
+        waiting = dict.fromkeys([number for number in plain if self.ready(number, time)])
         while waiting:
             number = next(iter(waiting))
             del waiting[number]
@@ -365,8 +378,9 @@ class _Grounding:
 
     def ready(self, number: int, time: int) -> bool:
         """Whether there are rows of all that a rule reads: without, it is asked again when there are."""
-        for atom in self.bodies[number].positive:
-            if not self.table(atom.relation, atom.time if isinstance(atom.time, int) else time).rows:
+        for name, at in self.reads[number]:
+            table = self.tables.get((name, time if at is None else at))
+            if table is None or not table.rows:
                 return False
         return True
 
@@ -375,13 +389,13 @@ class _Grounding:
         if number in self.grouped:
             return self.group(number, time)
         rule, name, new = self.rules[number], self.heads[number], False
-        if rule.kind not in _SENDING:
+        if rule.kind not in SENDING:
             then = time + (rule.kind != "deductive")
             rows = self.persisted_rows(name, time) if number in self.keepers else self.heads_of(number, time)
             for row, true, false in rows:
                 new |= self.add((name, row, then), GroundRule(true, false) if true or false else CERTAIN)
             return new
-        for binding, true, false in self.satisfied(self.bodies[number], time):
+        for binding, true, false in self.satisfied(self.body(number), time):
             row = tuple([value_of(term, binding) for term in rule.head.terms])
             for then, fate in self.fates(rule, row, time, sent_by(rule, row, binding)):
                 new |= self.derive((name, row, then), true, false, fate)
@@ -397,7 +411,7 @@ class _Grounding:
         columns = self.rules[number].head.terms
         return [
             (tuple([value_of(term, binding) for term in columns]), true, false)
-            for binding, true, false in self.satisfied(self.bodies[number], time)
+            for binding, true, false in self.satisfied(self.body(number), time)
         ]
 
     def persisted_rows(self, name: str, time: int) -> list[tuple[Row, Atoms, Atoms]]:
@@ -418,31 +432,32 @@ class _Grounding:
         def at(atom: Atom) -> int:
             return atom.time if isinstance(atom.time, int) else time
 
-        bindings = body.bindings(tables, dict.fromkeys(body.times, time))
+        plan = body.plan(body.times)
+        bindings = plan.found(tables, (time,) * len(body.times))
+        absent = [(atom, *plan.absent(atom)) for atom in body.negative if tables(atom).rows]
         numbers, certain = self.ground.numbers, self.ground.certain
         if len(certain) == len(self.ground.facts):  # nothing is open
-            if not body.negative:
-                return [(binding, (), ()) for binding, _ in bindings]
-            return [
-                (binding, (), ())
-                for binding, _ in bindings
-                if not any(lookup.candidates(tables(lookup.atom), binding) for lookup in body.against)
-            ]
+            for atom, columns, key in absent:
+                table = tables(atom)
+                bindings = [bound for bound in bindings if not table.find(columns, key(bound))]
+            return [(plan.binding(bound), (), ()) for bound in bindings]
         result: list[tuple[Binding, Atoms, Atoms]] = []
-        for binding, rows in bindings:
-            true = [numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
+        for bound in bindings:
+            rows = zip(body.positive, plan.rows(bound), strict=True)
+            true = [numbers[atom.relation, row, at(atom)] for atom, row in rows]
             false = [
-                numbers[one.atom.relation, row, at(one.atom)]
-                for one in body.against
-                for row in one.candidates(tables(one.atom), binding)
+                numbers[atom.relation, row, at(atom)]
+                for atom, columns, key in absent
+                for row in tables(atom).find(columns, key(bound))
             ]
             if certain.isdisjoint(false):
-                result.append((binding, tuple([n for n in dict.fromkeys(true) if n not in certain]), tuple(false)))
+                open_ = tuple([n for n in dict.fromkeys(true) if n not in certain])
+                result.append((plan.binding(bound), open_, tuple(false)))
         return result
 
     def fates(self, rule: Rule, row: Row, time: int, sender: Value) -> Iterator[tuple[int, Fate]]:
         """When what a rule derives at a time may be there, as far as anybody asks, and what decides about it."""
-        sends = rule.kind in _SENDING
+        sends = rule.kind in SENDING
         for fate in self.faults.fates(sender, row[0] if row else None, time) if sends else _SURE:
             then = time + (rule.kind != "deductive") + fate.by
             if then <= self.faults.eot and self.cone.needs(rule.head.relation, then):
@@ -450,7 +465,7 @@ class _Grounding:
 
     def group(self, number: int, time: int) -> bool:
         """Apply a rule with aggregates or a choice."""
-        rule, body = self.rules[number], self.bodies[number]
+        rule, body = self.rules[number], self.body(number)
         satisfied = self.satisfied(body, time)
         if not (rule.choices or any(true or false for _, true, false in satisfied)):  # nothing is open
             distinct = {tuple([binding[name] for name in body.names]): binding for binding, _, _ in satisfied}
@@ -540,7 +555,7 @@ class _Grounding:
             return Component(sorted(atoms), True)
 
 
-_SENDING: Final = ("async", "later")
+SENDING: Final = ("async", "later")
 _SURE: Final = (Fate(0, 0, 0),)
 """How fares what is not sent."""
 

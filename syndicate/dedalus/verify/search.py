@@ -19,7 +19,6 @@ from time import monotonic
 from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import Row
-from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
 from syndicate.dedalus.verify.faults import UNIT, bits_of
 from syndicate.dedalus.verify.ground import Ground
@@ -160,9 +159,8 @@ class Search:
                 taken[key] = taken.get(key, frozenset()) | rows
                 candidates[key] = candidates.get(key, frozenset()).union(held)
         faults = self.ground.faults
-        ordered = sorted(broken, key=lambda one: (one.time, order(one.row)))
         against = (chosen & ~faults.wrong).bit_count()
-        return Counterexample(tuple(faults.of(chosen)), tuple(ordered), taken, candidates, against)
+        return Counterexample(tuple(faults.of(chosen)), lambda: broken, taken, candidates, against)
 
     def far(self, size: int) -> str:
         """How far a search that ends here has come."""

@@ -11,6 +11,7 @@ Source: Gebser et al. 2019; ``docs/design/dedalus.md``, "The solver".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import define, evolve, field
@@ -26,6 +27,7 @@ from syndicate.dedalus.solving.clingo_text import (
     computes,
     constant,
     exact,
+    few,
     fixed,
     sums,
 )
@@ -38,7 +40,7 @@ from syndicate.dedalus.verify.faults import UNIT, Again, Crash, Drop, Fault, Fau
 if TYPE_CHECKING:
     import clingo
 
-Said: TypeAlias = "Fault | Broken | tuple[str, tuple[int, int], Row] | str"
+Said: TypeAlias = "Fault | tuple[str, tuple[int, int], Row] | str"
 """What a symbol of an answer says; of what is chosen, or could be: which, the rule and the time, and the values."""
 
 
@@ -172,7 +174,7 @@ class Symbolic:
     def read(self, answer: StableModel) -> Counterexample:
         """The counterexample that an answer is."""
         faults: list[Fault] = []
-        broken: list[Broken] = []
+        broken: list[clingo.Symbol] = []
         chosen: dict[tuple[int, int], set[Row]] = {}
         candidates: dict[tuple[int, int], set[Row]] = {}
         against = 0
@@ -180,35 +182,38 @@ class Symbolic:
             said = self.said.get(symbol)
             if said is None:  # most answers say much the same
                 said = self.said[symbol] = self._said(symbol)
-            if isinstance(said, Broken):
-                broken.append(said)
-            elif isinstance(said, tuple):
+            if isinstance(said, tuple):
                 name, at, row = said
                 (chosen if name == "chosen" else candidates).setdefault(at, set()).add(row)
+            elif said == "broken":
+                broken.append(symbol)
             elif isinstance(said, str):
                 against += said == "against"
             else:
                 faults.append(said)
         return Counterexample(
             tuple(faults),
-            tuple(sorted(broken, key=lambda one: (one.time, order(one.row)))),
+            partial(map, self._broken, broken),
             {at: frozenset(rows) for at, rows in chosen.items()},
             {at: frozenset(rows) for at, rows in candidates.items()},
             against,
         )
 
+    def _broken(self, symbol: clingo.Symbol) -> Broken:
+        """A row that is broken."""
+        *columns, time = row_of(symbol.arguments)
+        name = self.post if self.invariant is None else self.invariant
+        return Broken(name, tuple(columns), int(time), self.invariant is not None)
+
     def _said(self, symbol: clingo.Symbol) -> Said:
-        """What is shown: a fault, a row that is broken, or a value of a rule's choice at a time."""
-        if symbol.name in _FAULTS:
-            return self._fault(symbol.name, row_of(symbol.arguments))
-        if symbol.name == "broken":
-            *columns, time = row_of(symbol.arguments)
-            name = self.post if self.invariant is None else self.invariant
-            return Broken(name, tuple(columns), int(time), self.invariant is not None)
-        if symbol.name in ("chosen", "candidate"):
+        """What is shown: a fault, a value of a rule's choice at a time, or something else by its name."""
+        name = symbol.name
+        if name in _FAULTS:
+            return self._fault(name, row_of(symbol.arguments))
+        if name in ("chosen", "candidate"):
             number, at, value = symbol.arguments
-            return symbol.name, (number.number, at.number), row_of(value.arguments)
-        return symbol.name
+            return name, (number.number, at.number), row_of(value.arguments)
+        return name
 
     def _fault(self, name: str, row: Row) -> Fault:
         if name == "partition":
@@ -232,14 +237,15 @@ class Symbolic:
             self._ground(exact=False, apart=True)  # what it fails for may be there in no run
         if self.invariant is None:
             lines = list(self._promise()) if len(self.worlds) == 1 else []
-            self.solver.add("\n".join([*lines, *self._broken()]))
+            self.solver.add("\n".join([*lines, *self._promises()]))
 
     def _ground(self, *, exact: bool, apart: bool) -> None:
         """Ground it, by clingo's own arithmetic if that is exact, one timestep apart from another if that is asked."""
         choices = self.faults.choices
         self.solver = Solver(self.deadline, None if choices.free else self._rank)
         names = ["", "good_"] if self.invariant is None and not choices.drawn and self.chooses else [""]
-        self.worlds = [Encoding(self.rules, name, self.fixed, exact) for name in names]
+        best = any(rule.aggregates for rule in self.rules) and few(self.rules, len(self.times), self.events)
+        self.worlds = [Encoding(self.rules, name, self.fixed, exact, best) for name in names]
         table = TimedLines()
         table.at(self.times[:1], self._before())
         self._nodes(table)
@@ -353,9 +359,42 @@ class Symbolic:
             table.at(heads, world.rule(number, rule, "t", "t"))
         elif rule.kind == "next" or world is not self.bad:
             table.at([time for time in heads if time > self.faults.start], world.rule(number, rule, "t-1", "t"))
-        else:
+        elif self.slowest or rule.aggregates or not self.bad.exact:
             self._sent(table, number, rule, matter)
             self._arrivals(table, number, rule, heads)
+        else:
+            self._sends(table, number, rule, heads, matter)
+
+    def _sends(self, table: TimedLines, number: int, rule: Rule, heads: Iterable[int], matter: Iterable[int]) -> None:
+        """What arrives in the next timestep unless it is lost, where nothing is late or comes again."""
+        faults = self.faults
+        names = {name.name for name in rule.times}
+        lossy = [time for time in matter if time < min(faults.eot, faults.eff)] if rule.head.terms else []
+        if lossy or faults.partitions:
+            _, columns, goals = self.bad.derivation(number, rule, "t")
+            sender, to = self.bad.sender(rule, columns, dict.fromkeys(names, "t")), [*columns, NOWHERE][0]
+            body = ", ".join(goals) or "#true"
+            table.at(lossy, [f"way({sender},{to},t) :- {body}, {sender} != {to}, node({sender}), node({to})."])
+            table.at(matter, [f"sends({sender},{to},t) :- {body}."] if faults.partitions else [])
+        _, columns, goals = self.bad.derivation(number, rule, "t-1")
+        sender, to = self.bad.sender(rule, columns, dict.fromkeys(names, "t-1")), [*columns, NOWHERE][0]
+        lost = []
+        if columns and sender != to and faults.eff > faults.start:
+            lost.append(f"not drop({sender},{to},t-1)")
+        quiet = [f"not mute({sender},t-1)"] if faults.crashes else []
+        quiet += [f"not cut({sender},{to},t-1)"] if faults.partitions else []
+        if columns and self.outages is not None:
+            goals.append(f"not off({to},t)")
+        bodies = [[*goals, *lost, *quiet]]
+        if columns and sender == to:
+            bodies = [goals]
+        elif columns and quiet:  # what one sends to oneself arrives
+            bodies = [[*goals, f"{sender} != {to}", *lost, *quiet], [*goals, f"{sender} = {to}"]]
+        head = self.bad.atom(rule.head.relation, columns, "t")
+        table.at(
+            [time for time in heads if time > faults.start],
+            [f"{head} :- {', '.join(body) or '#true'}." for body in bodies],
+        )
 
     def _sent(self, table: TimedLines, number: int, rule: Rule, times: Iterable[int]) -> None:
         """What is sent at a time, and by whom; and what may be wrong with the way."""
@@ -449,7 +488,7 @@ class Symbolic:
             if choices.cost:
                 yield f"#minimize {{ {choices.cost * UNIT},against,W,N,T,V : against(W,N,T,V) }}."
 
-    def _broken(self) -> Iterator[str]:
+    def _promises(self) -> Iterator[str]:
         """What breaks a promise."""
         columns = [f"C{place}" for place in range(self.columns[self.pre])]
         pre, post, promised = (call(name, columns) for name in ("pre", "post", "promised"))

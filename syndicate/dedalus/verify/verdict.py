@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from operator import itemgetter
 from time import monotonic
 from typing import Final, Literal, Required, TypeAlias, TypedDict
 
@@ -47,6 +48,7 @@ from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.chance import DRAWINGS, Chance, Drawings, TooMany, sampled
 from syndicate.dedalus.verify.cone import Cone
+from syndicate.dedalus.verify.confirmation import Matching
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
 from syndicate.dedalus.verify.domains import nothing_makes, outsiders
 from syndicate.dedalus.verify.faults import CHOICE, KINDS, UNIT, Choices, Faults
@@ -54,6 +56,7 @@ from syndicate.dedalus.verify.ground import MAX_INSTANCES, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
 from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Disagreement, Undecided, Unverifiable
+from syndicate.garbage_collector import CollectorPause
 
 MOST_COST: Final = 100
 MOST_PARTED: Final = 8
@@ -287,7 +290,7 @@ def _disagreement(engine: str, other: str, broken: Broken, words: Iterable[str])
 class _Decision:
     """What an engine found; *obliges* says whether anything is ever promised, None if that is not known.
 
-    *cone* is what the question depends on, where the engine has that.
+    *asked* is the question as it was put to the solver, if it was.
     """
 
     engine: str
@@ -295,7 +298,12 @@ class _Decision:
     ff_post: Sequence[Row]
     runs: int
     obliges: bool | None = True
-    cone: Cone | None = None
+    asked: Symbolic | None = None
+
+    @property
+    def cone(self) -> Cone | None:
+        """What the question depends on, where the engine has that."""
+        return None if self.asked is None else self.asked.cone
 
 
 @frozen(slots=False)
@@ -321,20 +329,20 @@ class _Question:
     def verdict(self, decision: _Decision) -> Verdict:
         """What an engine found, the first counterexample of it confirmed."""
         faults, rules, choices = self.faults, self.rules, self.faults.choices
-        sets = sorted(decision.counterexamples, key=lambda one: one.words)
-        first = sets[0] if sets else None
+        sets = sorted([(one.words, one) for one in decision.counterexamples], key=itemgetter(0))
+        first = sets[0][1] if sets else None
         net = faults.net(first.faults if first is not None else (), self.observers)
         verdict = Verdict(
             bool(sets),
             len(first.faults) if first is not None else None,
-            tuple(one.words for one in sets),
+            tuple([words for words, _ in sets]),
             first.broken if first is not None else (),
             tuple(decision.ff_post),
             decision.runs,
             net,
             partial(self.model, net, first.choices(rules, all_of_it=True) if first is not None else ()),
             self.vacuous(decision),
-            tuple(tuple(one.choices(rules)) for one in sets),
+            tuple([tuple(one.choices(rules)) for _, one in sets]),
             self.open,
             (choices.seed or 0) if self.chooses and not self.open else None,
             decision.engine,
@@ -344,7 +352,8 @@ class _Question:
             choices.cost > 0,
         )
         if first is not None and decision.engine == "clingo":
-            self.confirm(first, decision.engine)
+            with CollectorPause():  # what it makes is gone at the end
+                self.confirm(first, decision)
         elif first is not None:  # the search has matched the rules itself
             verdict.model  # noqa: B018
         return verdict
@@ -360,15 +369,13 @@ class _Question:
     def uncomputed(self, cone: Cone | None = None) -> Iterator[str]:
         """What is not in the model of what rules compute: what nobody asks for is not computed, and so never fails."""
         rules, faults = self.heeding[0], self.faults
-        computing = [rule for rule in rules if computes([rule])]
-        if not computing:
-            return
-        cone = cone or Cone(rules, faults.start, faults.eot, max(faults.late, faults.again), self.goals())
-        for rule in computing:
-            times = range(faults.start, faults.eot + (rule.kind == "deductive"))
-            if not set(times).issubset(cone.matter(rule)):
-                yield UNASKED
-                return
+        for rule in rules:
+            if rule.body and computes([rule]):
+                cone = cone or Cone(rules, faults.start, faults.eot, max(faults.late, faults.again), self.goals())
+                times = range(faults.start, faults.eot + (rule.kind == "deductive"))
+                if not set(times).issubset(cone.matter(rule)):
+                    yield UNASKED
+                    return
 
     def goals(self) -> list[tuple[str, int]]:
         """What is asked for: relations at times."""
@@ -427,7 +434,7 @@ class _Question:
         else:  # what breaks it is rare: no seed that was tried draws it
             assert best is not None
             sets = drawings.asked.smallest([(name, True) for name in best[0].said])
-            verdict = self.verdict(_Decision("clingo", sets, [], 0))
+            verdict = self.verdict(_Decision("clingo", sets, [], 0, asked=drawings.asked))
         return self.likely(verdict, Chance(share, float(share), float(share)), drawings.asked.obliges())
 
     def in_time(self, engine: Engine, seeds: Iterable[int]) -> dict[int, Verdict]:
@@ -508,14 +515,15 @@ class _Question:
         """Ask the solver."""
         asked = self.asked(deadline)
         try:
-            asked.begin()
+            with CollectorPause():
+                asked.begin()
             sets = asked.smallest()
             obliges = bool(sets) or self.invariant is not None or asked.obliges()
             promised = asked.promised() if self.invariant is None else []
             if self.invariant is None and computes(self.rules):
                 promised = None  # where nothing depends on what fails the run says so, and the solver does not
             ff_post = self.ff_post() if promised is None else promised
-            return _Decision("clingo", sets, ff_post, 0, obliges, asked.cone)
+            return _Decision("clingo", sets, ff_post, 0, obliges, asked)
         except OutOfTime as over:
             least = "nothing is excluded"
             if over.least >= UNIT:
@@ -539,21 +547,22 @@ class _Question:
         obliges = True if sets or self.invariant is not None else search.obliges()
         return _Decision(engine, sets, ff_post, search.runs, obliges)
 
-    def confirm(self, counterexample: Counterexample, engine: str) -> None:
+    def confirm(self, counterexample: Counterexample, decision: _Decision) -> None:
         """Raise :class:`Undecided` unless the rules, matched under these faults alone, break what an engine says first.
 
         What it breaks later on is seen by the run.
         """
-        rules, outages = self.heeding
-        names = {one.relation for one in counterexample.broken}.union(specified(self.pre, self.post, self.invariant))
+        asked = decision.asked
+        assert asked is not None
         begun = min(one.time for one in counterexample.broken)
-        goals = [(name, begun) for name in names]
         faults = self.faults.certain(counterexample.faults)
-        there = ground(rules, faults, goals, self.events, MAX_INSTANCES, outages, counterexample.chosen)
+        there = Matching.of(
+            asked.rules, faults, asked.cone, asked.fixed, self.events, asked.outages, counterexample.chosen, begun
+        )
         for one in (one for one in counterexample.broken if one.time == begun):
             obliged = one.never or there.holds(self.pre, one.row, one.time)
             if there.holds(one.relation, one.row, one.time) is not one.never or not obliged:
-                raise Disagreement(_disagreement(engine, "the rules", one, counterexample.words))
+                raise Disagreement(_disagreement(decision.engine, "the rules", one, counterexample.words))
 
     def ff_post(self) -> list[Row]:
         """What ``post`` has at the end without faults, under the choices of a run without a seed."""

@@ -259,22 +259,22 @@ class _Asking:
     def furthest(self, number: int, start: Binding, row: Pattern, at: int) -> Reached:
         """The binding that gets furthest, and what it fails at."""
         body, read = self.history.bodies[number], self.history.read(at)
+        plan = body.plan(tuple(start))
         best = Reached(-1, start, None)
-        first, lookups = body.order(frozenset(start))
-        waiting = [(0, start, first)]
+        waiting = [(0, plan.start(tuple(start.values())), plan.first)]
         while waiting:
-            step, binding, asked = waiting.pop()
-            wrong = next((goal for goal in asked if not compared(goal, binding)), None)
+            step, bound, asked = waiting.pop()
+            wrong = next((goal for goal in asked if not plan.compared([goal], [bound])), None)
             if wrong is not None:
-                best = max(best, Reached(2 * step + 1, binding, wrong), key=_done)
-            elif step == len(lookups):
-                best = max(best, self.last(body, binding, row, at, 2 * step + 2), key=_done)
+                best = max(best, Reached(2 * step + 1, plan.binding(bound), wrong), key=_done)
+            elif step == len(plan.steps):
+                best = max(best, self.last(body, plan.binding(bound), row, at, 2 * step + 2), key=_done)
             else:
-                lookup = lookups[step]
-                longer = [one for _, one in lookup.fitting(read(lookup.atom), binding)]
+                next_step = plan.steps[step]
+                longer = next_step.longer(read(next_step.atom), [bound])
                 if not longer:
-                    best = max(best, Reached(2 * step + 2, binding, lookup.atom), key=_done)
-                waiting += [(step + 1, one, lookup.asked) for one in reversed(longer)]
+                    best = max(best, Reached(2 * step + 2, plan.binding(bound), next_step.atom), key=_done)
+                waiting += [(step + 1, one, next_step.asked) for one in reversed(longer)]
         return best
 
     def last(self, body: Body, binding: Binding, row: Pattern, at: int, done: int) -> Reached:
