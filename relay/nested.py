@@ -77,8 +77,8 @@ from syndicate import (
 )
 from syndicate.actors.actor import actor_of
 from syndicate.actors.arguments import expect_ref
+from syndicate.actors.link import Lifeline
 from syndicate.actors.turn import Handle, current
-from syndicate.actors.verbs import Lifeline
 from syndicate.errors import PatternError
 from syndicate.index.bag import Bag
 from syndicate.index.event import MESSAGE

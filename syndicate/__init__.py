@@ -40,6 +40,7 @@ if _TYPE_CHECKING:
     from syndicate.actors.during import during, on_asserted, on_message, on_retracted, stop_when
     from syndicate.actors.facet import Facet
     from syndicate.actors.field import Field, dataflow, field
+    from syndicate.actors.link import link
     from syndicate.actors.query import query_count, query_hash, query_set, query_value
     from syndicate.actors.running import open_system, run
     from syndicate.actors.supervise import supervise, supervise_group
@@ -48,7 +49,6 @@ if _TYPE_CHECKING:
     from syndicate.actors.verbs import (
         assert_,
         current_facet,
-        link,
         linked_task,
         on_stop,
         on_stop_or_crash,
@@ -135,6 +135,7 @@ __getattr__, __dir__ = _on_demand(
         "syndicate.actors.during": ["during", "on_asserted", "on_message", "on_retracted", "stop_when"],
         "syndicate.actors.facet": ["Facet"],
         "syndicate.actors.field": ["Field", "dataflow", "field"],
+        "syndicate.actors.link": ["link"],
         "syndicate.actors.query": ["query_count", "query_hash", "query_set", "query_value"],
         "syndicate.actors.running": ["open_system", "run"],
         "syndicate.actors.supervise": ["supervise", "supervise_group"],
@@ -143,7 +144,6 @@ __getattr__, __dir__ = _on_demand(
         "syndicate.actors.verbs": [
             "assert_",
             "current_facet",
-            "link",
             "linked_task",
             "on_stop",
             "on_stop_or_crash",

@@ -69,8 +69,8 @@ INSIDE = {
     """,
     "syndicate.actors": """
         event_loop signals relay_loading trace meter arguments async_block facet dataflow turn actor turn_slices
-        turn_follower system running chronicle field verbs during timer query bulk dataspace supervise attempt portal
-        keep
+        turn_follower system running chronicle field link verbs during timer query bulk dataspace supervise attempt
+        portal keep
     """,
     "syndicate.bloom": """
         declaration rules block collection state tick insight agent event_log program repl network reflection

@@ -55,8 +55,9 @@ from relay.server.journal import Journal
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
 from syndicate.actors.keep import FORGET, KEEP, VOLATILE
+from syndicate.actors.link import link
 from syndicate.actors.turn import Handle, current
-from syndicate.actors.verbs import SyncReply, current_turn, link, trio_task
+from syndicate.actors.verbs import SyncReply, current_turn, trio_task
 from syndicate.errors import JournalError, NotAValue
 from syndicate.index.event import MESSAGE
 from syndicate.index.interest import INTEREST

@@ -30,8 +30,8 @@ from typing import Literal, TypeVar
 from syndicate.actors.actor import Actor
 from syndicate.actors.arguments import expect_function, expect_ref
 from syndicate.actors.facet import Facet
+from syndicate.actors.link import Lifeline
 from syndicate.actors.turn import Entity, Turn, current, decorator
-from syndicate.actors.verbs import Lifeline
 from syndicate.errors import ArgumentError
 from syndicate.index.interest import interest
 from syndicate.values.value import TRUE, Assertion, Ref, Value

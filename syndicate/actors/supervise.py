@@ -31,10 +31,11 @@ from attrs import frozen
 from syndicate.actors.actor import Actor
 from syndicate.actors.arguments import expect_function
 from syndicate.actors.facet import AbstractActor, Facet
+from syndicate.actors.link import Lifeline, link_to_failure
 from syndicate.actors.system import system_of
 from syndicate.actors.timer import after, now
 from syndicate.actors.turn import current
-from syndicate.actors.verbs import Lifeline, link_to_failure, react, spawn, stop
+from syndicate.actors.verbs import react, spawn, stop
 from syndicate.errors import ActorCrashed, ArgumentError, shown
 from syndicate.index.event import ENTER
 from syndicate.log import logger

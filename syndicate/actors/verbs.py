@@ -26,13 +26,14 @@ from typing import overload
 
 from syndicate.actors.actor import Actor, Task
 from syndicate.actors.arguments import expect_function, expect_ref
-from syndicate.actors.facet import ABOVE_ALL, AbstractActor, AbstractTurn, Facet, unmake
+from syndicate.actors.facet import ABOVE_ALL, AbstractTurn, Facet, unmake
+from syndicate.actors.link import link
 from syndicate.actors.system import system_of
 from syndicate.actors.turn import UNSENT, Entity, Handle, Turn, current, foreign, here
 from syndicate.errors import ArgumentError, NotCallable, NotInTurn, NotSent, TargetEnded, WrongActor
 from syndicate.index.event import ASSERT, MESSAGE, Event
 from syndicate.native import kernel
-from syndicate.values.value import Assertion, Frozen, Ref, Value, freeze, freezers, thaw
+from syndicate.values.value import Frozen, Ref, Value, freeze, freezers, thaw
 
 # ---------------------------------------------------------------------------------------------------- sending
 
@@ -465,87 +466,6 @@ def spawn(
     if linked:
         link(actor)
     return actor
-
-
-def link(actor: AbstractActor) -> None:
-    """Tie *actor* and the current facet together: when one ends, however it ends, the other is stopped in order.
-
-    If that was by an error and the facet is all of its actor, the actor has failed by that error: whoever is linked to
-    it or supervises it is notified, and :func:`~syndicate.actors.running.run` raises it if it is the first actor.
-
-    >>> from syndicate import on_stop, run, spawn, stop_actor
-    >>> def child():
-    ...     on_stop(lambda: print("the child is stopped"))
-    ...     prevent_inert_check()
-    >>> def parent():
-    ...     link(spawn(child))
-    ...     react(lambda: stop_actor())
-    >>> run(lambda: spawn(parent))
-    the child is stopped
-    """
-    turn = current("link")
-    facet: Facet = turn.facet
-    if facet.alive:
-        turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet, actor)))
-    else:
-        actor.root.enter(stop_actor)
-
-
-class Lifeline(Entity):
-    """An entity in an actor's root: the actor stops when the assertion to it goes.
-
-    A reference asserted there gets a reply.
-    """
-
-    def __init__(self, root: Facet) -> None:
-        self.root = root
-
-    def assert_(self, value: Value, handle: Assertion) -> None:
-        """Hold on; if *value* is the other side's reference, assert something to it for as long as this actor lives."""
-        if isinstance(value, Ref):
-            current("link").assert_(value, True)
-
-    def retract(self, handle: Assertion) -> None:
-        """The other side is gone."""
-        assert isinstance(handle, Handle)
-        self.root.fail(current("link"), handle.facet.actor.failure)
-
-    def unheard(self, value: Value, handle: Assertion) -> None:
-        """This actor had ended before the assertion came."""
-        if isinstance(value, Ref):
-            current_turn(self.root).send(value, False)
-
-
-def link_to_failure(actor: Actor) -> None:
-    """As :func:`link`, but an orderly end of *actor* leaves the current facet as it is."""
-    turn = current("link")
-    entity = _Linked(turn.facet, actor, only_failure=True)
-    entity.lifeline = turn.assert_form(turn.facet, Ref(actor.root, Lifeline(actor.root)), Ref(turn.facet, entity))
-
-
-class _Linked(Entity):
-    lifeline: Handle | None = None
-    """What this facet asserts to the other actor, if it has to go when that ends in order."""
-
-    def __init__(self, facet: Facet, other: AbstractActor, *, only_failure: bool = False) -> None:
-        self.facet = facet
-        self.other = other
-        self.only_failure = only_failure
-
-    def retract(self, handle: Assertion) -> None:
-        self._lose()
-
-    def _lose(self) -> None:
-        turn = current("link")
-        if not self.only_failure or self.other.failure is not None:
-            self.facet.fail(turn, self.other.failure)
-        elif self.lifeline is not None:
-            turn.retract(self.lifeline)  # else the facet would never be inert
-            turn.suspects[self.facet] = None
-
-    def message(self, value: Value) -> None:
-        """The other actor had ended before this one could be linked to it."""
-        self._lose()
 
 
 def current_turn(facet: Facet) -> Turn:

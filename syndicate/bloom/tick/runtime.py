@@ -2,32 +2,18 @@
 
 One is shared by a program, its modules and its collections.  Rules are recorded into it while blocks are run; then it
 is wired and opened, and ticks: :meth:`Runtime.take_in` takes what waits, :meth:`Runtime.derive` derives and sends.
-
-Sending: what a tick sends goes out when it has happened: channels to their addresses, terminals to the screen.
-
-Rows of a channel go to ``send(address, channel, row)``: that of an agent (:mod:`~syndicate.bloom.agent.agent`), of a
-network, or of whoever has set one.  As long as nobody has, those to the program itself are delivered, and others are
-collected in ``sent``.  Rows of a loopback wait for the next tick.
-
-Instances: what a program is, inside: its collections and modules under names, and the runtime that they share.
-
-What users see of a program is its attributes, which are their collections.  So all else hangs on one attribute, and the
-modules of Bloom ask :func:`instance_of` for it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
-
-from attrs import define, field
+from typing import Protocol, TypeAlias, TypeVar
 
 from syndicate import plan
-from syndicate.bloom.block import MissingInstance
 from syndicate.bloom.collection import Collection, taken_rows
-from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, Namespace, Row, Rule, Seal, fitted_all, here
+from syndicate.bloom.declaration import SENT, TABLES, Kind, Row, Rule, Seal, fitted_all, here
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.state.inbox import Filter, FollowingState, Inbox, Noted, outside
 from syndicate.bloom.state.state import (
@@ -41,52 +27,14 @@ from syndicate.bloom.state.state import (
     TableState,
 )
 from syndicate.bloom.state.store import Store
+from syndicate.bloom.tick.sending import Sending
 from syndicate.bloom.tick.ticking import MakeEngine, Sealed, Ticking
 from syndicate.bloom.tick.wiring import Wiring, steady, wired
 from syndicate.errors import BloomDeclaration, IllegalRule, ProgramStopped, RuleFailed
-from syndicate.flow.element import Key, key_of, natural
+from syndicate.flow.element import Key, key_of
 from syndicate.lattice.lattice import Lattice
-from syndicate.plan.algebra import listed, meant
 from syndicate.storage.disk import Disk
 from syndicate.values.value import Value
-
-# -------------------------------------------------------------------------------------------------------------- sending
-
-
-Send: TypeAlias = Callable[[Value, str, tuple[Value, ...]], None]
-"""Called with an address, the name of a channel and a row."""
-
-
-@define(eq=False)
-class Sending:
-    """What is sent, and where it goes: *send* takes rows of channels until another is set, *write* terminals' lines."""
-
-    send: Send
-    write: Callable[[str], None]
-    sent: list[tuple[Value, str, tuple[Value, ...]]] = field(factory=list)
-    senders: list[tuple[Collection, str, Declaration, SentState]] = field(factory=list)
-    """What sends: a collection, its name, declaration and state."""
-
-    def post(self) -> None:
-        """Let the rows of a tick go out."""
-        for _, name, declared, state in self.senders:
-            for row in state.outgoing() if state.posted or state.sending.rows else ():
-                if declared.kind is Kind.CHANNEL:
-                    assert declared.location is not None
-                    self.send(natural(row)[declared.location], name, natural(row))
-                elif declared.kind is Kind.LOOPBACK:
-                    state.inserted[row] = None
-                else:
-                    self.write(str(natural(row)[0]))
-
-    def channel(self, name: Value) -> Collection | None:
-        """The channel of a name that somebody has sent."""
-        channels = (one for one, own, declared, _ in self.senders if own == name and declared.kind is Kind.CHANNEL)
-        return next(channels, None)
-
-
-# -------------------------------------------------------------------------------------------------------------- runtime
-
 
 T = TypeVar("T")
 Callback: TypeAlias = Callable[[list[Row]], object]
@@ -463,58 +411,3 @@ def read(one: Collection) -> dict[Key, None]:
     except (OSError, UnicodeDecodeError) as error:
         raise failed(f"cannot read {declared.path}: {error}") from error
     return dict.fromkeys(enumerate(text.splitlines()))
-
-
-# ------------------------------------------------------------------------------------------------------------ instances
-
-
-@define(eq=False)
-class Instance:
-    """A program, or a module of one, whose collections' full names begin with *prefix*."""
-
-    runtime: Runtime
-    prefix: str = ""
-    own: dict[str, Collection] = field(factory=dict)
-    """Its collections, without those of modules; lattices are among them."""
-    modules: dict[str, Instance] = field(factory=dict)
-
-    def collections(self) -> Iterator[Collection]:
-        """All collections, those of modules too."""
-        yield from self.own.values()
-        for module in self.modules.values():
-            yield from module.collections()
-
-    def collection(self, name: str) -> Collection:
-        """The collection of a name, ``"module.name"`` for one of a module; raises :class:`BloomDeclaration`."""
-        collections = {one.tabname[len(self.prefix) :]: one for one in self.collections()}
-        if name not in collections:
-            raise BloomDeclaration(
-                f"{here()}: there is no collection {name!r}{meant(name, collections)}; there are {listed(collections)}"
-            )
-        return collections[name]
-
-    def check_root(self, what: str) -> None:
-        """Raise an error for what is asked of a program in the making, or of a module instead of its program."""
-        if self.runtime.collecting:
-            raise IllegalRule(f"{here()}: {what}() is for a program that is made, and a block says what it is made of")
-        if self.prefix:
-            raise BloomDeclaration(f"{what}() is for the program, not for its module {self.prefix[:-1]}")
-
-
-class Instantiated(Namespace):
-    """What has an instance: the base of programs."""
-
-    if TYPE_CHECKING:
-        _instance: Instance
-    else:
-        _instance = MissingInstance()
-
-
-def instance_of(program: Instantiated) -> Instance:
-    """What a program is, inside."""
-    return program._instance
-
-
-def runtime_of(program: Instantiated) -> Runtime:
-    """What ticks, of a program or the program of a module."""
-    return program._instance.runtime

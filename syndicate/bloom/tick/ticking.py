@@ -3,7 +3,7 @@
 1. Deletions, then insertions, then what arrived, are given to the circuit as one change.
 2. The circuit steps.  Where a table would lose rows that it must keep, these are given and it steps again.
 3. Keys are checked; what breaks them takes the steps back: the tick did not happen.
-4. What changed is taken in, rows of ``<~`` are sent (:class:`~syndicate.bloom.tick.runtime.Sending`), callbacks are
+4. What changed is taken in, rows of ``<~`` are sent (:class:`~syndicate.bloom.tick.sending.Sending`), callbacks are
    called.
 
 Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.lattice_fixpoint`).
