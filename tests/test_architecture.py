@@ -113,7 +113,7 @@ INSIDE = {
         lattice table delta extremum product sets fold map vector_clock laws
     """,
     "syndicate.plan": """
-        scalar algebra rewrite rules program
+        scalar algebra rewrite rules lowering program
     """,
     "syndicate.simulation": """
         tape shrink order history clock disk alternation process guard watch properties
@@ -406,7 +406,7 @@ FILE_ROLES = {
         bulk canonical contents delivery difference disk faults graph journal laws metrics
         network rows state store table
     """,
-    "the word of two fields": "session stream trace ",
+    "the word of two fields": "link session stream trace ",
 }
 
 
