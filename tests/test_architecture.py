@@ -45,8 +45,8 @@ PLAN = """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap check values console rules replay span_export server simulated_run simulate
-        why
+        exit_codes keyboard target bench cap check json_values arguments assert_and_send query console rules replay
+        span_export server simulated_run simulate why
     """,
     "relay.cli.rules": """
         rule_files bloom_program run_options verb check explore live plot repl run trace verify why
@@ -401,12 +401,12 @@ FILE_ROLES = {
         absence agent derivation event_log groups history joins lineage plot process program
         replay run running scope search shape source spacetime sums trace_operators why
     """,
-    "what each package has of the kind": "errors testing view views console check bench workers",
+    "what each package has of the kind": "arguments errors testing view views console check bench workers",
     "one notion, whatever it is of": """
         bulk canonical contents delivery difference disk faults graph journal laws metrics
         network rows state store table
     """,
-    "the word of two fields": "link session stream trace ",
+    "the word of two fields": "link query session stream trace",
 }
 
 

@@ -28,7 +28,7 @@ Examples:
 """
 
 _COMMANDS: Final = {
-    "assert": ("relay.cli.values", "assert_main", "Assert values, for as long as this command runs."),
+    "assert": ("relay.cli.assert_and_send", "assert_main", "Assert values, for as long as this command runs."),
     "bench": ("relay.cli.bench", "bench_main", "Measure a broker: its throughput, and how long a message takes."),
     "bloom": ("relay.cli.rules", "bloom", "Programs in Bloom: rules over collections, in ticks."),
     "cap": ("relay.cli.cap", "cap", "Make, narrow and check capabilities."),
@@ -36,15 +36,15 @@ _COMMANDS: Final = {
     "console": ("relay.cli.console", "console_main", "Show what happens in a dataspace, live."),
     "dedalus": ("relay.cli.rules", "dedalus", "Programs in Dedalus: logic in time, with messages."),
     "demo": ("relay.demo", "demo_command", "Who is in the air? A year of flights, live in a dataspace."),
-    "get": ("relay.cli.values", "get_main", "Print the first assertion that matches a pattern."),
-    "query": ("relay.cli.values", "query_main", "Print the assertions that match a pattern."),
+    "get": ("relay.cli.query", "get_main", "Print the first assertion that matches a pattern."),
+    "query": ("relay.cli.query", "query_main", "Print the assertions that match a pattern."),
     "replay": ("relay.cli.replay", "replay_main", "Do in a dataspace what was recorded, at the recorded times."),
     "rules": ("relay.cli.rules", "rules", "Programs of rules, in Bloom or Dedalus: check, run, why, verify."),
-    "send": ("relay.cli.values", "send_main", "Send messages."),
+    "send": ("relay.cli.assert_and_send", "send_main", "Send messages."),
     "simulate": ("relay.cli.simulate", "simulate_main", "Run a whole system with many seeds, and break it."),
     "server": ("relay.cli.server", "server_main", "Serve a dataspace to other programs, until SIGTERM or Ctrl-C."),
     "why": ("relay.cli.why", "why_main", "Who caused something, in what a server or a program has written."),
-    "watch": ("relay.cli.values", "watch_main", "Follow what matches a pattern: + - !."),
+    "watch": ("relay.cli.query", "watch_main", "Follow what matches a pattern: + - !."),
 }
 """Where each command is, and what it does.  It is imported only when it is called: ``--help`` need not wait for all."""
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from relay import connect
-from relay.cli.values import from_json, parse_json, to_json
+from relay.cli.json_values import from_json, parse_json, to_json
 from syndicate import Record, Ref, assert_, run, send, stop_actor, sync
 from syndicate.errors import TextError
 from syndicate.values.value import freeze
