@@ -28,7 +28,7 @@ from attrs import frozen
 from relay.capabilities.certificate import Capability
 from relay.capabilities.sturdy import DEFAULT
 from relay.client import ConnectionState, ConnectOptions, connect
-from relay.session.synced import Asker
+from relay.session.syncs import Asker
 from syndicate.actors.field import Field, field
 from syndicate.actors.turn import Entity, Handle, current
 from syndicate.actors.verbs import assert_, on_stop, prevent_inert_check, ref

@@ -52,12 +52,12 @@ INSIDE = {
         rule_files bloom_program run_options verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
-        quotas remarks config flow_gate journal durable state units governor operators broker metrics admin
+        quotas log_limits config throttle journal durable census deployment overload operators broker metrics admin
         console daemon
     """,
     "relay.session": """
-        deadlines intake membrane backlog outbox proxy peer_assertions statistics patch reach repetition usual
-        ending synced trail state session link
+        deadlines intake membrane backlog outbox proxy peer_assertions statistics packet_events fan_out shared_bytes
+        usual_packets ending syncs causes state session link
     """,
     "relay.simulation": """
         network process view event_trail allowed_faults faults session_laws laws world scenario campaign tape_file

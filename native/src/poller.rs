@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PySet, PyTuple, PyType};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// A ping in Preserves: `relay.server.flow_gate`.
+/// A ping in Preserves: `relay.server.throttle`.
 const OTHER_PING: u8 = 0x80;
 /// So long the time of a round is now.
 const NOW: Duration = Duration::from_millis(5);
@@ -212,7 +212,7 @@ impl<'py> Plain<'py> {
         let py = tap.py();
         let traffic = slots.traffic.get(tap)?;
         let heard = HEARD.get_or_try_init(py, || {
-            Slot::of(py.import("relay.server.flow_gate")?.getattr("Traffic")?.cast::<PyType>()?, "heard")
+            Slot::of(py.import("relay.server.throttle")?.getattr("Traffic")?.cast::<PyType>()?, "heard")
         })?;
         let heard = heard.get(&traffic)?.cast_into::<PySet>()?;
         if !heard.contains(tap)? {

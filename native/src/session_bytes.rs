@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 
-/// What is said again for many, once it is so large: `relay.session.repetition`.
+/// What is said again for many, once it is so large: `relay.session.shared_bytes`.
 const LARGE: usize = 1 << 12;
 /// The most events that are encoded without a look at their size: `relay.session.session`.
 const FEW: usize = 64;
@@ -96,7 +96,7 @@ impl HopNames {
                 outbox: OutboxSlots::of(&class("relay.session.outbox", "Outbox")?)?,
                 debt: DebtSlots::of(&class("relay.session.intake", "Debt")?)?,
                 alive: Slot::of(&class("syndicate.actors.facet", "Facet")?, "alive")?,
-                agreed: Slot::of(&class("relay.session.trail", "PacketTrail")?, "agreed")?,
+                agreed: Slot::of(&class("relay.session.causes", "PacketTrail")?, "agreed")?,
                 pieces: Slot::of(&intake, "pieces")?,
                 cut: Slot::of(&intake, "cut")?,
                 entries: Slot::of(&backlog, "entries")?,
@@ -105,8 +105,8 @@ impl HopNames {
                 preserves: CodecSlots::of(&preserves)?,
                 taken: Slot::of(&preserves, "_taken")?,
                 msgpack: CodecSlots::of(&class("relay.protocol.codec.msgpack", "Msgpack")?)?,
-                parts: Slot::of(&class("relay.session.repetition", "Repetition")?, "parts")?,
-                said: py.import("relay.session.repetition")?.getattr("said")?.unbind(),
+                parts: Slot::of(&class("relay.session.shared_bytes", "Repetition")?, "parts")?,
+                said: py.import("relay.session.shared_bytes")?.getattr("said")?.unbind(),
                 no_notes: py.import("relay.session.state")?.getattr("NO_NOTES")?.unbind(),
             })
         })

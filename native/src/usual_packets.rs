@@ -1,4 +1,4 @@
-//! The usual packets of a session, done and written at once: `relay/session/usual.py`.
+//! The usual packets of a session, done and written at once: `relay/session/usual_packets.py`.
 //!
 //! A packet is usual if it is a Turn of messages, assertions and retractions at dataspaces, of values without references.
 //! All others are left to the session, and nothing of them is done here.

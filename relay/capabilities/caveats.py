@@ -440,7 +440,7 @@ class Attenuated(Passage):
 
 
 class Confined(Passage):
-    """What stands before an observer whose interest came through *caveats*: they hold for each reference that it hears
+    """What is before an observer whose interest came through *caveats*: they hold for each reference that it hears
     of.
 
     Otherwise a reference that only observes would give its holder those of all who observe beside it.  What lives where

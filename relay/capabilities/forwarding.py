@@ -39,7 +39,7 @@ from syndicate.values.value import Assertion, Frozen, Ref, thaw
 
 
 class Passage(Entity):
-    """What stands before *target*, in its facet, and hands on to it: no turn is spent on that.
+    """What is before *target*, in its facet, and hands on to it: no turn is spent on that.
 
     Subclasses say by :meth:`pass_on` what becomes of a value.  What was never handed on is never retracted.
     """
@@ -90,7 +90,7 @@ class Passage(Entity):
 
 
 def innermost(ref: Ref) -> Ref:
-    """What *ref* leads to, past all that stands before it."""
+    """What *ref* leads to, past all that is before it."""
     while isinstance(ref.entity, Passage):
         ref = ref.entity.target
     return ref

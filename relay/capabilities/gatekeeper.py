@@ -5,7 +5,7 @@
 
 What there is to be had is in its *bind space*, an entity of its own, to which local code alone has a reference:
 ``<bind <ref {oid: O key: K}> #:target #:observer-or-#f>`` asserted there gives *target* the name *O* for as long as it
-stands, and tells the observer ``<bound <ref {oid: O sig: S}>>``; :func:`bind` says it.
+is asserted, and notifies the observer of ``<bound <ref {oid: O sig: S}>>``; :func:`bind` says it.
 
 **Answers do not tell which names there are.**  The published gatekeeper waits with its answer until a name is bound,
 and rejects a wrong signature at once: whoever asks can tell by that whether there is the name.  Here both are rejected
@@ -127,7 +127,7 @@ class _Bound:
 
 
 class _Revocable(Passage):
-    """What stands before a target until its bind is withdrawn, or the reference to it ends, which has *names*."""
+    """What is before a target until its bind is withdrawn, or the reference to it ends, which has *names*."""
 
     revoked = False
 

@@ -44,7 +44,7 @@ def place_options(command: F) -> F:
 
 
 @frozen
-class Place:
+class Endpoint:
     """A server, and how to speak with it."""
 
     target: Target

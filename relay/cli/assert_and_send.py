@@ -13,7 +13,7 @@ from typing import Final, TextIO
 import click
 import trio
 
-from relay.cli.arguments import Place, place_options, split, values_of
+from relay.cli.arguments import Endpoint, place_options, split, values_of
 from relay.cli.exit_codes import SETTINGS, Command, Number, fail, run_command
 from relay.cli.target import find_target
 from relay.client import Encoding
@@ -77,7 +77,7 @@ def assert_main(
     try:
         address, texts = split("syndicate assert", written, "VALUE")
         values = values_of(texts, as_json)
-        place = Place(find_target(address, cap, cap_file, ca), encoding)
+        endpoint = Endpoint(find_target(address, cap, cap_file, ca), encoding)
     except SyndicateError as e:
         fail("syndicate assert", e)
     if command is not None and shutil.which(command[0]) is None:
@@ -98,7 +98,7 @@ def assert_main(
         def begin() -> None:
             if not begun:  # not again after a reconnection
                 begun.append(True)
-                click.echo(f"asserted {_count(len(values), 'value')} at {place.target.place}", err=True)
+                click.echo(f"asserted {_count(len(values), 'value')} at {endpoint.target.place}", err=True)
                 if command is not None:
                     linked_task(beside)
 
@@ -107,7 +107,7 @@ def assert_main(
                 assert_(ds, value)
             sync(ds, lambda: facet.enter(begin))
 
-        place.connected(say, reconnect=True)
+        endpoint.connected(say, reconnect=True)
 
     run_command("syndicate assert", debug, boot)
     for code in codes:
@@ -148,7 +148,7 @@ def send_main(
     try:
         address, texts = split("syndicate send", written, "VALUE")
         values = values_of(texts, as_json) * repeat
-        place = Place(find_target(address, cap, cap_file, ca), encoding)
+        endpoint = Endpoint(find_target(address, cap, cap_file, ca), encoding)
     except SyndicateError as e:
         fail("syndicate send", e)
 
@@ -168,7 +168,7 @@ def send_main(
 
             more(0)
 
-        place.connected(say)
+        endpoint.connected(say)
 
     run_command("syndicate send", debug, boot)
 

@@ -18,7 +18,7 @@ from typing import Final, TextIO
 import click
 from attrs import frozen
 
-from relay.cli.arguments import F, Place, place_options, split
+from relay.cli.arguments import Endpoint, F, place_options, split
 from relay.cli.exit_codes import SETTINGS, Command, Number, fail, run_command
 from relay.cli.json_values import to_json
 from relay.cli.target import find_target
@@ -199,7 +199,7 @@ def _ask(
     cap, cap_file, ca, encoding = where
     try:
         address, question = _question(program, written)
-        place = Place(find_target(address, cap, cap_file, ca), encoding)
+        endpoint = Endpoint(find_target(address, cap, cap_file, ca), encoding)
     except SyndicateError as e:
         fail(program, e)
     rows: list[Sequence[Value]] = []
@@ -218,7 +218,7 @@ def _ask(
             else:
                 sync(ds, stop_actor)
 
-        place.connected(asked)
+        endpoint.connected(asked)
 
     run_command(program, debug, boot)
     for row in rows:
@@ -270,7 +270,7 @@ def watch_main(
     configure()
     try:
         address, question = _question("syndicate watch", written, ("time", "event", "missed"))
-        place = Place(find_target(address, cap, cap_file, ca), encoding)
+        endpoint = Endpoint(find_target(address, cap, cap_file, ca), encoding)
     except SyndicateError as e:
         fail("syndicate watch", e)
     outlet = OutputThread(partial(write_all, sys.stdout.fileno()))
@@ -300,7 +300,7 @@ def watch_main(
             assert_(ds, Observe(question.pattern, observer))
             on_stop(rows.lost)
 
-        place.connected(asked, reconnect=True)
+        endpoint.connected(asked, reconnect=True)
 
     with ExitStack() as cleaning:
         cleaning.callback(outlet.close, _LAST_WORDS)

@@ -17,7 +17,7 @@ from relay.cli.exit_codes import SETTINGS, fail, give_up, run_command, version_o
 from relay.cli.span_export import exported
 from relay.server.config import Config, configure, read_config
 from relay.server.daemon import Service
-from relay.server.units import DOCKERFILE, SYSTEMD, example
+from relay.server.deployment import DOCKERFILE, SYSTEMD, example
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from syndicate.errors import AddressError, ConfigError, RecordingError, TracingMissing
 from syndicate.introspect import written

@@ -34,13 +34,13 @@ from relay.capabilities.session_limits import Turnstile
 from relay.capabilities.sturdy import SturdyRef, mint
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
+from relay.server.census import Census, Draining, OpenListener, Overloaded, Peer, SpaceThere
 from relay.server.config import Config, Listening
-from relay.server.flow_gate import Tap
-from relay.server.governor import Governor
+from relay.server.log_limits import Remarks
 from relay.server.operators import Minting, Operators
+from relay.server.overload import Governor
 from relay.server.quotas import NONE, Account, MeteredEntity
-from relay.server.remarks import Remarks
-from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer, SpaceThere
+from relay.server.throttle import Tap
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
 from relay.transport.listener import AtOnce

@@ -29,9 +29,9 @@ from relay.capabilities.sturdy import mint, show
 from relay.server.admin import AdminPort
 from relay.server.broker import Broker
 from relay.server.config import Config
+from relay.server.deployment import notify
 from relay.server.durable import durable
 from relay.server.journal import Journal, StateDirectory
-from relay.server.units import notify
 from syndicate import garbage_collector
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.signals import end_at_once

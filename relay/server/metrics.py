@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from relay.server.state import WAITING, Census
+from relay.server.census import WAITING, Census
 from syndicate.errors import ServerMissing
 from syndicate.outside import outside
 

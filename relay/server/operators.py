@@ -1,6 +1,6 @@
 r"""What an operator may do from afar: observe what the broker says of itself, end a session, and mint capabilities.
 
-The broker alone asserts in its admin dataspace.  Whoever holds the admin capability gets what stands before it: an
+The broker alone asserts in its admin dataspace.  Whoever holds the admin capability gets what is before it: an
 ``Observe`` passes, ``<kick "127.0.0.1:5123">`` as a message ends the session of that peer, and all else is dropped, so
 that nobody can forge what the broker says of itself, to whomever else observes it.
 

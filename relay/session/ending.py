@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
+from relay.session.fan_out import Reach
 from relay.session.membrane import Membrane
-from relay.session.patch import Understood
+from relay.session.packet_events import Understood
 from relay.session.peer_assertions import PeerAssertions
-from relay.session.reach import Reach
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import current
 from syndicate.index.event import RETRACT

@@ -1,8 +1,8 @@
 """What was read of a peer: its bytes on their way to the codec or to a kernel, and its debt until they are handled.
 
-The codec reads a piece to its end, once it has begun.  A kernel (:mod:`~relay.session.usual`) takes whole packets, and
-where the last of a piece has not fully arrived, what there is of it stays in the :class:`Intake` until the rest has
-come: it is looked at once more then, which costs less than to keep what was understood of it.
+The codec reads a piece to its end, once it has begun.  A kernel (:mod:`~relay.session.usual_packets`) takes whole
+packets, and where the last of a piece has not fully arrived, what there is of it stays in the :class:`Intake` until the
+rest has come: it is looked at once more then, which costs less than to keep what was understood of it.
 
 The :class:`Debt` is the bytes that were read and are yet to be handled, by their target and by those whom it notified.
 A mark that goes through the run queue behind what was fed, twice, says when: the first time the targets have had their

@@ -7,7 +7,7 @@ happens waits in a :class:`~relay.session.backlog.Backlog`, and becomes packets 
 
 A packet is a turn, and so one atomic patch, in both directions: in none that we send is a retraction before an addition
 or a message, and those of programs that do otherwise are put in order here.  One that may tell too many becomes several
-turns (:mod:`relay.session.reach`), its retractions in the last of them.
+turns (:mod:`relay.session.fan_out`), its retractions in the last of them.
 
 A session knows no transport, and waits for nothing.  :meth:`Session.feed` is given bytes, in a turn of the session's
 facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
@@ -50,19 +50,19 @@ from relay.protocol.packets import (
 )
 from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Note, weight
+from relay.session.causes import PacketTrail
 from relay.session.ending import take_back
+from relay.session.fan_out import ENOUGH, SOME, Reach, stretch
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Outbox, next_packet
-from relay.session.patch import Understood, act, patched, place
+from relay.session.packet_events import Understood, act, patched, place
 from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
-from relay.session.reach import ENOUGH, SOME, Reach, stretch
-from relay.session.repetition import said
+from relay.session.shared_bytes import said
 from relay.session.state import NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, PART, State
 from relay.session.statistics import Statistics
-from relay.session.synced import Answer, Echo
-from relay.session.trail import PacketTrail
-from relay.session.usual import Done, act_usual, do_usual, say_usual, understand_usual
+from relay.session.syncs import Answer, Echo
+from relay.session.usual_packets import Done, act_usual, do_usual, say_usual, understand_usual
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current
 from syndicate.errors import NotAValue, ProtocolError

@@ -13,13 +13,13 @@ from typing import Final
 from relay.protocol.codec import Codec
 from relay.protocol.limits import Limits
 from relay.session.backlog import Backlog, Note
+from relay.session.causes import PacketTrail
+from relay.session.fan_out import Reach
 from relay.session.intake import Debt, Intake
 from relay.session.membrane import Membrane
 from relay.session.outbox import Entry, Outbox
-from relay.session.patch import Understood
+from relay.session.packet_events import Understood
 from relay.session.peer_assertions import PeerAssertions
-from relay.session.reach import Reach
-from relay.session.trail import PacketTrail
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
 from syndicate.index.bag import Bag

@@ -6,7 +6,7 @@ What each dataspace of a broker handles is counted here a second time, and what 
 S1     at rest: whatever is asserted is so by a facet that lives; no session remains of a process that died,
        nor, at any time, one over which nothing was heard for twice the time that its limits allow
 S2     what was acknowledged by a sync through the durable dataspace is there after each restart, and what
-       was acknowledged to be gone is not; at rest, what is to be kept stands
+       was acknowledged to be gone is not; at rest, what is to be kept is asserted
 S3     what is recovered is the state after some turn, so that no turn is there by half (S9); and nothing is
        recovered that was asserted through the volatile dataspace alone (S4)
 S5     at rest: what each observer was notified of is what is asserted and matches its pattern, there and in the clients
@@ -210,7 +210,7 @@ class Laws:
             self._end(process, owner)
 
     def _pass(self, broker: BrokerProcess, ref: Ref, kind: int, form: Frozen, handle: Assertion | None) -> None:
-        """Something is asserted in a dataspace, or ends, past what stands before that."""
+        """Something is asserted in a dataspace, or ends, past what is before that."""
         if kind == RETRACT and handle is not None:
             own, _ = self._passed.pop(handle, (None, ()))
             if own is not None:
@@ -235,7 +235,7 @@ class Laws:
                 self._hear(broker, RETRACT, None, own)
 
     def _say(self, process: Process, ref: Ref, kind: int, form: Frozen) -> None:
-        """Something is said, past what stands before that, to a peer perhaps."""
+        """Something is said, past what is before that, to a peer perhaps."""
         while isinstance(ref.entity, Passage):
             passed = form if kind == SYNC else ref.entity.pass_on(form)
             if passed is None:
@@ -405,7 +405,7 @@ class Laws:
                 self._owned(broker, current)
                 self._informed(broker, current)
                 self._present(broker)
-                self._stands(broker, current)
+                self._is_kept(broker, current)
         for process in self._world.processes.values():
             if process.life is not None:
                 self._agree(process)
@@ -429,7 +429,7 @@ class Laws:
             what = unparse_form(more[0]) if more else "something"
             self._broken("S1", f"{what} is asserted in {broker.name}, and nobody who lives asserts it")
 
-    def _stands(self, broker: BrokerProcess, current: CurrentAssertions) -> None:
+    def _is_kept(self, broker: BrokerProcess, current: CurrentAssertions) -> None:
         durable = self._durable.get(broker)
         missing = [form for form in durable.forms if form not in current.forms] if durable is not None else []
         if missing:
@@ -540,7 +540,7 @@ def _captures(current: CurrentAssertions, interest: Frozen) -> Counter[Frozen]:
 
 
 def _passages(ref: Ref) -> Iterator[Passage]:
-    """What stands before what a reference leads to, from without."""
+    """What is before what a reference leads to, from without."""
     while isinstance(ref.entity, Passage):
         yield ref.entity
         ref = ref.entity.target

@@ -1,7 +1,7 @@
 """Spans: a trace in OpenTelemetry's form, of turns, through as many programs as they lead to.
 
 A span is a turn, and its parent is the turn by which it came.  A packet that a connection brings is a span of its own,
-whose parent is the turn of the other program that said it, where both follow (:mod:`relay.session.trail`); so one
+whose parent is the turn of the other program that said it, where both follow (:mod:`relay.session.causes`); so one
 journey over three programs is one trace.  Where a turn comes of several, one of them is its parent, and the others are
 links.
 

@@ -107,16 +107,16 @@ Attack = Callable[[str, float, Callable[[int], None]], None]
 """Attacks the server at a path until a time, and reports what it has spent."""
 
 
-def strangers(path: str, until: float, spent: Callable[[int], None]) -> None:
+def unfinished(path: str, until: float, spent: Callable[[int], None]) -> None:
     """300 connections without a capability, each with a packet of 1 MB that it does not end."""
-    unfinished = Msgpack().encode(write(TurnPacket([(0, (M, "x" * 900_000))])))[:100_000]
+    beginning = Msgpack().encode(write(TurnPacket([(0, (M, "x" * 900_000))])))[:100_000]
     peers: list[Peer] = []
     while time.monotonic() < until:
         with suppress(OSError):
             peers.append(Peer(path, resolve=False))
             peers[-1].socket.settimeout(0.2)
-            peers[-1].raw(unfinished)
-            spent(len(unfinished))
+            peers[-1].raw(beginning)
+            spent(len(beginning))
         del peers[:-300]
 
 
@@ -325,7 +325,7 @@ def spinning(share: float, until: float) -> None:
 
 
 ROWS: Final[dict[str, tuple[Attack, int]]] = {
-    "strangers": (strangers, 4),
+    "unfinished": (unfinished, 4),
     "trickle": (trickle, 4),
     "wrong": (wrong, 4),
     "fragments": (fragments, 4),

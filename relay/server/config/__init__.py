@@ -31,7 +31,7 @@ from attrs import asdict, field, frozen
 from relay.capabilities.sturdy import mint
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
-from relay.server.config.places import KeyPath, find
+from relay.server.config.key_lines import KeyPath, find
 from relay.server.quotas import NONE, Quota
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from relay.transport import Address

@@ -148,7 +148,7 @@ def gate() -> Gate:
 
 
 def test_a_valid_reference(gate: Gate) -> None:
-    """It is answered by the live reference, for as long as the question stands."""
+    """It is answered by the live reference, for as long as the question is asserted."""
     handle = gate.ask(mint("ds", KEY))
     assert gate.answers == [accepted(gate.target)]
     gate.act(handle.retract)
@@ -326,7 +326,7 @@ def test_two_binds_of_a_name(gate: Gate) -> None:
 
 
 def test_who_binds_gets_the_reference(gate: Gate) -> None:
-    """``<bound ..>`` holds the reference, for as long as the bind stands."""
+    """``<bound ..>`` holds the reference, for as long as the bind is in force."""
     listener = Observer()
     observer = gate.act(lambda: ref(listener))
     handle = gate.bind(observer=observer)
@@ -395,7 +395,7 @@ def test_a_peer_cannot_bind() -> None:
 
 
 def test_askers_a_session_are_bounded() -> None:
-    """A session may have so many questions standing; further ones are refused for good, and other sessions are not."""
+    """A session may have so many open questions; further ones are refused for good, and other sessions are not."""
     gate = Gate(limits=Limits(resolves=3))
     gate.bind()
     handles = [gate.ask(mint("room", KEY)) for _ in range(5)]

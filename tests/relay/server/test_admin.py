@@ -17,11 +17,11 @@ from relay import connect
 from relay.capabilities.sturdy import SturdyRef, mint
 from relay.server.admin import AdminPort
 from relay.server.broker import Broker
+from relay.server.census import Census, SessionCounts
 from relay.server.config import Admin, Overload, configure
-from relay.server.flow_gate import Tap
-from relay.server.governor import Governor
 from relay.server.metrics import registry
-from relay.server.state import Census, SessionCounts
+from relay.server.overload import Governor
+from relay.server.throttle import Tap
 from relay.transport import Stream
 from relay.transport.stream import Indirect
 from relay.web.assets import client

@@ -15,9 +15,9 @@ from relay.capabilities.sturdy import DEFAULT, claim, parse_ref, revocation, sho
 from relay.protocol.limits import Limits
 from relay.protocol.packets import MINE, A, M, R, WireRef
 from relay.server.broker import DEPARTING
+from relay.server.census import Census, Peer
 from relay.server.config import Overload, configure
-from relay.server.governor import Governor
-from relay.server.state import Census, Peer
+from relay.server.overload import Governor
 from syndicate import Ref, Symbol, assert_, capture, open_system
 from syndicate.values.value import SEQ, SET, freeze
 from tests.relay.commands import present
@@ -28,7 +28,7 @@ from tests.relay.server.test_broker import serving, until
 
 async def test_what_has_gone_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts is what is held for those who are there, and not the memory of the process, which may never fall."""
-    monkeypatch.setattr("relay.server.governor.PATIENCE", 60.0)
+    monkeypatch.setattr("relay.server.overload.PATIENCE", 60.0)
     monkeypatch.setattr("syndicate.outside.Outside.resident", lambda self: 1 << 50)
     async with serving("tcp://127.0.0.1:0") as server:
         census = server.broker.census
@@ -57,7 +57,7 @@ async def test_what_has_gone_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_who_holds_most_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """If nothing else helps, the peer for which most is held loses its session; nobody else."""
-    monkeypatch.setattr("relay.server.governor.PATIENCE", 0.2)
+    monkeypatch.setattr("relay.server.overload.PATIENCE", 0.2)
     async with serving("tcp://127.0.0.1:0") as server:
         census = server.broker.census
         bystander: list[tuple[str, str]] = []

@@ -612,7 +612,7 @@ async def test_overload_stops_publishers_and_newcomers(
     monkeypatch: pytest.MonkeyPatch, logs: list[MutableMapping[str, Any]]
 ) -> None:
     """Above the mark nobody new gets in and who sends is not read; listeners are served; below, all goes on."""
-    monkeypatch.setattr("relay.server.governor.PATIENCE", 60.0)
+    monkeypatch.setattr("relay.server.overload.PATIENCE", 60.0)
     async with serving("tcp://127.0.0.1:0") as server:
         seen = server.watch(["present", capture()])
         broker, ds = server.broker, server.broker.ds
@@ -641,7 +641,7 @@ async def test_overload_stops_publishers_and_newcomers(
 
 async def test_overload_cuts_the_largest_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
     """If that does not help, the peer for which most waits is cut off, with the reason; nobody else."""
-    monkeypatch.setattr("relay.server.governor.PATIENCE", 0.5)
+    monkeypatch.setattr("relay.server.overload.PATIENCE", 0.5)
     async with serving("tcp://127.0.0.1:0") as server:
         seen = server.watch(["present", capture()])
         ds = server.broker.ds

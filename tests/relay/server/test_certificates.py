@@ -159,7 +159,7 @@ async def test_a_certificate_is_worth_what_the_configuration_says_now(tmp_path: 
 
 
 async def test_it_lasts_no_longer_than_the_certificate(tmp_path: Path) -> None:
-    """At its end, what was given for it ends, though the connection stands."""
+    """At its end, what was given for it ends, though the connection lasts."""
     world = World(tmp_path)
     soon = datetime.now(UTC) + timedelta(seconds=3)
     brief = world.certificate("brief", "b.org", common_name="alice", not_after=soon)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from relay.protocol.limits import DEFAULT
 from relay.server.config import Admin, Config, Listening, configure, read_config
-from relay.server.config.places import find
-from relay.server.units import example
+from relay.server.config.key_lines import find
+from relay.server.deployment import example
 from relay.transport import Address
 from syndicate.errors import ConfigError
 

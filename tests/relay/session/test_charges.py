@@ -17,7 +17,7 @@ from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, A, M, Nop, Packet, R, TurnPacket, WireRef, write
 from relay.protocol.packets import S as SYNCED
-from relay.session.reach import ENOUGH, Reach
+from relay.session.fan_out import ENOUGH, Reach
 from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, on_asserted, on_retracted, ref
 from syndicate.actors.actor import Actor
 from syndicate.actors.turn import Turn as LocalTurn

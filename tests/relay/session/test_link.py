@@ -37,11 +37,11 @@ from relay.protocol.packets import (
     write,
 )
 from relay.server.broker import Broker
-from relay.server.flow_gate import Tap
+from relay.server.throttle import Tap
 from relay.session.link import Link, open_link
 from relay.session.peer_assertions import ALIKE
-from relay.session.repetition import LARGE, said
 from relay.session.session import Session
+from relay.session.shared_bytes import LARGE, said
 from relay.transport import Address, Stream, open_stream, sockets
 from relay.transport.stream import Indirect
 from syndicate import (

@@ -1,4 +1,4 @@
-"""What a peer has standing: numbers, their bound, and the guard against prepared collisions."""
+"""What a peer asserts with us: numbers, their bound, and the guard against prepared collisions."""
 
 from __future__ import annotations
 

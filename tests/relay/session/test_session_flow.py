@@ -20,10 +20,10 @@ from relay.protocol.codec.msgpack import VALUES
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, YOURS, A, Error, Event, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
+from relay.session.fan_out import Reach
 from relay.session.membrane import Crossing, Membrane
-from relay.session.patch import Understood
+from relay.session.packet_events import Understood
 from relay.session.proxy import Proxy
-from relay.session.reach import Reach
 from relay.session.session import Session
 from relay.session.state import PART
 from syndicate import (

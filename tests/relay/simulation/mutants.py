@@ -22,7 +22,7 @@ from relay.client import _Arrivals
 from relay.server.broker import Broker
 from relay.server.durable import Durable
 from relay.server.journal import Journal
-from relay.session import patch as patches
+from relay.session import packet_events
 from relay.session.backlog import Addressee, Backlog
 from relay.session.intake import Debt
 from relay.session.link import Link
@@ -86,7 +86,7 @@ def one_of_two_is_enough(patch: Patch) -> None:
 
 
 def recovered_and_not_known(patch: Patch) -> None:
-    """What is recovered stands, and whoever takes it back is not understood."""
+    """What is recovered stays asserted, and whoever takes it back is not understood."""
     real = Durable.recover
 
     def recover(self: Durable) -> None:
@@ -214,7 +214,7 @@ def a_pin_too_many(patch: Patch) -> None:
 
 def everything_is_heard(patch: Patch) -> None:
     """A peer may tell a handler what that has not asked for."""
-    patch.setattr(patches, "heard", lambda target, form: True)
+    patch.setattr(packet_events, "heard", lambda target, form: True)
     patch.setattr(forwarding, "heard", lambda target, form: True)
 
 

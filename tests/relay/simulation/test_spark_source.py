@@ -37,7 +37,7 @@ DISKS = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 @record
 class Box:
-    """A row: it stands as long as its weights come to more than nothing."""
+    """A row: it is asserted as long as its weights come to more than nothing."""
 
     name: str
     size: int

@@ -23,7 +23,7 @@ from relay.capabilities.gatekeeper import Gatekeeper
 from relay.protocol.codec import Msgpack
 from relay.protocol.limits import Limits
 from relay.protocol.packets import A, TurnPacket, write
-from relay.server.flow_gate import Tap, Traffic
+from relay.server.throttle import Tap, Traffic
 from relay.session.link import Link, open_link
 from relay.session.session import PING, Session
 from relay.transport import poller as poller_module
@@ -31,7 +31,7 @@ from relay.transport.poller import AVAILABLE, Poller, make_round, make_rounds, p
 from relay.transport.stream import ByteStream
 from syndicate import Ref, dataspace, native, open_system, prevent_inert_check, ref
 from syndicate.actors.system import System
-from tests.relay.session.test_usual import CODECS, LIMITS, script
+from tests.relay.session.test_usual_packets import CODECS, LIMITS, script
 
 pytestmark = [
     pytest.mark.skipif(not AVAILABLE, reason="there is no epoll here"),

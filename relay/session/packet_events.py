@@ -1,4 +1,4 @@
-"""The patch: what a packet of a peer's says, in the order in which a turn does it.
+"""The events of a packet: what a packet of a peer's says, in the order in which a turn does it.
 
 A packet is one atomic patch: additions and messages in their order, then retractions, then replies to syncs.  Our own
 programs send it like that; those of others, which may retract first, are put in order here, and done.

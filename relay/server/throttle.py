@@ -1,4 +1,4 @@
-"""A tap: a connection whose bytes are counted, and whose reading can be made to wait.
+"""Throttling: a tap is a connection whose bytes are counted, and whose reading can be made to wait.
 
 Whoever is read no more cannot send for long: its own system's buffers fill up, and it waits.  So a broker that has
 more to do than it can do, or that is about to end, slows down those who give it work and nobody else.

@@ -17,7 +17,7 @@ from relay.protocol.codec import Tables
 from relay.protocol.packets import Entry
 from relay.session.backlog import Note
 from relay.session.membrane import Membrane
-from relay.session.patch import Understood
+from relay.session.packet_events import Understood
 from relay.session.peer_assertions import PeerAssertions
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Turn

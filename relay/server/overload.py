@@ -1,4 +1,4 @@
-"""The governor: what a broker does when there is too much for all of it together.
+"""Overload: what a broker does when there is too much for all of it together.
 
 Each session has limits of its own; a thousand sessions within theirs may still be too many.  So the governor looks,
 twenty times a second while something goes over any connection, at the bytes that wait for all peers and at those that
@@ -26,9 +26,9 @@ from typing import Final
 
 import trio
 
+from relay.server.census import Census, Overloaded, Peer
 from relay.server.config import Overload
-from relay.server.flow_gate import Tap
-from relay.server.state import Census, Overloaded, Peer
+from relay.server.throttle import Tap
 from relay.transport.untrusted_peers import Lobby
 from syndicate.log import logger
 from syndicate.outside import outside

@@ -31,8 +31,8 @@ from attrs import define, field, fields
 
 from relay.capabilities.guess_limits import Guesses
 from relay.capabilities.sturdy import SturdyRef, revocation
-from relay.server.flow_gate import Tap, Traffic
 from relay.server.quotas import Account
+from relay.server.throttle import Tap, Traffic
 from relay.session.backlog import ENTRY
 from relay.session.session import Session
 from relay.session.statistics import Statistics

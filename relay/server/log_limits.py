@@ -1,4 +1,4 @@
-"""Remarks: log lines that peers can cause, so that they are not written as often as a peer likes.
+"""Limits of the log: lines that peers can cause, so that they are not written as often as a peer likes.
 
 An untrusted peer that is sent away is worth a line, and a thousand a second are worth two: who connects again and
 again would else fill the disk of the log and have the server format lines.

@@ -21,7 +21,7 @@ from relay.session import membrane as membrane_module
 from relay.session import session as session_module
 from relay.session.backlog import weight
 from relay.session.session import Session
-from relay.session.usual import do_usual, say_usual
+from relay.session.usual_packets import do_usual, say_usual
 from syndicate import Ref, current_facet, dataspace, native, prevent_inert_check
 from syndicate.actors.system import System
 from syndicate.actors.trace import Trace, Turned

@@ -1,4 +1,4 @@
-"""Repetition: a large message goes to many peers as the same bytes, which are made and held once.
+"""Shared bytes: a large message goes to many peers as the same bytes, which are made and held once.
 
 What differs between two peers is the number of the reference that it is for, and it is the same where equal programs
 have asked for equal things.  So the last large packet is remembered, of a single message without references: whoever is

@@ -1,4 +1,4 @@
-"""What surrounds the server on a machine: a systemd unit, a container, a configuration file to begin with.
+"""Deployment: what surrounds the server on a machine: a systemd unit, a container, a configuration file to begin with.
 
 >>> print(SYSTEMD.splitlines()[1])
 Description=Syndicate dataspace server
@@ -195,7 +195,7 @@ capability = {connections.capability}
 # Who is known by a certificate (a listener with client_ca asks for one), by its common name, or by another name in it
 # with its kind in front: "dns:a.example.org", "uri:spiffe://example.org/a", "email:a@example.org".  It asks with
 # --cap '<certificate "orders">', and is given that dataspace, narrowed by the caveats, as long as the certificate is
-# valid and stands here.  Also "admin", "introspect" and, with a state, "durable".
+# valid and is listed here.  Also "admin", "introspect" and, with a state, "durable".
 # [[client]]
 # certificate = "alice"
 # dataspace = "orders"        # without: "syndicate"

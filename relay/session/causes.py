@@ -1,4 +1,4 @@
-"""The trail of a connection: what led to each packet, said and heard, where both sides follow it.
+"""Causes across a connection: what led to each packet, said and heard, where both sides follow it.
 
 Who connects and has a chronicle offers that with its first packet; who was connected to, and has one, agrees.  From
 then on each Turn goes behind a packet that names the steps which led to it, at most 16, here and before.  Where one

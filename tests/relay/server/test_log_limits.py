@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.server.remarks import BURST, PERIOD, Remarks
+from relay.server.log_limits import BURST, PERIOD, Remarks
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["a", "b"])), max_size=200))

@@ -1,4 +1,4 @@
-"""Reach: how many may be notified of what a peer says, counted before it is done.
+"""Fan-out: how many may be notified of what a peer says, counted before it is done.
 
 A packet of some kilobytes can cause millions of events: a thousand messages to ten thousand observers, or five hundred
 observers of observers, which are notified of each other.  No bound on bytes or events sees that, and a turn cannot be
