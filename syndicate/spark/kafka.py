@@ -47,7 +47,7 @@ class Kafka(RowOrigin):
         topic: its name.
         columns: the fields of the values, as Spark declares columns: ``"id bigint, name string"``.
         format: ``"json"`` or ``"debezium"``.
-        key: for a sink, the columns of a message's key, by default all; no two rows that stand may have one key.
+        key: for a sink, the columns of a message's key, by default all; no two rows that are asserted may have one key.
         options: of Spark's Kafka reader, over ours: ``startingOffsets`` (``earliest``), ``startingTimestamp``,
             ``maxOffsetsPerTrigger`` (100000), ``failOnDataLoss`` (true), ``kafka.security.protocol`` and so on.  The
             session needs ``org.apache.spark:spark-sql-kafka-0-10_2.13`` in the release of its Spark.

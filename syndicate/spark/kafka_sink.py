@@ -93,7 +93,9 @@ class KafkaTable:
         for key, weight in zip(rows.column("key").to_pylist(), rows.column(WEIGHT).to_pylist(), strict=True):
             current[key] += weight
             if current[key] > 1:
-                raise SinkError(f"{self.kafka}: two rows that stand have the key {key}: name more columns in key=")
+                raise SinkError(
+                    f"{self.kafka}: two rows that are asserted have the key {key}: name more columns in key="
+                )
         messages = self.session.createDataFrame(rows.select(["key", "value"]))
         options = {name: value for name, value in self.kafka.options.items() if name.startswith("kafka.")}
         writer = messages.write.format("kafka").options(**options).option("topic", self.kafka.topic)

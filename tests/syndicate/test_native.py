@@ -174,12 +174,12 @@ def test_tables_do_alike(data: st.DataObject, written: list[Any]) -> None:
         notices: dict[Any, Any] = {}
         methods["recall"](notices, fits)
         counted = [(captures, notice.count, repr(notice.thawed())) for captures, notice in notices.items()]
-        kept: list[Any] = []
+        contents: list[Any] = []
         if table.values is not None:
             table.values.clear()
             methods["fill"](fits)
-            kept += table.values.items()
-        survivors.append((counted, kept))
+            contents += table.values.items()
+        survivors.append((counted, contents))
     assert survivors[0] == survivors[1]
 
 

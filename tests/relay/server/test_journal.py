@@ -81,10 +81,10 @@ def test_a_commit_asks_for_many_rows_at_once(tmp_path: Path, count: int) -> None
     statements: list[str] = []
     assert disk._db is not None
     disk._db.set_trace_callback(statements.append)
-    kept = [journal.keep(number) for number in range(count)]
+    numbers = [journal.keep(number) for number in range(count)]
     journal.seal()
     journal.write()
-    for number in kept[::2]:
+    for number in numbers[::2]:
         journal.forget(number)
     journal.keep("last")
     journal.seal()

@@ -247,9 +247,9 @@ def test_what_may_reach_many_is_charged_alike(codec: str, others: list[str]) -> 
 
         def do(*arguments: Any) -> Any:
             nonlocal done
-            found = do_usual(*arguments)
-            done += found[3]
-            return found
+            outcome = do_usual(*arguments)
+            done += outcome[3]
+            return outcome
 
         patch.setattr(session_module, "do_usual", do)
         for step in range(6):

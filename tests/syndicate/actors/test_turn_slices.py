@@ -142,8 +142,8 @@ def test_others_go_on_while_a_large_turn_is_taken(monkeypatch: pytest.MonkeyPatc
     halves: list[int] = []
 
     def observe(ds: Ref) -> None:
-        known = query_set(ds, P(capture()))
-        dataflow(lambda: seen.append(len(known.value)))
+        query = query_set(ds, P(capture()))
+        dataflow(lambda: seen.append(len(query.value)))
 
     stage = Stage(observe)
     others: list[Facet] = []

@@ -207,12 +207,12 @@ def test_what_cannot_run() -> None:
 def test_a_run_keeps_given_rows_and_no_copies_of_them(join: str) -> None:
     """What circuits make of rows is equal to them: kept beside them it would take their memory twice."""
     program = Program.parse(f"persist[p, del_p, 2]; persist[q, 1]; q(0)@1; {join}")
-    given = {time: {"p": [(100 * time + n, 1000 + n) for n in range(20)]} for time in (1, 3)}
-    given[4] = {"del_p": given[1]["p"][:5]}
-    model = program.run(until=6, events=given)
-    kept = given[1]["p"][5:] + given[3]["p"]
-    assert {id(row) for row in model.at(6)["p"]} == {id(row) for row in kept}
-    assert model.at(6)["p"] == sorted(kept)
+    facts = {time: {"p": [(100 * time + n, 1000 + n) for n in range(20)]} for time in (1, 3)}
+    facts[4] = {"del_p": facts[1]["p"][:5]}
+    model = program.run(until=6, events=facts)
+    rest = facts[1]["p"][5:] + facts[3]["p"]
+    assert {id(row) for row in model.at(6)["p"]} == {id(row) for row in rest}
+    assert model.at(6)["p"] == sorted(rest)
 
 
 def test_events_have_the_numbers_of_the_program() -> None:

@@ -392,8 +392,8 @@ def test_values_are_kept_from_the_first_observer_that_comes_late(
         return [notice.captures for notice in index.observe(skeleton, constants, Ref.unbound())]
 
     def table() -> Any:
-        (found,) = [table for node in index._classes.values() for table in node.tables]
-        return found
+        (only,) = [table for node in index._classes.values() for table in node.tables]
+        return only
 
     assert observe(0) == observe(1) == []
     for n in range(there):

@@ -62,18 +62,18 @@ class Kept:
 @asynccontextmanager
 async def kept(to: Lake | Kafka, session: SparkSession, *values: Any, of: type = Jar) -> AsyncIterator[Kept]:
     """Run both."""
-    made = Kept()
+    stage = Kept()
 
     def boot() -> None:
-        made.ds, made.facet = dataspace(), current_facet()
+        stage.ds, stage.facet = dataspace(), current_facet()
         for value in values:
-            made.handles[value] = assert_(made.ds, value)
-        made.written = watch(made.ds, SparkWritten(ANY, ANY, ANY, ANY))
-        made.sink = spawn(spark_sink(made.ds, of, to, session=session, every=0.2))
+            stage.handles[value] = assert_(stage.ds, value)
+        stage.written = watch(stage.ds, SparkWritten(ANY, ANY, ANY, ANY))
+        stage.sink = spawn(spark_sink(stage.ds, of, to, session=session, every=0.2))
 
     async with open_system(boot) as system:
         await system.settle()
-        yield made
+        yield stage
 
 
 def others(lake: Lake, warehouse: Path) -> list[tuple[Any, ...]]:
@@ -104,14 +104,14 @@ def _number(path: Path) -> int:
     return int(path.name[1:].partition(".")[0])
 
 
-async def same(lake: Lake, warehouse: Path, made: Kept, *rows: tuple[Any, ...]) -> None:
+async def same(lake: Lake, warehouse: Path, stage: Kept, *rows: tuple[Any, ...]) -> None:
     """Wait until others read these rows."""
     with trio.fail_after(PATIENCE):
-        while made.sink.running:
+        while stage.sink.running:
             if await trio.to_thread.run_sync(others, lake, warehouse) == sorted(rows, key=repr):
                 return
             await trio.sleep(0.1)
-    raise AssertionError(made.sink.error)
+    raise AssertionError(stage.sink.error)
 
 
 @pytest.fixture(params=["iceberg", "delta"])
@@ -131,16 +131,16 @@ def warehouse(session: SparkSession) -> Path:
 async def test_what_is_there(lake: Lake, session: SparkSession, warehouse: Path) -> None:
     """Rows come and go, also nulls; a restart writes the difference; so it does after somebody else's commit."""
     a, b, c = Jar("a", 1.5), Jar("b", 2.0), Jar("it's", 3.0)
-    async with kept(lake, session, a, b) as made:
-        await same(lake, warehouse, made, ("a", 1.5), ("b", 2.0))
-        await made.become(b, c)
-        await same(lake, warehouse, made, ("b", 2.0), ("it's", 3.0))
-    async with kept(lake, session, a, c) as made:
-        await same(lake, warehouse, made, ("a", 1.5), ("it's", 3.0))
+    async with kept(lake, session, a, b) as stage:
+        await same(lake, warehouse, stage, ("a", 1.5), ("b", 2.0))
+        await stage.become(b, c)
+        await same(lake, warehouse, stage, ("b", 2.0), ("it's", 3.0))
+    async with kept(lake, session, a, c) as stage:
+        await same(lake, warehouse, stage, ("a", 1.5), ("it's", 3.0))
         statement = f"DELETE FROM {lake.sql} WHERE name = 'a'"
         await trio.to_thread.run_sync(lambda: session.sql(statement).collect())
-        await made.become(a, b, c)
-        await same(lake, warehouse, made, ("a", 1.5), ("b", 2.0), ("it's", 3.0))
+        await stage.become(a, b, c)
+        await same(lake, warehouse, stage, ("a", 1.5), ("b", 2.0), ("it's", 3.0))
 
 
 async def test_twice(lake: Lake, session: SparkSession, warehouse: Path) -> None:
@@ -164,14 +164,14 @@ async def test_columns(lake: Lake, session: SparkSession, warehouse: Path) -> No
     """A sink with a further column says what to do, and does it if it may."""
     from attrs import evolve
 
-    async with kept(lake, session, Jar("a", 1.0)) as made:
-        await same(lake, warehouse, made, ("a", 1.0))
-    async with kept(lake, session, Tin("a", 1.0, True), of=Tin) as made:
-        await until(lambda: not made.sink.running)
-        assert isinstance(made.sink.error, SinkError)
-        assert 'evolve="add"' in str(made.sink.error)
-    async with kept(evolve(lake, evolve="add"), session, Tin("a", 1.0, True), of=Tin) as made:
-        await same(lake, warehouse, made, ("a", 1.0, True))
+    async with kept(lake, session, Jar("a", 1.0)) as stage:
+        await same(lake, warehouse, stage, ("a", 1.0))
+    async with kept(lake, session, Tin("a", 1.0, True), of=Tin) as stage:
+        await until(lambda: not stage.sink.running)
+        assert isinstance(stage.sink.error, SinkError)
+        assert 'evolve="add"' in str(stage.sink.error)
+    async with kept(evolve(lake, evolve="add"), session, Tin("a", 1.0, True), of=Tin) as stage:
+        await same(lake, warehouse, stage, ("a", 1.0, True))
 
 
 def test_no_session() -> None:
@@ -182,11 +182,11 @@ def test_no_session() -> None:
 
 async def test_a_table_whose_making_was_killed(session: SparkSession, tmp_path: Path) -> None:
     """A log without a commit is begun: the sink keeps what is asserted, and the table has the properties of the
-    sink's.
+    stage's.
     """
     (tmp_path / "table/_delta_log").mkdir(parents=True)
     lake = Lake("delta", f"{tmp_path}/table", properties={"delta.appendOnly": "false"})
-    async with kept(lake, session, Jar("salt", 1.5)) as made:
-        await same(lake, tmp_path, made, ("salt", 1.5))
+    async with kept(lake, session, Jar("salt", 1.5)) as stage:
+        await same(lake, tmp_path, stage, ("salt", 1.5))
     shown = session.sql(f"SHOW TBLPROPERTIES {lake.sql}").collect()
     assert ("delta.appendOnly", "false") in [tuple(row) for row in shown]

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
     """It ends with the test."""
-    made = KafkaBroker(Path(JARS).parent / "broker" / "jars", tmp_path)
-    made.make()
-    made.start()
-    yield made
-    made.kill()
+    broker = KafkaBroker(Path(JARS).parent / "broker" / "jars", tmp_path)
+    broker.make()
+    broker.start()
+    yield broker
+    broker.kill()
 
 
 async def test_a_topic(session: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ class Stock:
 @asynccontextmanager
 async def sunk(to: Kafka, session: SparkSession, *values: Any) -> AsyncIterator[Kept]:
     """A sink into a topic."""
-    async with kept(to, session, *values, of=Stock) as made:
-        yield made
+    async with kept(to, session, *values, of=Stock) as stage:
+        yield stage
 
 
 def last_of(session: SparkSession, broker: KafkaBroker, topic: str) -> dict[Any, Any]:
@@ -99,25 +99,25 @@ async def test_a_topic_that_is_kept(session: SparkSession, broker: KafkaBroker, 
     columns = "article string, pieces bigint"
     topic = Kafka(broker.address, "kept", columns, key=["article"])
 
-    async def said(made: Kept, **wanted: int | None) -> None:
+    async def said(stage: Kept, **wanted: int | None) -> None:
         rows = {json.dumps({"article": name}, separators=(",", ":")): {"article": name, "pieces": pieces}
                 for name, pieces in wanted.items()}  # fmt: skip
         with trio.fail_after(PATIENCE):
             while await trio.to_thread.run_sync(last_of, session, broker, "kept") != rows:
-                assert made.sink.running, made.sink.error
+                assert stage.sink.running, stage.sink.error
                 await trio.sleep(0.2)
 
-    async with sunk(topic, session, Stock("a", 1), Stock("b", ABSENT)) as made:
-        await said(made, a=1, b=None)
-        await made.become(Stock("a", 2), Stock("c", 3))
-        await said(made, a=2, c=3)
+    async with sunk(topic, session, Stock("a", 1), Stock("b", ABSENT)) as stage:
+        await said(stage, a=1, b=None)
+        await stage.become(Stock("a", 2), Stock("c", 3))
+        await said(stage, a=2, c=3)
         broker.kill()
-        await made.become(Stock("a", 2), Stock("d", 4))
+        await stage.become(Stock("a", 2), Stock("d", 4))
         await trio.sleep(1)
         broker.start()
-        await said(made, a=2, d=4)
-    async with sunk(topic, session, Stock("a", 2), Stock("e", 5)) as made:  # d went while nobody wrote
-        await said(made, a=2, e=5)
+        await said(stage, a=2, d=4)
+    async with sunk(topic, session, Stock("a", 2), Stock("e", 5)) as stage:  # d went while nobody wrote
+        await said(stage, a=2, e=5)
     read: Any = Kafka(broker.address, "kept", columns)
     async with sourced(read, session=session, key=["article"], journal=tmp_path / "journal") as watched:
         await watched.until(("a", 2), ("e", 5))
@@ -126,6 +126,6 @@ async def test_a_topic_that_is_kept(session: SparkSession, broker: KafkaBroker, 
 async def test_two_rows_of_one_key(session: SparkSession, broker: KafkaBroker) -> None:
     """A key that does not tell rows apart ends the sink: one of them would hide the other."""
     topic = Kafka(broker.address, "twice", "article string, pieces bigint", key=["article"])
-    async with sunk(topic, session, Stock("a", 1), Stock("a", 2)) as made:
-        await until(lambda: not made.sink.running)
-        assert "two rows that stand have the key" in str(made.sink.error)
+    async with sunk(topic, session, Stock("a", 1), Stock("a", 2)) as stage:
+        await until(lambda: not stage.sink.running)
+        assert "two rows that are asserted have the key" in str(stage.sink.error)
