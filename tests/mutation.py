@@ -124,7 +124,7 @@ PARTS: Final = {
         (
             "syndicate/dedalus/verify/verdict.py",
             "syndicate/dedalus/verify/search.py",
-            "syndicate/dedalus/verify/symbolic.py",
+            "syndicate/dedalus/verify/by_solver.py",
         ),
         ("tests/syndicate/dedalus/verify/test_verify.py",),
     ),

@@ -94,7 +94,8 @@ INSIDE = {
         influence timestep outcome replay stability possible_past state arrivals by_solver explorer
     """,
     "syndicate.dedalus.verify": """
-        domains faults choosing cone ground confirmation lineage counterexample search symbolic chance induction verdict
+        domains faults choosing cone ground confirmation lineage counterexample search by_solver chance induction
+        verdict
     """,
     "syndicate.flow": """
         element node comparison undo shape row_expression zset word_tables aggregates arrangement trace encoding stream
@@ -396,7 +397,7 @@ ROLES = {
 """Names that several classes have, by the reason why none of them has another: ``docs/design/README.md``, "Names"."""
 FILE_ROLES = {
     "one role, which each language of rules, engine or layer has a file for": """
-        absence agent derivation event_log groups history joins lineage plot process program
+        absence agent by_solver derivation event_log groups history joins lineage plot process program
         replay run running scope search shape source spacetime sums trace_operators why
     """,
     "what each package has of the kind": "arguments errors testing view views console check bench workers",

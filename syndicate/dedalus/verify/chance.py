@@ -35,8 +35,8 @@ from syndicate.dedalus.ast import Row
 from syndicate.dedalus.schedule import Clock, Dependencies
 from syndicate.dedalus.solving.clingo_text import Encoding, constant
 from syndicate.dedalus.solving.solver import Assumed, StableModel, row_of
+from syndicate.dedalus.verify.by_solver import Symbolic
 from syndicate.dedalus.verify.counterexample import contested
-from syndicate.dedalus.verify.symbolic import Symbolic
 
 DRAWINGS: Final = 200
 """How many seeds are tried where not all drawings can be examined, by default."""

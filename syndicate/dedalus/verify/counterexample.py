@@ -1,6 +1,6 @@
 """Counterexamples: faults and choices with which a run breaks what was promised.
 
-The schedule of one, under which a run shows it, is :meth:`syndicate.dedalus.verify.verdict.Verdict.schedule`.
+Its schedule (:func:`schedule_of`) is that under which a run shows it.
 
 >>> Broken("post", ("a",), 4).what, Broken("two_owners", ("a", "b"), 2, never=True).what
 ('is missing', 'is there, and must never be')
@@ -15,8 +15,9 @@ from typing import Final
 from attrs import frozen
 
 from syndicate.dedalus.ast import Row, Rule
+from syndicate.dedalus.net import Net
 from syndicate.dedalus.schedule import Dependencies
-from syndicate.dedalus.timeline import Chosen, order
+from syndicate.dedalus.timeline import Chosen, Timeline, order
 from syndicate.dedalus.verify.faults import Fault
 
 BRIEF: Final = 6
@@ -76,6 +77,17 @@ class Counterexample:
             if shown:
                 result.append(Chosen(number, rule.head.relation, time, tuple(sorted(shown, key=order))))
         return result
+
+
+def schedule_of(net: Net, shown: Timeline, broken: Iterable[Broken]) -> dict[str, object]:
+    """The schedule of a counterexample, as data: its faults are in *net*, its run is *shown*, its rows are *broken*."""
+    return {
+        "net": net.to_json(),
+        "start": shown.start,
+        "until": shown.until,
+        "choices": [chosen.to_json() for chosen in shown.choices],
+        "broken": [{"rel": one.relation, "tuple": list(one.row), "time": one.time} for one in broken],
+    }
 
 
 def contested(rule: Rule, candidates: frozenset[Row]) -> frozenset[Row]:

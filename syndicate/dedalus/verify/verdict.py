@@ -46,15 +46,15 @@ from syndicate.dedalus.schedule import Clock, Schedule
 from syndicate.dedalus.solving.clingo_text import computes
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime, Unencodable, is_there
 from syndicate.dedalus.timeline import Chosen
+from syndicate.dedalus.verify.by_solver import Symbolic
 from syndicate.dedalus.verify.chance import DRAWINGS, Chance, Drawings, TooMany, sampled
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.confirmation import Matching
-from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
+from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress, schedule_of
 from syndicate.dedalus.verify.domains import nothing_makes, outsiders
 from syndicate.dedalus.verify.faults import CHOICE, KINDS, UNIT, Choices, Faults
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
-from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Disagreement, Undecided, Unverifiable
 from syndicate.garbage_collector import CollectorPause
 
@@ -154,13 +154,7 @@ class Verdict:
 
     def schedule(self) -> dict[str, object]:
         """The schedule under which a run shows the first counterexample."""
-        return {
-            "net": self.net.to_json(),
-            "start": self.model.start,
-            "until": self.model.until,
-            "choices": [chosen.to_json() for chosen in self.model.choices],
-            "broken": [{"rel": one.relation, "tuple": list(one.row), "time": one.time} for one in self.broken],
-        }
+        return schedule_of(self.net, self.model, self.broken)
 
 
 Deciding: TypeAlias = Literal["adversary", "chance"]

@@ -14,7 +14,7 @@ from syndicate.dedalus import Program
 from syndicate.dedalus.solving.solver import Engine
 from syndicate.dedalus.verify import chance as drawings
 from syndicate.dedalus.verify import verdict as verdicts
-from syndicate.dedalus.verify.symbolic import Symbolic
+from syndicate.dedalus.verify.by_solver import Symbolic
 from syndicate.errors import Undecided, Unverifiable
 from tests.strategies import examples
 from tests.syndicate.dedalus.verify.compared import compared
