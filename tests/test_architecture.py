@@ -69,7 +69,7 @@ INSIDE = {
     """,
     "syndicate.actors": """
         event_loop signals relay_loading trace meter arguments async_block facet dataflow turn actor turn_slices
-        turn_follower system running chronicle field link verbs during timer query bulk dataspace supervise attempt
+        turn_follower system running chronicle field link verbs during timer query bulk dataspace supervise pending_call
         portal keep
     """,
     "syndicate.bloom": """

@@ -190,7 +190,7 @@ class UndoLog(ABC):
 
     What a turn says to others is only noted until it commits.  What it does to its own actor happens at once: fields
     are set, facets start and stop.  A turn that may be undone while its actor lives on
-    (:mod:`~syndicate.actors.attempt`) has one; whatever changes the actor notes there how it is taken back.  All
+    (:mod:`~syndicate.actors.pending_call`) has one; whatever changes the actor notes there how it is taken back.  All
     other turns have none, since the crash of their actor takes everything back.
     """
 

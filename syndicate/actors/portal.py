@@ -1,10 +1,10 @@
 """A portal: where what is not an actor calls into a system, and is answered.
 
 Threads (:mod:`syndicate.thread`) and tasks of asyncio (:mod:`syndicate.asyncio`) use the same one.  Each call is an
-attempt (:mod:`~syndicate.actors.attempt`) in one actor, the *host*.  What calls have left in it, assertions, interests
-and tasks, lasts until later calls take it away, or the system ends.  A handler that a call has installed and that
-raises crashes the host, as any actor; what the calls had left is gone with it, which the log says, and the calls after
-that have a new host.
+attempt (:mod:`~syndicate.actors.pending_call`) in one actor, the *host*.  What calls have left in it, assertions,
+interests and tasks, lasts until later calls take it away, or the system ends.  A handler that a call has installed and
+that raises crashes the host, as any actor; what the calls had left is gone with it, which the log says, and the calls
+after that have a new host.
 
 Contract: each call is answered once: with its result, with its error, or with :class:`SystemStopped` or
 :class:`ActorCrashed` if the host ends first.  All methods are for the thread of the system.
@@ -22,10 +22,10 @@ from typing import Final, Literal, Protocol, TypeAlias, TypeVar, cast
 from attrs import frozen
 
 from syndicate.actors.actor import Actor
-from syndicate.actors.attempt import PendingCall
 from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
 from syndicate.actors.field import Field
+from syndicate.actors.pending_call import PendingCall
 from syndicate.actors.query import query_set
 from syndicate.actors.relay_loading import of_the_relay
 from syndicate.actors.system import System

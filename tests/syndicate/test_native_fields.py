@@ -32,8 +32,8 @@ from syndicate import (
     stop_actor,
     sync,
 )
-from syndicate.actors.attempt import enter
 from syndicate.actors.field import Field
+from syndicate.actors.pending_call import enter
 from syndicate.native import specifications
 from syndicate.values.value import Ref
 from tests.strategies import P

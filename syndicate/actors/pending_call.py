@@ -1,4 +1,4 @@
-"""Attempts: turns that are undone if they raise, and whose actor lives on.
+"""Pending calls: turns that are undone if they raise, and whose actor lives on.
 
 A handler that raises crashes its actor, since nobody waits for it.  A *call* from outside has somebody who waits: a
 thread, a task of asyncio.  It is a turn of its own, in a facet of its own inside the facet that is entered; if it

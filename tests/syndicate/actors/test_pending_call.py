@@ -35,7 +35,7 @@ from syndicate import (
     stop,
     stop_actor,
 )
-from syndicate.actors.attempt import enter
+from syndicate.actors.pending_call import enter
 from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle
 from syndicate.errors import WrongActor
