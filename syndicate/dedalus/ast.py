@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Self, TypeAlias, TypeVar, overload
 
 from attrs import evolve, field, frozen
 
 from syndicate.errors import DedalusArithmetic
 
+T = TypeVar("T")
 Value: TypeAlias = str | int | float
 Row: TypeAlias = tuple[Value, ...]
 Events: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
@@ -230,6 +231,24 @@ class Choice:
 Goal: TypeAlias = Atom | Comparison | Choice
 
 
+class derived(cached_property[T]):  # noqa: N801  # read as a word, as ``property`` is
+    """What is made when it is asked for first: without the lock of Python 3.11, since it is of a rule that is shared.
+
+    Two threads that ask at once make the same twice.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[object] | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[object] | None = None) -> T: ...
+    def __get__(self, instance: object, owner: type[object] | None = None) -> Self | T:
+        if instance is None:
+            return self
+        value: T = self.func(instance)
+        instance.__dict__[self.func.__name__] = value
+        return value
+
+
 @frozen(slots=False)
 class Rule:
     """``head :- body``, or a fact, whose body is empty.
@@ -251,27 +270,27 @@ class Rule:
         """Whether it has no body."""
         return not self.body
 
-    @cached_property
+    @derived
     def atoms(self) -> tuple[Atom, ...]:
         """The atoms of the body, negated or not."""
         return tuple(goal for goal in self.body if isinstance(goal, Atom))
 
-    @cached_property
+    @derived
     def times(self) -> tuple[Variable, ...]:
         """The time variables of the body, each once."""
         return tuple(dict.fromkeys([atom.time for atom in self.atoms if isinstance(atom.time, Variable)]))
 
-    @cached_property
+    @derived
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The aggregates of the head."""
         return tuple(term for term in self.head.terms if isinstance(term, Aggregate))
 
-    @cached_property
+    @derived
     def choices(self) -> tuple[Choice, ...]:
         """The choices of the body."""
         return tuple(goal for goal in self.body if isinstance(goal, Choice))
 
-    @cached_property
+    @derived
     def keeps(self) -> bool:
         """Whether it does nothing but keep what is there: ``p(X)@next :- p(X)``."""
         if self.kind != "next" or len(self.body) != 1:

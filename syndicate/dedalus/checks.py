@@ -30,7 +30,7 @@ Source: Alvaro et al. 2011b, on temporal safety; ``docs/design/dedalus.md``, "Co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from attrs import frozen
@@ -292,6 +292,8 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
     below: dict[str, list[_Edge]] = {}
     for edge in edges:
         below.setdefault(edge.head, []).append(edge)
+    if _is_acyclic(below):
+        return
     reported: set[str] = set()
     for edge in edges:
         computing = [term for term in edge.rule.head.terms if isinstance(term, Arithmetic)]
@@ -317,6 +319,18 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
                 edge.rule.place,
                 str(edge.rule),
             )
+
+
+def _is_acyclic(below: Mapping[str, Sequence[_Edge]]) -> bool:
+    """Whether it is soon seen that nothing depends on itself."""
+    waiting = {name: {edge.body for edge in edges} for name, edges in below.items()}
+    while waiting:
+        ready = [name for name, bodies in waiting.items() if waiting.keys().isdisjoint(bodies)]
+        for name in ready:
+            del waiting[name]
+        if len(ready) * 4 < len(waiting):
+            return False
+    return True
 
 
 def _limited(rule: Rule, computing: Iterable[Arithmetic]) -> bool:

@@ -272,6 +272,8 @@ class Net:
         """The times of arrival at which the receiver still receives."""
         end = self.crash.get(receiver) if self.stop == "all" and receiver is not None else None
         down = [outage for outage in self.down if outage.node == receiver]
+        if end is None and not down:
+            return tuple(times)
         return tuple(
             time for time in times if (end is None or time < end) and not any(outage.covers(time) for outage in down)
         )

@@ -323,7 +323,7 @@ class Program:
         A specification that promises nothing is *vacuous*.  Raises what :meth:`run` does, and :class:`Unverifiable`.
         """
         rules = self.accept(strict=strict, specification=specified(**bounds))
-        return verify(rules, events=_fit(arities(rules), events), **bounds)
+        return verify(rules, events=_fit(arities(rules), events) if events else None, **bounds)
 
     def prove(
         self,

@@ -11,6 +11,7 @@ Contract: Ctrl-C and the end of the time come through while clingo works.
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 import time as clock
@@ -101,6 +102,16 @@ def value_of(symbol: clingo.Symbol) -> Value:
 def row_of(symbols: Sequence[clingo.Symbol]) -> Row:
     """The row that symbols are."""
     return tuple(map(value_of, symbols))
+
+
+def row_in(text: str) -> Row:
+    r"""The row that columns are as text: to ask each of them what it is takes longer.
+
+    >>> row_in('("a, \\"b\\"",-2)')
+    ('a, "b"', -2)
+    """
+    row: list[Value] = json.loads(f"[{text[1:-1]}]", strict=False)
+    return tuple(row)
 
 
 @define(eq=False)

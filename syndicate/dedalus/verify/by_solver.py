@@ -31,7 +31,7 @@ from syndicate.dedalus.solving.clingo_text import (
     fixed,
     sums,
 )
-from syndicate.dedalus.solving.solver import Assumed, Solver, StableModel, Unencodable, row_of
+from syndicate.dedalus.solving.solver import Assumed, Solver, StableModel, Unencodable, row_in, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
@@ -207,9 +207,10 @@ class Symbolic:
 
     def _said(self, symbol: clingo.Symbol) -> Said:
         """What is shown: a fault, a value of a rule's choice at a time, or something else by its name."""
-        name = symbol.name
+        text = str(symbol)
+        name, _, columns = text.partition("(")
         if name in _FAULTS:
-            return self._fault(name, row_of(symbol.arguments))
+            return self._fault(name, row_in(f"({columns}"))
         if name in ("chosen", "candidate"):
             number, at, value = symbol.arguments
             return name, (number.number, at.number), row_of(value.arguments)
@@ -415,8 +416,8 @@ class Symbolic:
     def _faulty(self, table: TimedLines) -> None:
         """What may happen to all that is sent from one node to another at a time."""
         faults = self.faults
-        slow = [f"late(S,R,t,1..{faults.late})"] if faults.late else []
-        slow += [f"again(S,R,t,1..{faults.again})"] if faults.again else []
+        slow = [f"late(S,R,t,{_until(faults.late)})"] if faults.late else []
+        slow += [f"again(S,R,t,{_until(faults.again)})"] if faults.again else []
         until = range(faults.start, faults.eot)
         lossy = [time for time in until if time < faults.eff]
         for times, kinds in ((lossy, ["drop(S,R,t)", *slow]), ([time for time in until if time >= faults.eff], slow)):
@@ -547,6 +548,10 @@ class Symbolic:
         ):
             there = world.preferred(number, columns, time)
             yield f'against("{world.world}",{number},{time},{value}) :- {there}{apart}.'
+
+
+def _until(most: int) -> str:
+    return "1" if most == 1 else f"1..{most}"
 
 
 _FAULTS: Final[dict[str, Callable[..., Fault]]] = {

@@ -18,52 +18,61 @@ Contract: what is there at a time is what a run under these faults and choices h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import prod
+from typing import Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
-from syndicate.dedalus.ast import Atom, Constant, Events, Row, Rule, Value, Variable
-from syndicate.dedalus.binding import EMPTY, Body, Bound, Columns, MatchPlan, RowIndex, rows_of
-from syndicate.dedalus.lower import sender_of
+from syndicate.dedalus.ast import Aggregate, Arithmetic, Atom, Choice, Comparison, Events, Row, Rule, Term
+from syndicate.dedalus.binding import (
+    EMPTY,
+    Binding,
+    RowIndex,
+    compared,
+    extended,
+    matching,
+    rows_of,
+    sent_by,
+    value_of,
+)
 from syndicate.dedalus.schedule import Clock, Dependencies, Schedule
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import CertainFaults
 from syndicate.dedalus.verify.ground import CERTAIN, SENDING, Fact, Grounding, GroundRule
 
+FEW_COMBINATIONS: Final = 16
+"""So many combinations of rows are looked through one by one, which takes less time than to say how they are found."""
 
-@define(eq=False)
-class Way:
-    """How the rows of a rule's head are found: what takes them, and their sender, of what the body is bound to.
 
-    Where no variable says who sends, that is *nobody* in particular, or a constant.
-    """
+@frozen
+class PlainBody:
+    """The parts of a body in which nothing is computed."""
 
-    plan: MatchPlan
-    timed: int
-    head: Columns
-    sender: Columns | None
-    nobody: Value
-    against: Sequence[tuple[Atom, tuple[int, ...], Columns]]
+    positive: list[Atom]
+    compared: list[Comparison]
+    negative: list[Atom]
 
     @classmethod
-    def of(cls, body: Body) -> Way:
-        """Of a body that is not looked at as a whole."""
-        rule, plan = body.rule, body.plan(body.times)
-        sender = sender_of(rule) if rule.kind in SENDING else None
-        return cls(
-            plan,
-            len(body.times),
-            plan.columns(rule.head.terms),
-            plan.columns([sender]) if isinstance(sender, Variable) else None,
-            sender.value if isinstance(sender, Constant) else "",
-            [(atom, *plan.absent(atom)) for atom in body.negative],
-        )
+    def of(cls, rule: Rule) -> PlainBody | None:
+        """Of a rule; None where something is computed, or chosen."""
+        parts = cls([], [], [])
+        for goal in rule.body:
+            if isinstance(goal, Choice):
+                return None
+            if any(map(_is_computed, goal.terms if isinstance(goal, Atom) else (goal.left, goal.right))):
+                return None
+            if isinstance(goal, Comparison):
+                parts.compared.append(goal)
+            else:
+                (parts.negative if goal.negated else parts.positive).append(goal)
+        return parts
 
 
 @define(eq=False)
 class Matching(Grounding):
     """Rules under *faults* that all happen, where all that they choose is said; rows are all that there is."""
 
-    ways: dict[int, Way] = field(factory=dict)
+    parts: dict[int, PlainBody | None] = field(factory=dict)
 
     @classmethod
     def of(
@@ -107,13 +116,15 @@ class Matching(Grounding):
         rule, name = self.rules[number], self.heads[number]
         if number in self.keepers:
             return self.enter(name, time + 1, self.table(name, time).rows)
-        bindings, way = self.found(number, time), self.ways[number]
+        rows = [
+            (tuple([value_of(term, binding) for term in rule.head.terms]), binding)
+            for binding in self.bindings(number, time)
+        ]
         if rule.kind not in SENDING:
-            return self.enter(name, time + (rule.kind != "deductive"), map(way.head, bindings))
+            return self.enter(name, time + (rule.kind != "deductive"), [row for row, _ in rows])
         new = False
-        for bound in bindings:
-            row, sender = way.head(bound), way.nobody if way.sender is None else way.sender(bound)[0]
-            for then, _ in self.fates(rule, row, time, sender):
+        for row, binding in rows:
+            for then, _ in self.fates(rule, row, time, sent_by(rule, row, binding)):
                 new |= self.add((name, row, then), CERTAIN)
         return new
 
@@ -136,17 +147,39 @@ class Matching(Grounding):
             bindings = [one for one, value in zip(bindings, values, strict=True) if value in taken]
         return self.add_outcomes(rule, time, rows_of(rule, bindings), None)
 
-    def found(self, number: int, time: int) -> list[Bound]:
+    def bindings(self, number: int, time: int) -> list[Binding]:
         """The bindings of a rule's body at a time."""
-        if (way := self.ways.get(number)) is None:
-            way = self.ways[number] = Way.of(self.body(number))
-        tables = self.tables
+        if number not in self.parts:
+            self.parts[number] = PlainBody.of(self.rules[number])
+        parts = self.parts[number]
+        if parts is not None:
+            tables = [self.read(atom, time) for atom in parts.positive]
+            if prod([len(table.rows) for table in tables]) <= FEW_COMBINATIONS:
+                start: Binding = {name.name: time for name in self.rules[number].times}
+                return self.few_bindings(parts, tables, start, time)
+        return [binding for binding, _, _ in self.satisfied(self.body(number), time)]
 
-        def there(atom: Atom) -> RowIndex:
-            return tables.get((atom.relation, atom.time if isinstance(atom.time, int) else time), EMPTY)
-
-        bindings = way.plan.found(there, (time,) * way.timed)
-        for atom, columns, key in way.against:
-            if bindings and (table := there(atom)).rows:
-                bindings = [bound for bound in bindings if not table.find(columns, key(bound))]
+    def few_bindings(self, parts: PlainBody, tables: Sequence[RowIndex], start: Binding, time: int) -> list[Binding]:
+        """The same, of a few rows."""
+        bindings = [start]
+        for atom, table in zip(parts.positive, tables, strict=True):
+            bindings = [
+                longer
+                for binding in bindings
+                for row in table.rows
+                if (longer := extended(atom, row, binding)) is not None
+            ]
+        for goal in parts.compared:
+            bindings = [binding for binding in bindings if compared(goal, binding)]
+        for atom in parts.negative:
+            if bindings and (table := self.read(atom, time)).rows:
+                bindings = [binding for binding in bindings if not matching(atom, table, binding)]
         return bindings
+
+    def read(self, atom: Atom, time: int) -> RowIndex:
+        """What an atom of a body reads at a time."""
+        return self.tables.get((atom.relation, atom.time if isinstance(atom.time, int) else time), EMPTY)
+
+
+def _is_computed(term: Term | Aggregate) -> bool:
+    return isinstance(term, Arithmetic)
