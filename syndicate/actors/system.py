@@ -84,6 +84,7 @@ class System:
         "_piece",
         "_postponed",
         "_quiet",
+        "_slices",
         "_tasks",
         "_timers",
         "_token",
@@ -117,6 +118,7 @@ class System:
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
         self._postponed: deque[tuple[Batch, float]] = deque()
+        self._slices: deque[tuple[Batch, int]] = deque()  # lanes that let others go first, until so much was taken
         self._piece: Batch | None = None
         """The piece of long work that a slice has left at the end of the queue, for the next one."""
         self._after: list[Callable[[], None]] = []
@@ -443,8 +445,7 @@ class System:
         self._end = end
         if take_all(self, end, clock):
             return
-        most, unless = self._most()
-        rounds = 0
+        (most, unless), rounds = self._most(), 0
         outer, here.turn = here.turn, turn
         try:
             if self._piece is not None:
@@ -456,12 +457,15 @@ class System:
                     most, unless = self._most()
                 elif most > 0 and self.chronicle is not None:  # which has come in the last turns
                     most, unless = self._most()
+                self._next_slice()
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
                     left = take_turns(turn, most, left, unless)
                     if left <= 0:
                         break
                     if not queue:
+                        if self._next_slice():
+                            break
                         if self._postponed and clock() < enough:
                             if self.inlet is not None:
                                 self._meanwhile(self.inlet)
@@ -479,9 +483,22 @@ class System:
                     self._meanwhile(self.inlet)
         finally:
             here.turn = outer
-            if self._postponed:
-                self._piece = self._next_piece()
-                queue.append(self._piece)
+            self._queue_all()
+
+    def _next_slice(self) -> bool:
+        """Queue the next slice of a large turn, if it has let others go first; whether there is one."""
+        if not self._slices or (self.queue and self._slices[0][1] > self.taken):
+            return False
+        self.queue.append(self._slices.popleft()[0])
+        return True
+
+    def _queue_all(self) -> None:
+        """Put slices of large turns, and a piece of long work, behind what is queued: the next slice begins there."""
+        while self._slices:
+            self.queue.append(self._slices.popleft()[0])
+        if self._postponed:
+            self._piece = self._next_piece()
+            self.queue.append(self._piece)
 
     def _step_back(self) -> None:
         """Let what has come since the last slice go before the piece of long work that this one begins with, and what
@@ -539,11 +556,11 @@ class System:
             elif lane.behind:
                 self.queue.appendleft((actor, lane.place))
             else:
-                self.queue.append((actor, lane.place))
+                self._slices.append(((actor, lane.place), self.taken + 2 * LARGE))  # of which this slice is one
 
     def _alone(self) -> bool:
         """Whether a slice of a large turn may follow another at once: nothing waits, and nobody looks meanwhile."""
-        if self.queue or self._postponed or self.inlet is not None:
+        if self.queue or self._slices or self._postponed or self.inlet is not None:
             return False
         return self.meter is None and self.chronicle is None and (self.stopwatch or perf_counter)() < self._end
 

@@ -36,12 +36,13 @@ Source: Preserves, on equivalence and total order; Garnock-Jones 2018, "Construc
 from __future__ import annotations
 
 import struct
+import weakref
+from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]  # as weakref does, in one step
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import count
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol, TypeAlias
-from weakref import WeakValueDictionary
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, cast
 
 import attrs
 
@@ -92,6 +93,21 @@ one hash."""
 _PACK = struct.Struct(">d")
 
 
+class _Known(weakref.ref["Symbol"]):
+    """A symbol that lasts as long as somebody else has it."""
+
+    __slots__ = ("name",)
+    name: str
+
+
+_KNOWN: Final[dict[str, _Known]] = {}
+
+
+def _forget(entry: weakref.ref[Symbol], table: dict[str, _Known] = _KNOWN) -> None:
+    """Nobody has it any more; where another thread has put one in its place meanwhile, that stays."""
+    _remove_dead_weakref(table, cast("_Known", entry).name)
+
+
 class Symbol:
     """A name that is not a string: record labels, enumerations.  Interned, so that equality is identity.
 
@@ -100,19 +116,26 @@ class Symbol:
     """
 
     __slots__ = ("__weakref__", "name")
-    # Weak, so that a broker fed with ever-new labels forgets them.
-    _known: ClassVar[WeakValueDictionary[str, Symbol]] = WeakValueDictionary()
+    _known: ClassVar[dict[str, _Known]] = _KNOWN
     name: str
 
     def __new__(cls, name: str) -> Symbol:  # noqa: PYI034  # nobody subclasses it: there is one for each name
         """The symbol of this name; raises :class:`NotAValue` if *name* is no string."""
-        symbol = cls._known.get(name)
+        entry = _KNOWN.get(name)
+        symbol = None if entry is None else entry()
         if symbol is None:
             if type(name) is not str:
                 raise NotAValue(f"a symbol's name is a str, not {type(name).__name__}: {name!r}")
             symbol = object.__new__(cls)
             object.__setattr__(symbol, "name", name)
-            symbol = cls._known.setdefault(name, symbol)
+            # Weak, so that a broker fed with ever-new labels forgets them.
+            fresh = _Known(symbol, _forget)
+            fresh.name = name
+            while (entry := _KNOWN.setdefault(name, fresh)) is not fresh:
+                other = entry()
+                if other is not None:  # another thread's
+                    return other
+                _forget(entry)
         return symbol
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -282,7 +282,10 @@ class Msgpack:
         at = 0
         try:
             while at < len(data):
-                usual = () if self._rest else (yield from self._usual(data, at))
+                usual: tuple[Frozen, int] | tuple[()] | None = ()
+                if not self._rest:
+                    is_long = data[at] in ARRAYS and _is_long(data, at)
+                    usual = (yield from self._long(data, at)) if is_long else self._usual(data, at)
                 if usual:
                     form, at = usual
                     yield form
@@ -290,26 +293,23 @@ class Msgpack:
                 whole, at = self._measured(data, at)
                 if whole is None:
                     return
-                if usual == () and (usual := (yield from self._usual(whole, 0))):
+                if usual == ():
+                    usual = (yield from self._long(whole, 0)) if _is_long(whole, 0) else self._usual(whole, 0)
+                if usual:
                     yield usual[0]
                 else:
                     yield from self._read(whole)
         except UnicodeDecodeError as e:
             raise ProtocolError(f"not msgpack of ours: {e}") from None
 
-    def _usual(self, data: bytes, at: int) -> Generator[Frozen, None, tuple[Frozen, int] | tuple[()] | None]:
-        """What :func:`read_msgpack` says; a packet of many entries is read in parts."""
+    def _usual(self, data: bytes, at: int) -> tuple[Frozen, int] | tuple[()] | None:
         limits = self.limits
-        if data[at] in ARRAYS and data[at + 1 + ARRAYS[data[at]] :][:1] == _TURN:
-            count, place = _array(data, at)
-            if count > VALUES:
-                return (yield from self._long(data, at, place + 1, count))
         return read_msgpack(data, at, self._symbols, self._refs, limits.nodes, levels(limits), limits.frame)
 
-    def _long(
-        self, data: bytes, at: int, place: int, count: int
-    ) -> Generator[Frozen, None, tuple[Frozen, int] | tuple[()] | None]:
-        """The same, of a sequence of *count* items, of which the first, its mark, has been read."""
+    def _long(self, data: bytes, at: int) -> Generator[Frozen, None, tuple[Frozen, int] | tuple[()] | None]:
+        """The same, of a sequence of many items, in parts."""
+        count, place = _array(data, at)
+        place += len(_TURN)
         items: list[Frozen] = [SEQ]
         nodes = self.limits.nodes - count
         while nodes >= 0 and len(items) < count:
@@ -513,6 +513,13 @@ def _array(data: bytes, at: int) -> tuple[int, int]:
     if not count:
         raise ProtocolError("an empty array: the first item says what an array is")
     return count, at
+
+
+def _is_long(data: bytes, at: int) -> bool:
+    """Whether the sequence *at* a place has more items than are read at a stretch."""
+    width = ARRAYS.get(data[at], 0)
+    first = at + 1 + width
+    return bool(width) and data[first : first + 1] == _TURN and int.from_bytes(data[at + 1 : first], "big") > VALUES
 
 
 def _atom(data: bytes, at: int) -> tuple[Frozen, int]:

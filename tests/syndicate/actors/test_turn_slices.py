@@ -260,6 +260,37 @@ def test_what_comes_from_outside_waits_for_one_slice_of_a_large_turn() -> None:
     assert max(waited) <= turn_slices.STRETCH + 16
 
 
+def test_what_comes_from_outside_goes_before_the_next_slice_with_all_that_it_causes() -> None:
+    """However many actors it goes through, it waits once; and the turn goes on, though something comes each time."""
+    stage = Stage(lambda ds: None)
+    facets: list[Facet] = []
+    waited: list[int] = []
+
+    def other() -> None:
+        prevent_inert_check()
+        facets.append(current_facet())
+
+    for _ in range(5):
+        stage.system.spawn(other)
+    stage.system.drain()
+
+    def hop(facets: list[Facet], came: int) -> None:
+        if facets:
+            facets[0].enter(partial(hop, facets[1:], came))
+        else:
+            waited.append(stage.system.taken - came)
+
+    def look() -> None:
+        if stage.system.lanes:
+            hop(facets, stage.system.taken)
+
+    stage.act(lambda ds: [assert_(ds, P(n)) for n in range(MANY)])
+    stage.system.inlet = look
+    stage.system.drain()
+    assert len(waited) >= MANY // turn_slices.STRETCH - 1
+    assert max(waited) <= turn_slices.STRETCH + 32
+
+
 def test_what_comes_meanwhile_waits_in_order() -> None:
     """Batches of all senders are taken one after the other, each whole."""
     heard: list[int] = []

@@ -9,6 +9,7 @@ import pickle
 import random
 from collections import namedtuple
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -462,6 +463,20 @@ def test_default_arguments_of_records() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- symbols
+
+
+def test_there_is_one_symbol_of_a_name_whoever_asks() -> None:
+    """Threads that ask at once get the same one; when nobody has it any more, the next who asks gets one, too."""
+
+    def asked(_: int) -> list[Symbol]:
+        for n in range(500):
+            Symbol(f"asked {n}")  # which is gone at once, unless another thread has it
+        return [Symbol(f"asked {n}") for n in range(500)]
+
+    with ThreadPoolExecutor(8) as threads:
+        symbols = [*threads.map(asked, range(40))]
+    assert all(len({*map(id, alike)}) == 1 for alike in zip(*symbols, strict=True))
+    assert [symbol.name for symbol in symbols[0]] == [f"asked {n}" for n in range(500)]
 
 
 def test_symbols_are_interned() -> None:

@@ -15,9 +15,8 @@ import pytest
 
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.codec.preserves_encoding import counted, integer
-from syndicate import Symbol
 from syndicate.errors import ProtocolError
-from syndicate.values.value import SEQ
+from syndicate.values.value import SEQ, Symbol
 from tests.relay.protocol.codec.fuzz import quick
 
 NEW: Final = itertools.count()
