@@ -42,7 +42,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import count
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -103,9 +103,15 @@ class _Known(weakref.ref["Symbol"]):
 _KNOWN: Final[dict[str, _Known]] = {}
 
 
-def _forget(entry: weakref.ref[Symbol], table: dict[str, _Known] = _KNOWN) -> None:
-    """Nobody has it any more; where another thread has put one in its place meanwhile, that stays."""
-    _remove_dead_weakref(table, cast("_Known", entry).name)
+def _forget(
+    entry: weakref.ref[Symbol],
+    table: dict[str, _Known] = _KNOWN,
+    remove: Callable[[dict[str, _Known], str], object] = _remove_dead_weakref,
+) -> None:
+    """Nobody has it any more; where another thread has put one in its place meanwhile, that stays.  At the end of the
+    interpreter names of modules are gone, and what is here as a default is not.
+    """
+    remove(table, entry.name)  # type: ignore[attr-defined]  # each is a _Known
 
 
 class Symbol:

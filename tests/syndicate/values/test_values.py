@@ -7,6 +7,8 @@ import itertools
 import math
 import pickle
 import random
+import subprocess
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -490,6 +492,13 @@ def test_symbols_are_interned() -> None:
         a.name = "b"
     with pytest.raises(NotAValue, match="a symbol's name is a str"):
         Symbol(1)  # type: ignore[arg-type]
+
+
+def test_the_end_of_a_program_forgets_symbols_in_silence() -> None:
+    """Also when modules have gone before them."""
+    program = "import sys; from syndicate import Symbol; sys.last = [Symbol(str(n)) for n in range(99)]"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 def test_symbols_are_forgotten() -> None:
