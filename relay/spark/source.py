@@ -54,7 +54,7 @@ from relay.spark.options import Options
 from relay.spark.question import LABEL, VALUE, Question, inferred, table_of
 from syndicate.errors import SinkError, SourceError
 from syndicate.spark.arrow import arrow_schema
-from syndicate.spark.from_arrow import forms
+from syndicate.spark.columns import forms
 from syndicate.values.value import Frozen
 
 if TYPE_CHECKING:

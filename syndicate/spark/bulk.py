@@ -22,7 +22,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, overload
 
 from syndicate.garbage_collector import CollectorPause
-from syndicate.spark.from_arrow import ANYTHING, NULL, fields_of, forms, hints_of, records, sure
+from syndicate.spark.columns import ANYTHING, NULL, fields_of, forms, hints_of, records, sure
 from syndicate.values.value import BIG, Frozen, thaw
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class ArrowBulk:
 
 
 def bulk_of(to: type, table: pa.Table, key: Sequence[str] = ()) -> ArrowBulk:
-    """The rows of *table* as a bulk; raises :class:`SourceError` as :func:`~syndicate.spark.from_arrow.forms` does.
+    """The rows of *table* as a bulk; raises :class:`SourceError` as :func:`~syndicate.spark.columns.forms` does.
 
     Columns of which that is not known beforehand, such as lists and decimals, are made into values at once.
     """

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from syndicate.flow.element import Key
-from syndicate.spark.from_arrow import forms
+from syndicate.spark.columns import forms
 
 if TYPE_CHECKING:
     import pyarrow as pa

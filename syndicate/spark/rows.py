@@ -1,6 +1,6 @@
 """Rows of a table as changes of a set of records: an Arrow table in, frozen records with weights out.
 
-Which value an item becomes is decided by the type of its column: see :mod:`syndicate.spark.from_arrow`.  Here it is
+Which value an item becomes is decided by the type of its column: see :mod:`syndicate.spark.columns`.  Here it is
 decided which columns there must be, which of them are the record, the key, the weight and the order, and which rows
 take effect together.
 
@@ -35,8 +35,8 @@ from syndicate.flow.element import Element
 from syndicate.plan.algebra import meant
 from syndicate.spark.bulk import BulkRows, bulk_of
 from syndicate.spark.change_feed import WORDS
+from syndicate.spark.columns import ANYTHING, fields_of, forms, hints_of, records
 from syndicate.spark.feed_position import Place
-from syndicate.spark.from_arrow import ANYTHING, fields_of, forms, hints_of, records
 from syndicate.values.record import is_record_class
 from syndicate.values.value import Frozen
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from syndicate.errors import SinkError, SourceError
-from syndicate.spark.from_arrow import ANYTHING, fields_of, hints_of
+from syndicate.spark.columns import ANYTHING, fields_of, hints_of
 from syndicate.spark.to_arrow import kind_of
 
 if TYPE_CHECKING:

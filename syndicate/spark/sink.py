@@ -49,9 +49,9 @@ from syndicate.hosting import pattern_for
 from syndicate.index.interest import interest
 from syndicate.log import logger
 from syndicate.spark.arrow import arrow_schema
+from syndicate.spark.columns import ANYTHING, fields_of, hints_of
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery
-from syndicate.spark.from_arrow import ANYTHING, fields_of, hints_of
 from syndicate.spark.kafka import Kafka
 from syndicate.spark.kafka_sink import KafkaTable
 from syndicate.spark.lake import Lake, LakeTable
@@ -164,7 +164,7 @@ def spark_sink(
 
     :func:`~syndicate.spark.sink_table.read_changes` and :func:`~syndicate.spark.sink_table.read_snapshot` read it; the
     layout is described in :mod:`syndicate.spark.sink_table`.  Each capture is a column; values become items of columns
-    as the table in :mod:`syndicate.spark.from_arrow` says, the other way round.  What is pending when the sink stops is
+    as the table in :mod:`syndicate.spark.columns` says, the other way round.  What is pending when the sink stops is
     written, within seconds.  A restart writes the difference between what is asserted then and the last commit; if it
     is stopped before all that the table holds has come back, the table stays as it was.
 

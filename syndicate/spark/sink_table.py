@@ -40,8 +40,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from uuid import uuid4
 
 from syndicate.errors import SinkError, StateError
+from syndicate.spark.columns import forms
 from syndicate.spark.errors import explained
-from syndicate.spark.from_arrow import forms
 from syndicate.storage.files import draft_of, remove, replace, sync, sync_directory
 from syndicate.storage.lock import Lock
 from syndicate.values.value import Frozen

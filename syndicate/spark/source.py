@@ -39,13 +39,13 @@ from syndicate.outside import outside
 from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.bulk import bulk_of
 from syndicate.spark.change_feed import WORDS, Feed, Named, feed_of
+from syndicate.spark.columns import described
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move, move_of
 from syndicate.spark.difference import SnapshotDifference
 from syndicate.spark.errors import Interrupted, explained
 from syndicate.spark.feed_position import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.follower import Follower, MicroBatch, check_call
-from syndicate.spark.from_arrow import described
 from syndicate.spark.journal import SourceJournal
 from syndicate.spark.journal import described as properties
 from syndicate.spark.outage import Outage
@@ -90,7 +90,7 @@ def spark_source(
     """A boot function for ``spawn``: assert in *ds*, for each row of a DataFrame, a record, for as long as the row is
     there.
 
-    Rows become records by column name; the table in :mod:`syndicate.spark.from_arrow` says which value a column's type
+    Rows become records by column name; the table in :mod:`syndicate.spark.columns` says which value a column's type
     gives.
     Converters and validators of the record class are not run.  Equal rows are one assertion, which goes with the last
     of them. All is retracted when the stream ends, and when the actor does.  (Called in a turn instead of spawned, it

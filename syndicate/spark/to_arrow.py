@@ -1,4 +1,4 @@
-"""Values as columns: frozen forms in, an Arrow array out; the inverse of :mod:`syndicate.spark.from_arrow`.
+"""Values as columns: frozen forms in, an Arrow array out; the inverse of :mod:`syndicate.spark.columns`.
 
 The table there, read from right to left, says which value each type of column takes; an ``int`` goes into a column of
 floats as well, where that is exact.  Types that Spark does not read from Parquet (times of the day, intervals, unsigned
@@ -10,7 +10,7 @@ integers) are refused before anything is written.
 >>> [str(kind) for kind in (kind_of(list[int], "x"), kind_of(dict[str, float], "x"), kind_of(bool | None, "x"))]
 ['list<item: int64>', 'map<string, double>', 'bool']
 
-Contract: what :func:`~syndicate.spark.from_arrow.forms` makes of an array, :func:`array_of` makes the same array of.
+Contract: what :func:`~syndicate.spark.columns.forms` makes of an array, :func:`array_of` makes the same array of.
 The other way round a form may come back as another that means the same row: 1.50 as "1.5", -0.0 as 0.0, a moment in
 UTC.
 
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from syndicate.errors import SinkError
-from syndicate.spark.from_arrow import ANYTHING, NULL, _arguments, _choices, fields_of, forms, hints_of
+from syndicate.spark.columns import ANYTHING, NULL, _arguments, _choices, fields_of, forms, hints_of
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, Frozen, Symbol, Tag, thaw
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from syndicate import ANY, capture, dataspace, open_system, record, spawn
 from syndicate.errors import SourceError
 from syndicate.spark import spark_source
 from syndicate.spark.arrow import arrow_schema, arrow_table, loosened
-from syndicate.spark.from_arrow import forms
+from syndicate.spark.columns import forms
 from syndicate.testing import watch
 from syndicate.values.absent import ABSENT
 from syndicate.values.value import Dictionary, freeze

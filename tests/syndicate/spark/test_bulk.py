@@ -26,9 +26,9 @@ from syndicate.errors import NotInTurn, SourceError
 from syndicate.index.interest import interest
 from syndicate.spark import rows as rows_module
 from syndicate.spark.bulk import BulkRows, bulk_of
+from syndicate.spark.columns import NULL, records
 from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move, move_of
-from syndicate.spark.from_arrow import NULL, records
 from syndicate.spark.journal import SourceJournal, described
 from syndicate.spark.rows import Step, TableRows
 from syndicate.values.value import freeze

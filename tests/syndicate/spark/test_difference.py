@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syndicate.spark.columns import forms
 from syndicate.spark.difference import SnapshotDifference, between
-from syndicate.spark.from_arrow import forms
 
 STRUCT = pa.struct([("a", pa.int8()), ("b", pa.list_(pa.string()))])
 SCHEMA = pa.schema(

@@ -7,7 +7,7 @@ import pytest
 
 from syndicate import record
 from syndicate.errors import SourceError
-from syndicate.spark.from_arrow import NULL
+from syndicate.spark.columns import NULL
 from syndicate.spark.rows import TableRows
 from syndicate.values.value import thaw
 

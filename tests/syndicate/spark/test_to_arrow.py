@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from syndicate import Symbol, record
 from syndicate.errors import SinkError, SourceError
-from syndicate.spark.from_arrow import NULL, forms
+from syndicate.spark.columns import NULL, forms
 from syndicate.spark.to_arrow import Misfit, array_of, check_kind, kind_of
 from syndicate.values.value import freeze
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from syndicate import ABSENT, Ref, assert_, capture, dataspace, record, run, spawn
 from syndicate.bloom import Bloom, bloom, scratch
 from syndicate.flow import Circuit
-from syndicate.spark.from_arrow import forms
+from syndicate.spark.columns import forms
 from syndicate.spark.to_arrow import array_of
 from syndicate.testing import settled, watch
 from syndicate.values.absent import form_of, inward, outward

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from syndicate import Dictionary, Symbol, record
 from syndicate.errors import SourceError
-from syndicate.spark.from_arrow import NULL, described, forms, records
+from syndicate.spark.columns import NULL, described, forms, records
 from syndicate.values.value import freeze, identical, thaw
 
 UTC = dt.UTC
