@@ -402,7 +402,7 @@ FILE_ROLES = {
     """,
     "what each package has of the kind": "arguments errors testing view views console check bench workers",
     "one notion, whatever it is of": """
-        bulk canonical contents delivery difference disk faults graph journal laws metrics
+        bulk canonical columns contents delivery difference disk faults graph journal laws metrics
         network rows state store table
     """,
     "the word of two fields": "link query session stream trace",
