@@ -30,7 +30,7 @@ Source: Alvaro et al. 2011b, on temporal safety; ``docs/design/dedalus.md``, "Co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from attrs import frozen
@@ -56,7 +56,7 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.desugar import core, is_clock, limits
 from syndicate.dedalus.desugar import wrong as no_number
-from syndicate.graph import shortest
+from syndicate.graph import component_numbers, shortest
 
 # ------------------------------------------------------------------------- what is wrong with a program, before it runs
 
@@ -144,24 +144,18 @@ def _columns(number: int) -> str:
 def _is_plain(rule: Rule) -> bool:
     """Whether nothing can be wrong with a rule: all is bound, without times, calculations and choices; as most are."""
     bound: set[str] = set()
+    demanded = list(rule.head.terms)
     for part in rule.body:
-        if not isinstance(part, (Atom, Comparison)):
+        if isinstance(part, Comparison):
+            demanded += (part.left, part.right)
+            continue
+        if not isinstance(part, Atom) or part.time is not None or part.relation in BUILT_IN:
             return False
-        if isinstance(part, Atom):
-            if part.time is not None or part.relation in BUILT_IN:
-                return False
-            if not part.negated:
-                bound.update([term.name for term in part.terms if isinstance(term, Variable)])
-    head = rule.head
-    timeless = head.time is None or (rule.fact and isinstance(head.time, int))
-    if not timeless or (rule.fact and rule.kind != "deductive"):
-        return False
-    return _all_bound(head.terms, bound) and all(
-        _all_bound([term for term in part.terms if not isinstance(term, Wildcard)], bound)
-        if isinstance(part, Atom)
-        else not isinstance(part, Choice) and _all_bound((part.left, part.right), bound)
-        for part in rule.body
-    )
+        if not part.negated:
+            bound.update([term.name for term in part.terms if isinstance(term, Variable)])
+        demanded += [term for term in part.terms if not isinstance(term, Wildcard)]
+    timeless = rule.head.time is None or (rule.fact and isinstance(rule.head.time, int))
+    return timeless and not (rule.fact and rule.kind != "deductive") and _all_bound(demanded, bound)
 
 
 def _all_bound(terms: Iterable[Term | Aggregate], bound: set[str]) -> bool:
@@ -292,12 +286,11 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
     below: dict[str, list[_Edge]] = {}
     for edge in edges:
         below.setdefault(edge.head, []).append(edge)
-    if _is_acyclic(below):
-        return
+    circles = component_numbers(below, lambda name: [edge.body for edge in below.get(name, ())])
     reported: set[str] = set()
     for edge in edges:
         computing = [term for term in edge.rule.head.terms if isinstance(term, Arithmetic)]
-        if edge.head in reported or not (edge.why or computing):
+        if edge.head in reported or not (edge.why or computing) or circles[edge.head] != circles[edge.body]:
             continue
         route = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below.get(name, ())))
         if route is None:
@@ -319,18 +312,6 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
                 edge.rule.place,
                 str(edge.rule),
             )
-
-
-def _is_acyclic(below: Mapping[str, Sequence[_Edge]]) -> bool:
-    """Whether it is soon seen that nothing depends on itself."""
-    waiting = {name: {edge.body for edge in edges} for name, edges in below.items()}
-    while waiting:
-        ready = [name for name, bodies in waiting.items() if waiting.keys().isdisjoint(bodies)]
-        for name in ready:
-            del waiting[name]
-        if len(ready) * 4 < len(waiting):
-            return False
-    return True
 
 
 def _limited(rule: Rule, computing: Iterable[Arithmetic]) -> bool:

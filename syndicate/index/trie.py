@@ -185,8 +185,8 @@ class ConstantTable:
         """The handler for these constants; a new one if there was none.  *forms* are the values of its node."""
         handler = self.handlers.get(constants)
         if handler is None:
-            if self.values is None and (there_before := forms()):
-                self._keep_all(there_before)
+            if self.values is None and (earlier := forms()):
+                self._keep_all(earlier)
             handler = self.handlers[constants] = Handler()
             there = None if self.values is None else self.values.get(constants)
             if there is not None:

@@ -111,10 +111,7 @@ class Collections:
             return (SET, *members)
         yield from self._check(members, len(members), "a set")
         distinct: set[Frozen] = set()
-        for part in _stretches(members):
-            distinct.update(part)
-            if len(members) > MEMBERS:
-                yield MORE
+        yield from _each_stretch(members, distinct.update)
         if len(distinct) < len(members):
             raise ProtocolError("a set with a duplicate member")
         return (SET, *(yield from _ordered(members)))
@@ -129,14 +126,17 @@ class Collections:
             return (DICT, (keys[0],), (values[0],))
         yield from self._check(keys, len(items), "a dictionary")
         pairs: dict[Frozen, Frozen] = {}
-        for part in _stretches([*zip(keys, values, strict=True)]):
-            pairs.update(part)
-            if len(keys) > MEMBERS:
-                yield MORE
+        yield from _each_stretch([*zip(keys, values, strict=True)], pairs.update)
         if len(pairs) < len(keys):
             raise ProtocolError("a dictionary with a duplicate key")
         keys = yield from _ordered(keys)
         return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
+
+    def _weigh(self, keys: Sequence[Frozen]) -> None:
+        most = self._limits.keyed
+        self._keyed += weight(keys, most)
+        if self._keyed > most:
+            raise ProtocolError(f"more than {most} values inside of members of sets, or of keys")
 
     def _check(self, keys: list[Frozen], size: int, what: str) -> Parts[None]:
         limits = self._limits
@@ -144,14 +144,16 @@ class Collections:
             raise ProtocolError(f"{what} of {size} members, keys and values: at most {limits.entries} are allowed")
         if _COMPOUND.isdisjoint(map(type, keys)):
             return
-        for part in _stretches(keys):
-            self._keyed += weight(part, limits.keyed)
-            if self._keyed > limits.keyed:
-                raise ProtocolError(f"more than {limits.keyed} values inside of members of sets, or of keys")
-            if len(keys) > MEMBERS:
-                yield MORE
+        yield from _each_stretch(keys, self._weigh)
         if flooded(keys):
             raise ProtocolError(f"{what} of {len(keys)} members that are duplicates, or whose hashes collide")
+
+
+def _each_stretch(items: Sequence[T], look: Callable[[Sequence[T]], None]) -> Parts[None]:
+    for part in _stretches(items):
+        look(part)
+        if len(items) > MEMBERS:
+            yield MORE
 
 
 def whole(parts: Parts[T]) -> T:
@@ -160,7 +162,8 @@ def whole(parts: Parts[T]) -> T:
         try:
             next(parts)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: T = end.value
+            return result
 
 
 def ordered(forms: Collection[Frozen]) -> list[Frozen]:
