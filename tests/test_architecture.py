@@ -114,7 +114,7 @@ INSIDE = {
         lattice table delta extremum product sets fold map vector_clock laws
     """,
     "syndicate.plan": """
-        scalar algebra rewrite rules lowering program
+        scalar algebra rewrite rules lowering
     """,
     "syndicate.simulation": """
         tape shrink order history clock disk alternation process guard watch properties

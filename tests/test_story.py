@@ -39,7 +39,7 @@ from syndicate import (
 )
 from syndicate.actors.system import system_of
 from syndicate.bloom import Bloom, bloom, channel, durable, scratch, table
-from syndicate.bloom.tick.sending import Sending
+from syndicate.bloom.tick.ticking import Sending
 from syndicate.dedalus import Program
 from syndicate.spark import spark_source
 from syndicate.values.pattern import pattern_of

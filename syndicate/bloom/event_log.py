@@ -41,8 +41,7 @@ from syndicate.bloom.insight.spacetime import Transit
 from syndicate.bloom.rules.symbols import declaration_of
 from syndicate.bloom.state.inbox import MERGED, Json, Noted, as_json, give_again, is_followed, sent_of, value_of
 from syndicate.bloom.state.state import CellState
-from syndicate.bloom.tick.instance import Instantiated, runtime_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.errors import ScheduleError
 from syndicate.flow.element import key_of, natural
 from syndicate.storage.event_log import LogWriter, read_log

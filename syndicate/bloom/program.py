@@ -69,10 +69,8 @@ from syndicate.bloom.rules.symbols import Head, declaration_of, kind_of
 from syndicate.bloom.rules.term import LatticeTerm
 from syndicate.bloom.state.inbox import Filter
 from syndicate.bloom.state.store import Store
-from syndicate.bloom.tick.instance import Instance
-from syndicate.bloom.tick.runtime import Runtime
-from syndicate.bloom.tick.sending import Send
-from syndicate.bloom.tick.ticking import MakeEngine
+from syndicate.bloom.tick.runtime import Instance, Runtime
+from syndicate.bloom.tick.ticking import MakeEngine, Send
 from syndicate.drawing import fenced
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.flow.element import key_of

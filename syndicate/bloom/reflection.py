@@ -25,7 +25,7 @@ from syndicate.bloom.collection import const
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.program import Bloom
 from syndicate.bloom.rules.symbols import declaration_of, key_count, kind_of
-from syndicate.bloom.tick.instance import instance_of
+from syndicate.bloom.tick.runtime import instance_of
 from syndicate.flow.element import key_of
 from syndicate.graph import component_numbers
 from syndicate.values.value import Value

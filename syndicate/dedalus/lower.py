@@ -60,7 +60,7 @@ from syndicate.plan import (
     Selection,
     aggregates,
 )
-from syndicate.plan.program import Engine
+from syndicate.plan.lowering import Engine
 from syndicate.plan.scalar import Scalar
 
 NOW: Final = "now"

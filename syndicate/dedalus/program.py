@@ -72,7 +72,7 @@ if TYPE_CHECKING:  # what lives in a dataspace is imported by those who let it
     from syndicate.dedalus.live.agent import AgentOptions, Inputs, Outputs
     from syndicate.flow.circuit import Circuit
     from syndicate.hosting import Start
-    from syndicate.plan.program import Engine
+    from syndicate.plan.lowering import Engine
     from syndicate.values.value import Ref
 
 

@@ -76,7 +76,7 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.zset import ZSet
 from syndicate.garbage_collector import CollectorPause
 from syndicate.plan import Plan
-from syndicate.plan.program import Engine
+from syndicate.plan.lowering import Engine
 
 # -------------------------------------------------------------------------------------------------- nodes that are down
 

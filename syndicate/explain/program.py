@@ -42,7 +42,7 @@ from syndicate.explain.witness import Bound, Fact, Grouped, Witnesses, fits
 from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.plan import Expression, Fixpoint, Plan, Program, Relation, Rule
 from syndicate.plan.algebra import with_parts
-from syndicate.plan.program import Facts
+from syndicate.plan.lowering import Facts
 from syndicate.plan.rules import Declared, Rules
 from syndicate.values.value import fields_of, is_record
 

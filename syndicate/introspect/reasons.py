@@ -58,7 +58,7 @@ def why_row(host: Host, name: str, row: Value) -> list[Row]:
     """
     # Most brokers are never asked about rules, and need not wait for what evaluates them.
     from syndicate.explain.program import Conclusions
-    from syndicate.plan.program import Plan
+    from syndicate.plan.lowering import Plan
 
     reason = host.why(name, row)
     if reason is None:

@@ -67,7 +67,7 @@ from syndicate.plan.algebra import (
     ThetaJoin,
     Union,
 )
-from syndicate.plan.program import Plan, Program, evaluate
+from syndicate.plan.lowering import Plan, Program, evaluate
 from syndicate.plan.rules import Edge, Occurrence, Rule, Stratum, occurrences
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Compare, Condition, Const, Holds, Not, Scalar
 

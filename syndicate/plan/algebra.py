@@ -1,7 +1,7 @@
 """Relational algebra as data: what a rule compiles to (PomoRA).
 
 An expression denotes a set of rows over its heading.  Nothing is computed here: a
-:class:`~syndicate.plan.program.Program` names expressions, orders them and makes one circuit of all.  Expressions are
+:class:`~syndicate.plan.lowering.Program` names expressions, orders them and makes one circuit of all.  Expressions are
 frozen values; equal ones, wherever they are used in a program, are computed once.
 
 >>> edge = Relation("edge", ("a", "b"))

@@ -1,6 +1,6 @@
 """Rules: named relations, the rules that derive them, and which of them are asked for, as data.
 
-What is compiled and explained is read here; :class:`syndicate.plan.program.Program` is what users make.
+What is compiled and explained is read here; :class:`syndicate.plan.lowering.Program` is what users make.
 
 Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 

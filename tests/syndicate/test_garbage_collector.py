@@ -38,7 +38,7 @@ def test_one_module_switches_it() -> None:
         for path in Path(package.__file__ or "").parent.rglob("*.py")
         if switch.search(path.read_text())
     }
-    assert users == {"collector.py"}
+    assert users == {"garbage_collector.py"}
 
 
 @pytest.mark.parametrize("works", [True, False])

@@ -168,7 +168,7 @@ def as_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Field, "value", property(read, write))  # type: ignore[arg-type]  # they are functions
     monkeypatch.setattr("syndicate.actors.system.take_turns", specifications["take_turns"])
     monkeypatch.setattr("syndicate.actors.system.take_all", specifications["take_all"])
-    for module in ("actor", "attempt"):
+    for module in ("actor", "pending_call"):
         monkeypatch.setattr(f"syndicate.actors.{module}.settle_facets", specifications["settle_facets"])
 
 

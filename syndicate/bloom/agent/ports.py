@@ -59,8 +59,7 @@ from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind, Names, here, ra
 from syndicate.bloom.rules.function import takes
 from syndicate.bloom.rules.symbols import kind_of
 from syndicate.bloom.state.state import RowState, State
-from syndicate.bloom.tick.instance import Instance
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instance, Runtime
 from syndicate.errors import BloomDeclaration, IllegalRule, PatternError, RowMisfit, RuleFailed, short
 from syndicate.flow.element import ATOMS, Key, key_of, natural
 from syndicate.hosting import Asserted, Host, Output, Sent, pattern_for, reason, width

@@ -55,8 +55,7 @@ from syndicate.bloom.insight.arrival import RACE, ArrivalOrder, Hazard, arrival_
 from syndicate.bloom.insight.resending import says_when
 from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.symbols import declaration_of, kind_of
-from syndicate.bloom.tick.instance import Instantiated, runtime_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.explain.derivation import named
 from syndicate.graph import reached
 

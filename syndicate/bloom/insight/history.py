@@ -43,7 +43,7 @@ from syndicate.bloom.declaration import TABLES, Kind, Row
 from syndicate.bloom.insight.why import Reason, Reasons
 from syndicate.bloom.rules.symbols import kind_of
 from syndicate.bloom.state.state import SentState
-from syndicate.bloom.tick.instance import Instantiated, runtime_of
+from syndicate.bloom.tick.runtime import Instantiated, runtime_of
 from syndicate.errors import IllegalRule
 from syndicate.explain.derivation import said
 from syndicate.explain.witness import Fact

@@ -13,7 +13,7 @@ from syndicate.bloom.declaration import Kind, Rule
 from syndicate.bloom.insight.calm import Calm, analyse
 from syndicate.bloom.insight.why import Lack, Reason, why, why_not
 from syndicate.bloom.rules.symbols import kind_of
-from syndicate.bloom.tick.instance import Instantiated
+from syndicate.bloom.tick.runtime import Instantiated
 from syndicate.values.value import Value
 
 

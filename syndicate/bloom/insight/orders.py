@@ -37,8 +37,7 @@ from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import SCRATCHES, Kind
 from syndicate.bloom.insight.calm import GROWING, reach_of
 from syndicate.bloom.rules.symbols import declaration_of, kind_of
-from syndicate.bloom.tick.instance import Instantiated, runtime_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice.lattice import Lattice

@@ -47,8 +47,7 @@ from syndicate.bloom.declaration import TABLES, Kind, Rule
 from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, calm_of
 from syndicate.bloom.insight.introspection import lacking
 from syndicate.bloom.rules.symbols import kind_of
-from syndicate.bloom.tick.instance import Instantiated, runtime_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.drawing import Box, Drawing, Line, dot_text, mermaid_text
 from syndicate.errors import IllegalRule
 from syndicate.graph import components

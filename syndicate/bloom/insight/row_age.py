@@ -19,8 +19,7 @@ from attrs import define, field
 
 from syndicate.bloom.declaration import TABLES, Row
 from syndicate.bloom.rules.symbols import kind_of
-from syndicate.bloom.tick.instance import Instantiated, runtime_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
 from syndicate.flow.element import Key, key_of
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import FunctionType
 
 from syndicate.bloom.block import is_marked
-from syndicate.bloom.tick.instance import Instance, Instantiated, instance_of
+from syndicate.bloom.tick.runtime import Instance, Instantiated, instance_of
 
 
 def unmarked(program: Instantiated) -> list[tuple[str, str]]:

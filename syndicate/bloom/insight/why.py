@@ -64,9 +64,8 @@ from syndicate.bloom.rules.function import coerced_row
 from syndicate.bloom.rules.symbols import key_count, kind_of
 from syndicate.bloom.rules.term import TermExpression, place_of
 from syndicate.bloom.state.state import CellState, Merged, SentState, State, TableState
-from syndicate.bloom.tick.instance import Instance, Instantiated, instance_of
 from syndicate.bloom.tick.lattice_term import TermEvaluation
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Instance, Instantiated, Runtime, instance_of
 from syndicate.errors import RowAbsent, RowMisfit
 from syndicate.explain.absence import WhyNot
 from syndicate.explain.derivation import Derivation, Row, said

@@ -34,7 +34,7 @@ from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.bloom.insight.why import ticks
 from syndicate.bloom.repl.workbench import BREAKPOINT, Workbench
 from syndicate.bloom.rules.symbols import kind_of
-from syndicate.bloom.tick.instance import runtime_of
+from syndicate.bloom.tick.runtime import runtime_of
 from syndicate.errors import BloomDeclaration, IllegalRule, RowAbsent, SyndicateError
 from syndicate.explain.derivation import said
 from syndicate.flow.comparison import natural_order

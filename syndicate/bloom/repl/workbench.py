@@ -37,8 +37,7 @@ from syndicate.bloom.declaration import Declaration
 from syndicate.bloom.insight.row_age import remember, remember_of
 from syndicate.bloom.state.state import CellState, SentState, State, TableState
 from syndicate.bloom.state.store import Store
-from syndicate.bloom.tick.instance import instance_of, runtime_of
-from syndicate.bloom.tick.runtime import Runtime
+from syndicate.bloom.tick.runtime import Runtime, instance_of, runtime_of
 from syndicate.errors import IllegalRule
 from syndicate.values.value import Value
 

@@ -2,18 +2,26 @@
 
 One is shared by a program, its modules and its collections.  Rules are recorded into it while blocks are run; then it
 is wired and opened, and ticks: :meth:`Runtime.take_in` takes what waits, :meth:`Runtime.derive` derives and sends.
+
+Instances: what a program is, inside: its collections and modules under names, and the runtime that they share.
+
+What users see of a program is its attributes, which are their collections.  So all else hangs on one attribute, and the
+modules of Bloom ask :func:`instance_of` for it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from attrs import define, field
 
 from syndicate import plan
+from syndicate.bloom.block import MissingInstance
 from syndicate.bloom.collection import Collection, taken_rows
-from syndicate.bloom.declaration import SENT, TABLES, Kind, Row, Rule, Seal, fitted_all, here
+from syndicate.bloom.declaration import SENT, TABLES, Kind, Namespace, Row, Rule, Seal, fitted_all, here
 from syndicate.bloom.rules.symbols import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.state.inbox import Filter, FollowingState, Inbox, Noted, outside
 from syndicate.bloom.state.state import (
@@ -27,12 +35,12 @@ from syndicate.bloom.state.state import (
     TableState,
 )
 from syndicate.bloom.state.store import Store
-from syndicate.bloom.tick.sending import Sending
-from syndicate.bloom.tick.ticking import MakeEngine, Sealed, Ticking
+from syndicate.bloom.tick.ticking import MakeEngine, Sealed, Sending, Ticking
 from syndicate.bloom.tick.wiring import Wiring, steady, wired
 from syndicate.errors import BloomDeclaration, IllegalRule, ProgramStopped, RuleFailed
 from syndicate.flow.element import Key, key_of
 from syndicate.lattice.lattice import Lattice
+from syndicate.plan.algebra import listed, meant
 from syndicate.storage.disk import Disk
 from syndicate.values.value import Value
 
@@ -411,3 +419,58 @@ def read(one: Collection) -> dict[Key, None]:
     except (OSError, UnicodeDecodeError) as error:
         raise failed(f"cannot read {declared.path}: {error}") from error
     return dict.fromkeys(enumerate(text.splitlines()))
+
+
+# ------------------------------------------------------------------------------------------------------------ instances
+
+
+@define(eq=False)
+class Instance:
+    """A program, or a module of one, whose collections' full names begin with *prefix*."""
+
+    runtime: Runtime
+    prefix: str = ""
+    own: dict[str, Collection] = field(factory=dict)
+    """Its collections, without those of modules; lattices are among them."""
+    modules: dict[str, Instance] = field(factory=dict)
+
+    def collections(self) -> Iterator[Collection]:
+        """All collections, those of modules too."""
+        yield from self.own.values()
+        for module in self.modules.values():
+            yield from module.collections()
+
+    def collection(self, name: str) -> Collection:
+        """The collection of a name, ``"module.name"`` for one of a module; raises :class:`BloomDeclaration`."""
+        collections = {one.tabname[len(self.prefix) :]: one for one in self.collections()}
+        if name not in collections:
+            raise BloomDeclaration(
+                f"{here()}: there is no collection {name!r}{meant(name, collections)}; there are {listed(collections)}"
+            )
+        return collections[name]
+
+    def check_root(self, what: str) -> None:
+        """Raise an error for what is asked of a program in the making, or of a module instead of its program."""
+        if self.runtime.collecting:
+            raise IllegalRule(f"{here()}: {what}() is for a program that is made, and a block says what it is made of")
+        if self.prefix:
+            raise BloomDeclaration(f"{what}() is for the program, not for its module {self.prefix[:-1]}")
+
+
+class Instantiated(Namespace):
+    """What has an instance: the base of programs."""
+
+    if TYPE_CHECKING:
+        _instance: Instance
+    else:
+        _instance = MissingInstance()
+
+
+def instance_of(program: Instantiated) -> Instance:
+    """What a program is, inside."""
+    return program._instance
+
+
+def runtime_of(program: Instantiated) -> Runtime:
+    """What ticks, of a program or the program of a module."""
+    return program._instance.runtime

@@ -3,7 +3,7 @@
 1. Deletions, then insertions, then what arrived, are given to the circuit as one change.
 2. The circuit steps.  Where a table would lose rows that it must keep, these are given and it steps again.
 3. Keys are checked; what breaks them takes the steps back: the tick did not happen.
-4. What changed is taken in, rows of ``<~`` are sent (:class:`~syndicate.bloom.tick.sending.Sending`), callbacks are
+4. What changed is taken in, rows of ``<~`` are sent (:class:`~syndicate.bloom.tick.ticking.Sending`), callbacks are
    called.
 
 Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.lattice_fixpoint`).
@@ -18,7 +18,8 @@ from typing import Protocol, TypeAlias
 
 from attrs import define, field
 
-from syndicate.bloom.declaration import Seal
+from syndicate.bloom.collection import Collection
+from syndicate.bloom.declaration import Declaration, Kind, Seal
 from syndicate.bloom.rules.function import LatticeFound, coerced_row
 from syndicate.bloom.rules.symbols import Head
 from syndicate.bloom.state.keyed_rows import TickChanges
@@ -450,3 +451,38 @@ class Ticking:
 def zset(delta: Delta) -> ZSet:
     """A change for the circuit."""
     return ZSet.adopt(Mixed(delta) if Typed in map(type, delta) else dict(delta))
+
+
+# -------------------------------------------------------------------------------------------------------------- sending
+
+
+Send: TypeAlias = Callable[[Value, str, tuple[Value, ...]], None]
+"""Called with an address, the name of a channel and a row."""
+
+
+@define(eq=False)
+class Sending:
+    """What is sent, and where it goes: *send* takes rows of channels until another is set, *write* terminals' lines."""
+
+    send: Send
+    write: Callable[[str], None]
+    sent: list[tuple[Value, str, tuple[Value, ...]]] = field(factory=list)
+    senders: list[tuple[Collection, str, Declaration, SentState]] = field(factory=list)
+    """What sends: a collection, its name, declaration and state."""
+
+    def post(self) -> None:
+        """Let the rows of a tick go out."""
+        for _, name, declared, state in self.senders:
+            for row in state.outgoing() if state.posted or state.sending.rows else ():
+                if declared.kind is Kind.CHANNEL:
+                    assert declared.location is not None
+                    self.send(natural(row)[declared.location], name, natural(row))
+                elif declared.kind is Kind.LOOPBACK:
+                    state.inserted[row] = None
+                else:
+                    self.write(str(natural(row)[0]))
+
+    def channel(self, name: Value) -> Collection | None:
+        """The channel of a name that somebody has sent."""
+        channels = (one for one, own, declared, _ in self.senders if own == name and declared.kind is Kind.CHANNEL)
+        return next(channels, None)

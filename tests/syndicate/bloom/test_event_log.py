@@ -39,7 +39,7 @@ from syndicate.bloom import (
     values,
 )
 from syndicate.bloom.event_log import EventLog, replay, together, together_to_json
-from syndicate.bloom.tick.instance import Instantiated, runtime_of
+from syndicate.bloom.tick.runtime import Instantiated, runtime_of
 from syndicate.errors import KeyConflict, ScheduleError, UnwritableElement
 from syndicate.flow.element import key_of
 from syndicate.lattice import Max

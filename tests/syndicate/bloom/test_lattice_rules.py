@@ -40,7 +40,7 @@ from syndicate.bloom import (
     scratch,
     table,
 )
-from syndicate.bloom.tick.instance import runtime_of
+from syndicate.bloom.tick.runtime import runtime_of
 from syndicate.errors import (
     BloomDeclaration,
     IllegalRule,

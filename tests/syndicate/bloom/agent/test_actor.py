@@ -52,7 +52,7 @@ from syndicate.bloom import (
 )
 from syndicate.bloom.agent.ports import Packet
 from syndicate.bloom.state.inbox import FollowingState
-from syndicate.bloom.tick.instance import runtime_of
+from syndicate.bloom.tick.runtime import runtime_of
 from syndicate.errors import BloomDeclaration, IllegalRule, NotInTurn, ProgramStopped, RuleFailed, SyndicateError
 from syndicate.lattice import Set
 from syndicate.testing import Seen, settled, watch

@@ -8,7 +8,7 @@ from typing import Any
 from syndicate.bloom import Bloom
 from syndicate.bloom.repl.workbench import carry
 from syndicate.bloom.rules.term import LatticeTerm
-from syndicate.bloom.tick.instance import runtime_of
+from syndicate.bloom.tick.runtime import runtime_of
 
 
 def contents(program: Bloom) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from syndicate.bloom import Bloom, bloom, channel, lmax, scratch, stdio, table, values
 from syndicate.bloom.insight.history import History, record
-from syndicate.bloom.tick.instance import runtime_of
+from syndicate.bloom.tick.runtime import runtime_of
 from syndicate.errors import IllegalRule, KeyConflict, RuleFailed, Unstratifiable
 from tests.syndicate.bloom.programs import KINDS, program, random_rules
 

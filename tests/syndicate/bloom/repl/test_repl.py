@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from syndicate.bloom import Bloom, bloom, bootstrap, const, durable, lmax, scratch, table
 from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench
-from syndicate.bloom.tick.instance import instance_of
+from syndicate.bloom.tick.runtime import instance_of
 from syndicate.errors import IllegalRule, KeyConflict, RuleFailed, Unstratifiable
 from tests.strategies import examples
 
