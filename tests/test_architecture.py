@@ -121,7 +121,7 @@ INSIDE = {
     """,
     "syndicate.spark": """
         spark_connect metrics columns bulk errors change_feed java outage progress to_arrow arrow schema_evolution
-        difference engine streaming_query session archive worker_daemon feed_position stream_engine sink_table versions
+        difference engine session threads streaming_query archive worker_daemon feed_position stream_engine sink_table versions
         row_origin jdbc kafka lake kafka_sink rows current_rows delivery follower journal sink source streaming
     """,
     "syndicate.spark.engine": """

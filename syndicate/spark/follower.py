@@ -22,6 +22,7 @@ from syndicate.spark.metrics import OF_A_SOURCE, Gauges, describe, gauges
 from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.session import open_session
 from syndicate.spark.spark_connect import is_connect, is_stopped
+from syndicate.spark.threads import in_thread, note
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,6 +87,7 @@ class Follower:
     async def opened(self, session: SparkSession | None) -> SparkSession:
         """The session that was given, or the one of this process, with gauges for what comes from it."""
         opened = session if session is not None else await self.in_thread(_open)
+        note(opened)
         self.gauges = await self.in_thread(gauges, opened, self.name, OF_A_SOURCE)
         return opened
 
@@ -127,7 +129,7 @@ class Follower:
     async def in_thread(self, fn: Callable[..., T], *args: object, abandon: bool = True) -> T:
         """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the actor stops."""
         call = functools.partial(explained, self.name, fn, *args)
-        return await outside().blocking(call, self.limiter, abandon=abandon, calls=True)
+        return await in_thread(call, limiter=self.limiter, abandon=abandon, calls=True)
 
 
 def _shown(item: object) -> str:

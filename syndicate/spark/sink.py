@@ -28,7 +28,6 @@ Contract: what a source asserted before it says that it is caught up, the sink w
 
 from __future__ import annotations
 
-import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,6 +57,7 @@ from syndicate.spark.lake import Lake, LakeTable
 from syndicate.spark.progress import SparkSource
 from syndicate.spark.rows import Step
 from syndicate.spark.sink_table import WEIGHT, SinkTable
+from syndicate.spark.threads import in_thread, note
 from syndicate.spark.to_arrow import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.values.pattern import Capture, capture, pattern_of
 from syndicate.values.record import is_record_class, record
@@ -400,7 +400,7 @@ class _Sink:
         shown = Delivery(self.ds, self.facet)
         try:
             with trio.CancelScope(shield=True, deadline=self.ending.deadline) as self.writing:
-                await self._in_thread(self._open)
+                await in_thread(self._open, limiter=self.limiter)
                 self.ready = True
             await self.synced.wait()
             await self._settle()
@@ -416,7 +416,7 @@ class _Sink:
                 await self._flush()
             if self.table is not None:
                 with self.ending:
-                    await self._in_thread(self.table.close)
+                    await in_thread(self.table.close, limiter=self.limiter)
 
     def stopping(self) -> None:
         """From now on, only so long."""
@@ -448,7 +448,7 @@ class _Sink:
         count: int | None = None
         ready, self.ready = self.ready, False  # after a batch that failed, nothing more is written
         with trio.CancelScope(shield=True, deadline=self.ending.deadline) as self.writing:
-            count = await self._in_thread(self._write, pending)
+            count = await in_thread(self._write, pending, limiter=self.limiter)
             self.ready = ready
         if count is None:
             return None
@@ -458,6 +458,8 @@ class _Sink:
 
     def _open(self) -> None:
         table: SinkTable | LakeTable | KafkaTable
+        if self.session is not None:
+            note(self.session)
         if isinstance(self.to, Path):
             table = SinkTable(self.to, self.columns.schema, retain=self.retain, session=self.session)
         else:
@@ -521,7 +523,3 @@ class _Sink:
             return self.columns.table(changed, weights)
         table = batch.select(self.columns.names).take(pa.array(taken, pa.int64()))
         return table.append_column(WEIGHT, pa.array(weights, pa.int64()))
-
-    async def _in_thread(self, fn: Callable[..., T], *args: object) -> T:
-        call = functools.partial(fn, *args)
-        return await trio.to_thread.run_sync(call, limiter=self.limiter, abandon_on_cancel=True)

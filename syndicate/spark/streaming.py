@@ -48,6 +48,7 @@ from syndicate.spark.sink_table import SinkTable, quoted
 from syndicate.spark.spark_connect import refuse_stream
 from syndicate.spark.stream_engine import LocalSteps, SinkChange, SparkSteps, Steps
 from syndicate.spark.streaming_query import STOPPING, Query, trigger_of
+from syndicate.spark.threads import in_thread
 from syndicate.values.absent import form_of
 from syndicate.values.value import Frozen, Ref
 
@@ -226,7 +227,7 @@ class _Follower(Follower):
             await query.follow(frame, self._received, self.deliver, self.caught_up)
         finally:
             with trio.move_on_after(STOPPING, shield=True):
-                await trio.to_thread.run_sync(self._end, abandon_on_cancel=True)
+                await in_thread(self._end, limiter=self.limiter)
         if options.on_end is not None:
             await self.delivery.in_turn(options.on_end)
         return options.keep

@@ -29,6 +29,7 @@ from syndicate.errors import SourceError
 from syndicate.outside import outside
 from syndicate.spark.errors import explained
 from syndicate.spark.spark_connect import is_stopped
+from syndicate.spark.threads import in_thread, running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +123,7 @@ class Query(Generic[B]):
         try:
             token = trio.lowlevel.current_trio_token()
             start = functools.partial(self._start, frame, checkpoint, plan, send, token)
-            query = await outside().blocking(start, self.limiter)
+            query = await in_thread(start, limiter=self.limiter, abandon=False)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_take_all, receive, take)
                 try:
@@ -134,7 +135,7 @@ class Query(Generic[B]):
             receive.close()
             with trio.move_on_after(STOPPING, shield=True):
                 end = functools.partial(_end, query, None if self.checkpoint else checkpoint)
-                await outside().blocking(end, self.limiter, abandon=True)
+                await in_thread(end, limiter=self.limiter)
         if self.failure is not None:
             raise self.failure
         await through()
@@ -151,7 +152,8 @@ class Query(Generic[B]):
 
         def called(batch: DataFrame, number: int) -> None:
             try:
-                planned = plan(batch, number)
+                with running():
+                    planned = plan(batch, number)
                 if planned is not None:
                     here.back(send.send, planned, token=token)
                     # The task takes this, and we go on, only when it has dealt with the other.
@@ -185,9 +187,9 @@ class Query(Generic[B]):
         ended: bool | None = False
         try:
             while ended is False:
-                ended = await outside().blocking(look, self.limiter, abandon=True, calls=True)
+                ended = await in_thread(look, limiter=self.limiter, calls=True)
                 if ended is False and not waiting:
-                    waiting = await outside().blocking(caught_up, self.limiter, abandon=True)
+                    waiting = await in_thread(caught_up, limiter=self.limiter)
                     if waiting:
                         await through()
         except SourceError:

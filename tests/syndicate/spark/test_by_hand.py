@@ -80,3 +80,17 @@ def test_a_session_that_is_stopped() -> None:
     assert done.returncode == 0, done.stderr
     said = "Spark could not deliver the rows of {}: its session was stopped"
     assert done.stdout.splitlines() == [said.format(name) for name in ("Row", "Event", "events")], done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seconds", [8, 60])
+def test_a_program_that_ends_within_a_query(seconds: int) -> None:
+    """The thread that waits for Spark does not come back to an interpreter that is gone."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.syndicate.spark.leaving", str(seconds)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
