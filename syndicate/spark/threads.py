@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE: Final = 5.0
+LAST_QUERY: Final = 5.0
 """Seconds in which a query that was cancelled should have ended."""
 
 _changed: Final = threading.Condition()
@@ -85,7 +85,7 @@ def leave() -> None:
     A query that goes on nevertheless loses its JVM, if this process has started that, which it would lose anyway.
     """
     others = functools.partial(_running.difference, {threading.get_ident()})
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + LAST_QUERY
     while others() and time.monotonic() < end:
         for session in list(_sessions):
             with contextlib.suppress(Exception):  # it may be stopped, or its JVM gone: then its queries end anyway
@@ -95,4 +95,4 @@ def leave() -> None:
     if others() and java_runs() and (process := java_gateway().proc) is not None:
         process.kill()
         with _changed:
-            _changed.wait_for(lambda: not others(), timeout=PATIENCE)
+            _changed.wait_for(lambda: not others(), timeout=LAST_QUERY)
