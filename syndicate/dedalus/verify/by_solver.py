@@ -31,7 +31,7 @@ from syndicate.dedalus.solving.clingo_text import (
     fixed,
     sums,
 )
-from syndicate.dedalus.solving.solver import Assumed, Solver, StableModel, Unencodable, row_in, row_of
+from syndicate.dedalus.solving.solver import Assumed, Solver, StableModel, Unencodable, at, row_in, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
@@ -64,6 +64,7 @@ class Symbolic:
     answer: StableModel | None = field(init=False, default=None)
     said: dict[clingo.Symbol, Said] = field(init=False, factory=dict)
     forced: dict[clingo.Symbol, str] = field(init=False, factory=dict)
+    ways: list[tuple[Collection[int], str, str, str]] = field(init=False, factory=list)
     post_rows: list[Row] = field(init=False, factory=list)
     obliged: bool = field(init=False, default=False)
     solver: Solver = field(init=False)
@@ -167,9 +168,16 @@ class Symbolic:
         for fault in there:
             if fault not in self.forced:
                 name = self.forced[fault] = f"forced{len(self.forced)}"
-                sent = f", way({','.join(map(str, fault.arguments[:3]))})" if fault.name in _OF_WAYS else ""
-                self.solver.add(f"{{ {name} }}. :- {name}{sent}, not {fault}.")
+                sent = self._sent_where(fault) if fault.name in _OF_WAYS else [""]
+                self.solver.add("\n".join([f"{{ {name} }}.", *(f":- {name}, {one}not {fault}." for one in sent)]))
             yield self.forced[fault], True
+
+    def _sent_where(self, fault: clingo.Symbol) -> Iterator[str]:
+        """What is sent, by each rule, of all that a fault of a way and a time may happen to."""
+        sender, to, time, *_ = fault.arguments
+        for times, body, one, other in self.ways:
+            if time.number in times:
+                yield f"{at(body, time.number)}, {one} = {sender}, {other} = {to}, "
 
     def read(self, answer: StableModel) -> Counterexample:
         """The counterexample that an answer is."""
@@ -255,7 +263,9 @@ class Symbolic:
             for number, rule in enumerate(self.rules):
                 if not rule.fact and rule.head.relation not in self.fixed:
                     self._rule(table, world, number, rule)
-        self._faulty(table)
+        if self.faults.late > 1:
+            slow = ["slow(S,R,t) :- drop(S,R,t)."] if self.faults.eff > self.faults.start else []
+            table.at(self.times, [*slow, "slow(S,R,t) :- late(S,R,t,_)."])
         if self.invariant is not None:
             columns = [f"C{place}" for place in range(self.columns[self.invariant])]
             row = self.bad.atom(self.invariant, columns, "t")
@@ -375,7 +385,7 @@ class Symbolic:
             _, columns, goals = self.bad.derivation(number, rule, "t")
             sender, to = self.bad.sender(rule, columns, dict.fromkeys(names, "t")), [*columns, NOWHERE][0]
             body = ", ".join(goals) or "#true"
-            table.at(lossy, [f"way({sender},{to},t) :- {body}, {sender} != {to}, node({sender}), node({to})."])
+            self._mishaps(table, lossy, body, sender, to)
             table.at(matter, [f"sends({sender},{to},t) :- {body}."] if faults.partitions else [])
         _, columns, goals = self.bad.derivation(number, rule, "t-1")
         sender, to = self.bad.sender(rule, columns, dict.fromkeys(names, "t-1")), [*columns, NOWHERE][0]
@@ -407,25 +417,28 @@ class Symbolic:
         if faults.partitions:
             to = head[0] if head else NOWHERE
             table.at(times, [f"sends({sender},{to},t) :- {call(f'sent{number}', [*head, sender, 't'])}."])
-        times = [time for time in times if time < faults.eot and (time < faults.eff or self.slowest)]
-        if not head:
-            return
-        columns = ["R", *(f"C{place}" for place in range(1, len(head)))]
-        table.at(times, [f"way(S,R,t) :- {call(f'sent{number}', [*columns, 'S', 't'])}, S != R, node(S), node(R)."])
+        if head:
+            columns = ["R", *(f"C{place}" for place in range(1, len(head)))]
+            self._mishaps(table, times, call(f"sent{number}", [*columns, "S", "t"]), "S", "R")
 
-    def _faulty(self, table: TimedLines) -> None:
-        """What may happen to all that is sent from one node to another at a time."""
+    def _mishaps(self, table: TimedLines, times: Iterable[int], body: str, sender: str, to: str) -> None:
+        """What may happen to all that is sent from one node to another at a time.
+
+        Each rule that sends says so: an atom for what several may send at a time would cost more than it saves.
+        """
         faults = self.faults
-        slow = [f"late(S,R,t,{_until(faults.late)})"] if faults.late else []
-        slow += [f"again(S,R,t,{_until(faults.again)})"] if faults.again else []
-        until = range(faults.start, faults.eot)
-        lossy = [time for time in until if time < faults.eff]
-        for times, kinds in ((lossy, ["drop(S,R,t)", *slow]), ([time for time in until if time >= faults.eff], slow)):
-            one = " 1" if len(kinds) > 1 or self.slowest > 1 else ""
-            table.at(times, [f"{{ {'; '.join(kinds)} }}{one} :- way(S,R,t)."] if kinds else [])
-        if faults.late > 1:
-            table.at(lossy, ["slow(S,R,t) :- drop(S,R,t)."])
-            table.at(until, ["slow(S,R,t) :- late(S,R,t,_)."])
+        slow = [f"late({sender},{to},t,{_until(faults.late)})"] if faults.late else []
+        slow += [f"again({sender},{to},t,{_until(faults.again)})"] if faults.again else []
+        times = [time for time in times if time < faults.eot]
+        for some, kinds in (
+            ([time for time in times if time < faults.eff], [f"drop({sender},{to},t)", *slow]),
+            ([time for time in times if time >= faults.eff], slow),
+        ):
+            if some and kinds:
+                one = " 1" if len(kinds) > 1 or self.slowest > 1 else ""
+                sent = f"{body}, {sender} != {to}, node({sender}), node({to})"
+                table.at(some, [f"{{ {'; '.join(kinds)} }}{one} :- {sent}."])
+                self.ways.append((some, body, sender, to))
 
     def _arrivals(self, table: TimedLines, number: int, rule: Rule, times: Iterable[int]) -> None:
         """What arrives at a time."""
