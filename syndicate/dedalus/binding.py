@@ -126,23 +126,6 @@ def matching(atom: Atom, table: RowIndex, binding: Binding) -> Sequence[Row]:
     return table.find(tuple(columns), tuple(key))
 
 
-def extended(atom: Atom, row: Row, binding: Binding) -> Binding | None:
-    """The binding with what an atom without arithmetic says of a row; None if it does not fit."""
-    longer = binding
-    for term, value in zip(atom.terms, row, strict=True):
-        if isinstance(term, Variable):
-            there = longer.get(term.name)
-            if there is None:
-                if longer is binding:
-                    longer = dict(binding)
-                longer[term.name] = value
-            elif there != value:
-                return None
-        elif isinstance(term, Constant) and term.value != value:
-            return None
-    return longer
-
-
 def unified(atom: Atom, row: Pattern) -> Binding | None:
     """The binding under which a head is a row, as far as plain terms and values say; None if it is never that row."""
     binding: Binding = {}

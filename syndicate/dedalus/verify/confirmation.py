@@ -17,20 +17,31 @@ Contract: what is there at a time is what a run under these faults and choices h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from math import prod
-from typing import Final
+from typing import Final, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from syndicate.dedalus.ast import Aggregate, Arithmetic, Atom, Choice, Comparison, Events, Row, Rule, Term
+from syndicate.dedalus.ast import (
+    Arithmetic,
+    Atom,
+    Choice,
+    Comparison,
+    Constant,
+    Events,
+    Goal,
+    Row,
+    Rule,
+    Value,
+    Variable,
+)
 from syndicate.dedalus.binding import (
     EMPTY,
     Binding,
     RowIndex,
     compared,
-    extended,
-    matching,
     rows_of,
     sent_by,
     value_of,
@@ -38,40 +49,102 @@ from syndicate.dedalus.binding import (
 from syndicate.dedalus.schedule import Clock, Dependencies, Schedule
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import CertainFaults
-from syndicate.dedalus.verify.ground import CERTAIN, SENDING, Fact, Grounding, GroundRule
+from syndicate.dedalus.verify.ground import SENDING, Fact, Grounding, GroundRule
 
-FEW_COMBINATIONS: Final = 16
+FEW_COMBINATIONS: Final = 64
 """So many combinations of rows are looked through one by one, which takes less time than to say how they are found."""
 
 
-@frozen
-class PlainBody:
-    """The parts of a body in which nothing is computed."""
+Columns: TypeAlias = list[tuple[int, str]]
+"""Columns of an atom, each with the name that its value has in a binding."""
 
-    positive: list[Atom]
-    compared: list[Comparison]
-    negative: list[Atom]
+
+@define(eq=False)
+class PlainBody:
+    """A body in which nothing is computed, and the names of what its *head* has, if nothing is computed there.
+
+    Constants have names as well, with their values in the binding with which it begins.
+    """
+
+    start: Binding = field(factory=dict)
+    positive: list[tuple[Atom, Columns]] = field(factory=list)
+    compared: list[Comparison] = field(factory=list)
+    negative: list[tuple[Atom, tuple[int, ...], list[str]]] = field(factory=list)
+    head: list[str] = field(factory=list)
 
     @classmethod
     def of(cls, rule: Rule) -> PlainBody | None:
         """Of a rule; None where something is computed, or chosen."""
-        parts = cls([], [], [])
+        if rule.choices or any(map(_computing, rule.body)):
+            return None
+        parts = cls()
+        names = {time.name for time in rule.times}
+        for atom in rule.atoms:
+            if not atom.negated:
+                columns = parts.columns(atom)
+                names.update([name for _, name in columns])
+                parts.positive.append((atom, columns))
         for goal in rule.body:
-            if isinstance(goal, Choice):
-                return None
-            if any(map(_is_computed, goal.terms if isinstance(goal, Atom) else (goal.left, goal.right))):
-                return None
             if isinstance(goal, Comparison):
                 parts.compared.append(goal)
-            else:
-                (parts.negative if goal.negated else parts.positive).append(goal)
+            elif isinstance(goal, Atom) and goal.negated:
+                columns = parts.columns(goal)
+                known = [(column, name) for column, name in columns if name in names or name in parts.start]
+                parts.negative.append((goal, tuple([column for column, _ in known]), [name for _, name in known]))
+        if not _computing(rule.head):
+            parts.head = [name for _, name in parts.columns(rule.head)]
         return parts
+
+    def columns(self, atom: Atom) -> Columns:
+        """The columns that are not ``_``."""
+        columns = []
+        for column, term in enumerate(atom.terms):
+            if isinstance(term, Variable):
+                columns.append((column, term.name))
+            elif isinstance(term, Constant):
+                name = f"={len(self.start)}"
+                self.start[name] = term.value
+                columns.append((column, name))
+        return columns
+
+    def found(self, read: Callable[[Atom], RowIndex], times: Binding) -> list[Binding] | None:
+        """The bindings, with these *times*, if there are few combinations of rows."""
+        atoms = [(read(atom).rows, columns) for atom, columns in self.positive]
+        if len(atoms) > 1:
+            if prod([len(rows) for rows, _ in atoms]) > FEW_COMBINATIONS:
+                return None
+            atoms.sort(key=_number_of_rows)
+        bindings = [self.start | times]
+        for rows, columns in atoms:
+            bindings = [
+                longer
+                for row in rows
+                for binding in bindings
+                if (longer := extended(columns, row, binding)) is not None
+            ]
+        for goal in self.compared:
+            bindings = [binding for binding in bindings if compared(goal, binding)]
+        for atom, where, names in self.negative:
+            if bindings and (table := read(atom)).rows:
+                bindings = [one for one in bindings if not table.find(where, tuple([one[name] for name in names]))]
+        return bindings
+
+
+def extended(columns: Columns, row: Row, binding: Binding) -> Binding | None:
+    """The binding with what a row has in some columns; None if it does not fit."""
+    longer = binding.copy()
+    for column, name in columns:
+        value = row[column]
+        if longer.setdefault(name, value) != value:
+            return None
+    return longer
 
 
 @define(eq=False)
 class Matching(Grounding):
     """Rules under *faults* that all happen, where all that they choose is said; rows are all that there is."""
 
+    arrivals: Callable[[Value, Value | None, int], Sequence[int]] = field(kw_only=True)
     parts: dict[int, PlainBody | None] = field(factory=dict)
 
     @classmethod
@@ -89,7 +162,9 @@ class Matching(Grounding):
         """What follows until the *last* timestep; *chosen* is what rules choose at times.  See :class:`Grounding`."""
         said = Schedule(choices={at: tuple(rows) for at, rows in chosen.items()})
         clock = Clock(faults.start, faults.eot, faults.choices.seed, said)
-        matching = cls(rules, faults, cone, fixed, events, outages, clock, open=False, limit=0)
+        matching = cls(
+            rules, faults, cone, fixed, events, outages, clock, open=False, limit=0, arrivals=faults.arrivals
+        )
         matching.run(last)
         return matching
 
@@ -116,16 +191,18 @@ class Matching(Grounding):
         rule, name = self.rules[number], self.heads[number]
         if number in self.keepers:
             return self.enter(name, time + 1, self.table(name, time).rows)
-        rows = [
-            (tuple([value_of(term, binding) for term in rule.head.terms]), binding)
-            for binding in self.bindings(number, time)
-        ]
+        bindings, columns = self.bindings(number, time)
+        if columns:
+            rows = [tuple([binding[name] for name in columns]) for binding in bindings]
+        else:
+            rows = [tuple([value_of(term, binding) for term in rule.head.terms]) for binding in bindings]
         if rule.kind not in SENDING:
-            return self.enter(name, time + (rule.kind != "deductive"), [row for row, _ in rows])
+            return self.enter(name, time + (rule.kind != "deductive"), rows)
         new = False
-        for row, binding in rows:
-            for then, _ in self.fates(rule, row, time, sent_by(rule, row, binding)):
-                new |= self.add((name, row, then), CERTAIN)
+        for row, binding in zip(rows, bindings, strict=True):
+            for then in self.arrivals(sent_by(rule, row, binding), row[0] if row else None, time):
+                if self.cone.needs(name, then):
+                    new |= self.enter(name, then, [row])
         return new
 
     def enter(self, name: str, time: int, rows: Iterable[Row]) -> bool:
@@ -147,39 +224,26 @@ class Matching(Grounding):
             bindings = [one for one, value in zip(bindings, values, strict=True) if value in taken]
         return self.add_outcomes(rule, time, rows_of(rule, bindings), None)
 
-    def bindings(self, number: int, time: int) -> list[Binding]:
-        """The bindings of a rule's body at a time."""
+    def bindings(self, number: int, time: int) -> tuple[list[Binding], list[str]]:
+        """The bindings of a rule's body at a time, and the names of the head's columns if they are in these."""
         if number not in self.parts:
             self.parts[number] = PlainBody.of(self.rules[number])
-        parts = self.parts[number]
-        if parts is not None:
-            tables = [self.read(atom, time) for atom in parts.positive]
-            if prod([len(table.rows) for table in tables]) <= FEW_COMBINATIONS:
-                start: Binding = {name.name: time for name in self.rules[number].times}
-                return self.few_bindings(parts, tables, start, time)
-        return [binding for binding, _, _ in self.satisfied(self.body(number), time)]
+        if (parts := self.parts[number]) is not None:
+            times: Binding = {name.name: time for name in self.rules[number].times}
+            if (bindings := parts.found(partial(self.read, time), times)) is not None:
+                return bindings, parts.head
+        return [binding for binding, _, _ in self.satisfied(self.body(number), time)], []
 
-    def few_bindings(self, parts: PlainBody, tables: Sequence[RowIndex], start: Binding, time: int) -> list[Binding]:
-        """The same, of a few rows."""
-        bindings = [start]
-        for atom, table in zip(parts.positive, tables, strict=True):
-            bindings = [
-                longer
-                for binding in bindings
-                for row in table.rows
-                if (longer := extended(atom, row, binding)) is not None
-            ]
-        for goal in parts.compared:
-            bindings = [binding for binding in bindings if compared(goal, binding)]
-        for atom in parts.negative:
-            if bindings and (table := self.read(atom, time)).rows:
-                bindings = [binding for binding in bindings if not matching(atom, table, binding)]
-        return bindings
-
-    def read(self, atom: Atom, time: int) -> RowIndex:
+    def read(self, time: int, atom: Atom) -> RowIndex:
         """What an atom of a body reads at a time."""
         return self.tables.get((atom.relation, atom.time if isinstance(atom.time, int) else time), EMPTY)
 
 
-def _is_computed(term: Term | Aggregate) -> bool:
-    return isinstance(term, Arithmetic)
+def _computing(part: Goal) -> bool:
+    if isinstance(part, Choice):
+        return False
+    return Arithmetic in map(type, part.terms if isinstance(part, Atom) else (part.left, part.right))
+
+
+def _number_of_rows(atom: tuple[Mapping[Row, None], Columns]) -> int:
+    return len(atom[0])

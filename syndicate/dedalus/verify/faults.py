@@ -358,15 +358,18 @@ class CertainFaults(NumberedFaults):
             if isinstance(fault, Outage):
                 self.downs.setdefault(fault.node, []).append((fault, 0))
 
-    def fates(self, sender: Value, receiver: Value | None, sent: int) -> list[Fate]:
+    def arrivals(self, sender: Value, receiver: Value | None, sent: int) -> Sequence[int]:
         """When a message arrives."""
-        if sender == receiver:
-            times: Sequence[int] = (sent + 1,)
-        elif self.network.lost(sender, receiver, sent):
-            return []
-        else:
+        times: Sequence[int] = (sent + 1,)
+        if sender != receiver:
+            if self.network.lost(sender, receiver, sent):
+                return ()
             times = [sent + 1 + by for by in self.network.delays(sender, receiver, sent)]
-        return [Fate(time - sent - 1, 0, 0) for time in self.network.received(receiver, times)]
+        return self.network.received(receiver, times)
+
+    def fates(self, sender: Value, receiver: Value | None, sent: int) -> list[Fate]:
+        """The same, as how it may fare."""
+        return [Fate(time - sent - 1, 0, 0) for time in self.arrivals(sender, receiver, sent)]
 
 
 def bits_of(mask: int) -> Iterator[int]:
