@@ -108,13 +108,20 @@ def levels(below: Mapping[N, Iterable[tuple[N, int]]]) -> dict[N, int]:
     >>> levels({"a": [("b", 1), ("c", 0)], "b": [("c", 1)], "c": []})
     {'c': 0, 'b': 1, 'a': 2}
     """
-    level: dict[N, int] = {}
-    waiting = dict(below)
+    level: dict[N, int] = {node: 0 for node, edges in below.items() if not edges}
+    waiting = {node: edges for node, edges in below.items() if edges}
     while waiting:
-        ready = [node for node, edges in waiting.items() if all(under in level for under, _ in edges)]
-        for node in ready:
-            level[node] = max([level[under] + more for under, more in waiting.pop(node)], default=0)
-        if len(ready) * 4 < len(waiting):  # so that all of it takes time in proportion to the edges
+        before = len(waiting)
+        for node, edges in [*waiting.items()]:
+            highest = 0
+            for under, more in edges:
+                if (there := level.get(under)) is None:
+                    break
+                highest = max(highest, there + more)
+            else:
+                level[node] = highest
+                del waiting[node]
+        if (before - len(waiting)) * 4 < len(waiting):  # so that all of it takes time in proportion to the edges
             break
     for component in components(waiting, lambda node: [under for under, _ in waiting[node] if under in waiting]):
         edges = [edge for node in component for edge in below[node] if edge[0] in level]

@@ -291,6 +291,17 @@ class Rule:
         return tuple(goal for goal in self.body if isinstance(goal, Choice))
 
     @derived
+    def computed(self) -> tuple[Arithmetic, ...]:
+        """What the head and the body compute, as it is written."""
+        columns = [*self.head.terms]
+        for part in self.body:
+            if isinstance(part, Atom):
+                columns += part.terms
+            elif isinstance(part, Comparison):
+                columns += (part.left, part.right)
+        return tuple([term for term in columns if isinstance(term, Arithmetic)])
+
+    @derived
     def keeps(self) -> bool:
         """Whether it does nothing but keep what is there: ``p(X)@next :- p(X)``."""
         if self.kind != "next" or len(self.body) != 1:

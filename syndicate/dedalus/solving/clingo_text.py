@@ -364,28 +364,24 @@ def exact(rules: Sequence[Rule], start: int, last: int, events: Events) -> bool:
     """
     if sums(rules):
         return False
-    values: list[Value] = []
-    computing: list[tuple[Rule, list[Arithmetic]]] = []
-    for rule in rules:
-        computed: list[Arithmetic] = []
-        for part in (rule.head, *rule.body):
-            for term in part.terms if isinstance(part, Atom) else _columns(part):
-                if isinstance(term, Constant):
-                    values.append(term.value)
-                elif isinstance(term, Arithmetic):
-                    within = list(terms(term))
-                    values += [each.value for each in within if isinstance(each, Constant)]
-                    computed += [each for each in within if isinstance(each, Arithmetic)]
-        if computed:
-            computing.append((rule, computed))
+    computing = [rule for rule in rules if rule.computed]
+    values = [
+        term.value
+        for rule in rules
+        for part in (rule.head, *rule.body)
+        for term in (part.terms if isinstance(part, Atom) else _columns(part))
+        if isinstance(term, Constant)
+    ]
+    values += [term.value for rule in computing for term in terms(*rule.computed) if isinstance(term, Constant)]
     values += [value for relations in events.values() for rows in relations.values() for row in rows for value in row]
     largest = max([abs(value) for value in values if not isinstance(value, str)], default=0)
-    below = deductive_reads(rules) if computing else {}
+    below = deductive_reads(rules) if any(rule.kind == "deductive" for rule in computing) else {}
     circle = component_numbers(below, lambda name: below.get(name, ()))
     growth: float = 0
-    for rule, computed in computing:
+    for rule in computing:
         times = {time.name for time in rule.times}
-        growth += sum(_growth(term, times, max(abs(start), abs(last))) for term in computed)
+        inner = [term for term in terms(*rule.computed) if isinstance(term, Arithmetic)]
+        growth += sum(_growth(term, times, max(abs(start), abs(last))) for term in inner)
         if rule.kind == "deductive":
             here = circle.get(rule.head.relation)
             if any(circle.get(atom.relation) == here for atom in rule.atoms if here is not None):
@@ -474,10 +470,8 @@ def fixed(rules: Sequence[Rule], start: int, last: int, inputs: Collection[str])
 def computes(rules: Iterable[Rule]) -> bool:
     """Whether rules compute, so that values which are possible for the grounder alone may make that fail."""
     for rule in rules:
-        for part in (rule.head, *rule.body) if rule.body else ():  # a fact has values only
-            for term in part.terms if isinstance(part, Atom) else _columns(part):
-                if isinstance(term, Arithmetic) or (isinstance(term, Aggregate) and term.form in ("sum", "avg")):
-                    return True
+        if rule.body and (rule.computed or any(total.form in ("sum", "avg") for total in rule.aggregates)):
+            return True  # a fact has values only
     return False
 
 

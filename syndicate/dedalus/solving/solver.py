@@ -110,8 +110,11 @@ def row_in(text: str) -> Row:
     >>> row_in('("a, \\"b\\"",-2)')
     ('a, "b"', -2)
     """
-    row: list[Value] = json.loads(f"[{text[1:-1]}]", strict=False)
+    row: list[Value] = _COLUMNS.decode(f"[{text[1:-1]}]")
     return tuple(row)
+
+
+_COLUMNS: Final = json.JSONDecoder(strict=False)
 
 
 @define(eq=False)

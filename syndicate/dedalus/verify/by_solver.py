@@ -209,7 +209,7 @@ class Symbolic:
 
     def _broken(self, symbol: clingo.Symbol) -> Broken:
         """A row that is broken."""
-        *columns, time = row_of(symbol.arguments)
+        *columns, time = row_in(str(symbol).removeprefix("broken"))
         name = self.post if self.invariant is None else self.invariant
         return Broken(name, tuple(columns), int(time), self.invariant is not None)
 

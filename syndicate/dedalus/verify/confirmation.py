@@ -75,7 +75,7 @@ class PlainBody:
     @classmethod
     def of(cls, rule: Rule) -> PlainBody | None:
         """Of a rule; None where something is computed, or chosen."""
-        if rule.choices or any(map(_computing, rule.body)):
+        if rule.choices or (rule.computed and any(map(_computing, rule.body))):
             return None
         parts = cls()
         names = {time.name for time in rule.times}
@@ -91,7 +91,7 @@ class PlainBody:
                 columns = parts.columns(goal)
                 known = [(column, name) for column, name in columns if name in names or name in parts.start]
                 parts.negative.append((goal, tuple([column for column, _ in known]), [name for _, name in known]))
-        if not _computing(rule.head):
+        if not (rule.computed and _computing(rule.head)):
             parts.head = [name for _, name in parts.columns(rule.head)]
         return parts
 
