@@ -56,7 +56,7 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.desugar import core, is_clock, limits
 from syndicate.dedalus.desugar import wrong as no_number
-from syndicate.graph import component_numbers, shortest
+from syndicate.graph import levels, shortest
 
 # ------------------------------------------------------------------------- what is wrong with a program, before it runs
 
@@ -283,16 +283,16 @@ def _edges(rules: Iterable[Rule]) -> Iterator[_Edge]:
 
 def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
     edges = list(_edges(rules))
-    below: dict[str, list[_Edge]] = {}
+    below: dict[str, list[_Edge]] = {name: [] for edge in edges for name in (edge.head, edge.body)}
     for edge in edges:
-        below.setdefault(edge.head, []).append(edge)
-    circles = component_numbers(below, lambda name: [edge.body for edge in below.get(name, ())])
+        below[edge.head].append(edge)
+    steps = levels({name: [(edge.body, 1) for edge in there] for name, there in below.items()})
     reported: set[str] = set()
     for edge in edges:
         computing = [term for term in edge.rule.head.terms if isinstance(term, Arithmetic)]
-        if edge.head in reported or not (edge.why or computing) or circles[edge.head] != circles[edge.body]:
-            continue
-        route = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below.get(name, ())))
+        if edge.head in reported or not (edge.why or computing) or steps[edge.head] != steps[edge.body]:
+            continue  # a step down: no circle
+        route = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below[name]))
         if route is None:
             continue
         cycle = [edge, *route]

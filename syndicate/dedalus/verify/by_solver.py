@@ -269,7 +269,7 @@ class Symbolic:
         if self.invariant is not None:
             columns = [f"C{place}" for place in range(self.columns[self.invariant])]
             row = self.bad.atom(self.invariant, columns, "t")
-            table.at(self.times, [f"broken_row(t) :- {row}.", f"#show {call('broken', [*columns, 't'])} : {row}."])
+            table.at(self.times, [f"breaks :- {row}.", f"#show {call('broken', [*columns, 't'])} : {row}."])
         table.at(self.times[-1:], self._after())
         self.solver.add_timesteps(table.parts, apart=apart, tell=self._tell)
         self.solver.define()
@@ -483,10 +483,9 @@ class Symbolic:
             weight = faults.costs.get(name, 1) * UNIT
             yield f"#minimize {{ {weight}{lasting},{name},{','.join(columns)} : {call(name, columns)} }}."
             yield f"#project {name}/{arity}."
-            yield f"faulty :- {call(name, ['_'] * arity)}."
-        if self.invariant is not None:
-            yield "breaks :- broken_row(_)."
-        else:
+            if self.invariant is None:
+                yield f"faulty :- {call(name, columns)}."
+        if self.invariant is None:
             columns = [f"C{place}" for place in range(self.columns[self.pre])]
             for name, relation in (("pre", self.pre), ("post", self.post)):
                 row = call(name, columns)
