@@ -148,12 +148,16 @@ def _is_plain(rule: Rule) -> bool:
     for part in rule.body:
         if isinstance(part, Comparison):
             demanded += (part.left, part.right)
-            continue
-        if not isinstance(part, Atom) or part.time is not None or part.relation in BUILT_IN:
+        elif not isinstance(part, Atom) or part.time is not None or part.relation in BUILT_IN:
             return False
-        if not part.negated:
-            bound.update([term.name for term in part.terms if isinstance(term, Variable)])
-        demanded += [term for term in part.terms if not isinstance(term, Wildcard)]
+        elif part.negated:
+            demanded += [term for term in part.terms if not isinstance(term, Wildcard)]
+        else:
+            for term in part.terms:
+                if isinstance(term, Variable):
+                    bound.add(term.name)
+                elif not isinstance(term, (Constant, Wildcard)):
+                    return False
     timeless = rule.head.time is None or (rule.fact and isinstance(rule.head.time, int))
     return timeless and not (rule.fact and rule.kind != "deductive") and _all_bound(demanded, bound)
 

@@ -77,20 +77,20 @@ class PlainBody:
         """Of a rule; None where something is computed, or chosen."""
         if rule.choices or (rule.computed and any(map(_computing, rule.body))):
             return None
-        parts = cls()
-        names = {time.name for time in rule.times}
-        for atom in rule.atoms:
-            if not atom.negated:
-                columns = parts.columns(atom)
-                names.update([name for _, name in columns])
-                parts.positive.append((atom, columns))
+        parts, absent = cls(), []
         for goal in rule.body:
             if isinstance(goal, Comparison):
                 parts.compared.append(goal)
             elif isinstance(goal, Atom) and goal.negated:
-                columns = parts.columns(goal)
-                known = [(column, name) for column, name in columns if name in names or name in parts.start]
-                parts.negative.append((goal, tuple([column for column, _ in known]), [name for _, name in known]))
+                absent.append(goal)
+            elif isinstance(goal, Atom):
+                parts.positive.append((goal, parts.columns(goal)))
+        if absent:
+            names = {time.name for time in rule.times}
+            names.update([name for _, columns in parts.positive for _, name in columns])
+        for atom in absent:
+            known = [(at, name) for at, name in parts.columns(atom) if name in names or name in parts.start]
+            parts.negative.append((atom, tuple([at for at, _ in known]), [name for _, name in known]))
         if not (rule.computed and _computing(rule.head)):
             parts.head = [name for _, name in parts.columns(rule.head)]
         return parts
