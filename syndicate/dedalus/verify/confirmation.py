@@ -89,8 +89,8 @@ class PlainBody:
             names = {time.name for time in rule.times}
             names.update([name for _, columns in parts.positive for _, name in columns])
         for atom in absent:
-            known = [(at, name) for at, name in parts.columns(atom) if name in names or name in parts.start]
-            parts.negative.append((atom, tuple([at for at, _ in known]), [name for _, name in known]))
+            columns = [(at, name) for at, name in parts.columns(atom) if name in names or name in parts.start]
+            parts.negative.append((atom, tuple([at for at, _ in columns]), [name for _, name in columns]))
         if not (rule.computed and _computing(rule.head)):
             parts.head = [name for _, name in parts.columns(rule.head)]
         return parts
