@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCFunction, PyDict, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyDict, PyInt, PyTuple, PyType};
 
 static INDEX_NAMES: PyOnceLock<IndexNames> = PyOnceLock::new();
 
@@ -16,7 +16,7 @@ static INDEX_NAMES: PyOnceLock<IndexNames> = PyOnceLock::new();
 struct IndexNames {
     missing: Py<PyAny>,
     child: Py<PyAny>,
-    is_of_class: Py<PyAny>,
+    signs: Py<PyAny>,
     notices: Slot,
     count: Slot,
     notice_values: Slot,
@@ -34,7 +34,7 @@ impl IndexNames {
             Ok(IndexNames {
                 missing: path.getattr("MISSING")?.unbind(),
                 child: path.getattr("child")?.unbind(),
-                is_of_class: py.import("syndicate.index.matching")?.getattr("is_of_class")?.unbind(),
+                signs: py.import("syndicate.index.matching")?.getattr("signs")?.unbind(),
                 notices: Slot::of(&handler, "notices")?,
                 raw: Slot::of(&handler, "raw")?,
                 count: Slot::of(&notice, "count")?,
@@ -134,11 +134,36 @@ fn values_of<'py>(captures: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple
     PyTuple::new(py, values)
 }
 
+/// What atoms of a class are known by: see `signs`.
+struct Class {
+    plain: Option<Py<PyAny>>,
+    tag: Option<Py<PyAny>>,
+}
+
+impl Class {
+    fn of(name: &Bound<'_, PyAny>) -> PyResult<Class> {
+        let (plain, tag) = IndexNames::of(name.py())?.signs.bind(name.py()).call1((name,))?.extract()?;
+        Ok(Class { plain, tag })
+    }
+
+    /// Whether a form is an atom of it: `is_of_class`.
+    #[inline]
+    fn has(&self, form: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(match form.cast_exact::<PyTuple>() {
+            Ok(compound) => match &self.tag {
+                Some(tag) => compound.get_borrowed_item(0)?.is(tag),
+                None => false,
+            },
+            Err(_) => self.plain.as_ref().is_some_and(|plain| form.get_type().is(plain)),
+        })
+    }
+}
+
 /// What a table does with values: see `Table` and `interpret`.
 #[pyclass(frozen, module = "syndicate._native")]
 pub struct Program {
     places: Vec<Path>,
-    checks: Vec<(Path, Option<Py<PyString>>)>,
+    checks: Vec<(Path, Option<Class>)>,
     captures: Vec<Path>,
     values: Option<Py<PyDict>>, // None: nothing is kept
     handlers: Py<PyDict>,
@@ -176,8 +201,8 @@ impl Factory {
         let py = table.py();
         let mut checks = Vec::new();
         for check in self.checks.bind(py).try_iter()? {
-            let (path, kind): (Bound<'py, PyAny>, Option<Bound<'py, PyString>>) = check?.extract()?;
-            checks.push((steps(&path)?, kind.map(Bound::unbind)));
+            let (path, kind): (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>) = check?.extract()?;
+            checks.push((steps(&path)?, kind.map(|name| Class::of(&name)).transpose()?));
         }
         let program = Program {
             places: paths(self.places.bind(py))?,
@@ -216,8 +241,8 @@ impl Program {
         let py = form.py();
         for (path, kind) in &self.checks {
             let Some(part) = project(form, path)? else { return Ok(None) };
-            if let Some(kind) = kind {
-                if !IndexNames::of(py)?.is_of_class.bind(py).call1((part, kind))?.is_truthy()? {
+            if let Some(class) = kind {
+                if !class.has(&part)? {
                     return Ok(None);
                 }
             }

@@ -29,7 +29,7 @@ def place(event: Understood) -> int:
 
 def patched(
     events: list[Understood], release: Callable[[Iterable[Crossing]], object], most: int
-) -> Iterator[Sequence[Understood] | None]:
+) -> Iterator[list[Understood] | None]:
     """What is to be done for the *events* of a packet: additions and messages, then retractions, then syncs.  It comes
     last: before it there is None after each *most* of them, where others may have their turns.
 

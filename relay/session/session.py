@@ -65,6 +65,7 @@ from relay.session.syncs import Answer, Echo
 from relay.session.usual_packets import Done, act_usual, do_usual, say_usual, understand_usual
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current
+from syndicate.actors.turn_slices import let_go
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
@@ -421,7 +422,7 @@ class Session(State):
                             self._divide(acts)
                         self.soon(self._go_on, ENOUGH if first is None else reach.total)
                         return
-                first, self._acts = first or acts, ()
+                first, self._acts = first or acts, NO_EVENTS
                 if acts and self._trail.agreed:
                     self._trail.arrive()
                 self._act_all(turn, acts)
@@ -471,7 +472,7 @@ class Session(State):
         reach.begin(total, asserted)
         return (), reach
 
-    def _charge_part(self, acts: Sequence[Understood]) -> None:
+    def _charge_part(self, acts: list[Understood]) -> None:
         """Charge the next of many *acts*; do them once all are charged, or part after part if that is too much."""
         if self._dividing:
             self._divide(acts)
@@ -488,7 +489,7 @@ class Session(State):
             self._acts, self._dividing, self._reach = sorted(acts, key=place), True, None
         self.soon(self._go_on, _SHARE)
 
-    def _divide(self, acts: Sequence[Understood]) -> None:
+    def _divide(self, acts: list[Understood]) -> None:
         """Do the first part of what is too much for a turn of its own; the rest waits."""
         acts = acts if self._dividing else sorted(acts, key=place)
         fitting = max(1, Reach(SOME).fitting(acts[:PART]))
@@ -498,22 +499,23 @@ class Session(State):
         for event in acts[:fitting]:
             act(event, turn, self.facet, self.membrane)
 
-    def _act_all(self, turn: Turn, acts: Sequence[Understood]) -> None:
+    def _act_all(self, turn: Turn, acts: list[Understood]) -> None:
         ready = act_usual(turn, self.facet, acts) if len(acts) > 1 else 0
         for event in acts[ready:]:
             act(event, turn, self.facet, self.membrane)
 
-    def _act_in_steps(self, acts: Sequence[Understood], reached: int) -> None:
+    def _act_in_steps(self, acts: list[Understood], reached: int) -> None:
         """Do *acts*, which reach so many, in one turn, between whose steps others have theirs."""
 
         def work() -> Iterator[None]:
             if self._acts is not acts:  # the session has ended before the first of them
                 return
-            self._acts = ()
+            self._acts = NO_EVENTS
             for at in range(0, len(acts), PART):
                 self._act_all(current("receive"), acts[at : at + PART])
                 yield
             self.soon(self._go_on, _SHARE + reached)
+            let_go(self.facet.actor, acts)
 
         step: Event = (ENTER, self.facet, partial(next, work(), None), None)
         self._acts = acts
@@ -646,9 +648,7 @@ class Session(State):
 
     def withdraw(self, then: Callable[[], object]) -> None:
         """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
-        self._acts, self._entries, self._events = (), (), NO_EVENTS
-        self._patch = self._reach = None
-        self._dividing = False
+        self.drop_packet()
         self.leaving()
         take_back(self, then)
 
@@ -679,9 +679,7 @@ class Session(State):
         self.backlog.clear()
         self._debt.clear()
         self._intake.clear()
-        self._acts, self._entries, self._events = (), (), NO_EVENTS
-        self._patch = self._reach = None
-        self._dividing = False
+        self.drop_packet()
         self._packets = NO_PACKETS
 
     def statistics(self) -> Statistics:

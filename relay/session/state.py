@@ -144,13 +144,19 @@ class State:
         self._left, self._over = 0, False  # and whether it has come to its retractions
         self._intake = Intake()
         self._packets = NO_PACKETS
-        self._acts: Sequence[Understood] = ()
+        self._acts: list[Understood] = NO_EVENTS
         self._dividing = False  # whether those are the rest of what is too much for a turn
         self._entries: Sequence[Frozen] = ()  # of the packet that is being understood, and what is
         self._events: list[Understood] = NO_EVENTS
-        self._patch: Iterator[Sequence[Understood] | None] | None = None  # which puts them in their order
+        self._patch: Iterator[list[Understood] | None] | None = None  # which puts them in their order
         self._reach: Reach | None = None  # of a packet that is being charged
         self._gulp = min(GULP, limits.events)
+
+    def drop_packet(self) -> None:
+        """Let go of the packet that is being understood, or done."""
+        self._acts, self._entries, self._events = NO_EVENTS, (), NO_EVENTS
+        self._patch = self._reach = None
+        self._dividing = False
 
     @property
     def asked(self) -> Bag:

@@ -85,6 +85,10 @@ class AbstractSystem(Protocol):
     def turn(self) -> AbstractTurn:
         """The object that is all its turns."""
 
+    @property
+    def interleaves(self) -> bool:
+        """Whether others are looked at between two pieces of long work."""
+
     def now(self) -> float:
         """Seconds of its clock."""
 

@@ -32,7 +32,7 @@ from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Started, Stopped, Trace, Tracer, Turned
 from syndicate.actors.turn import Batch, Turn, here
 from syndicate.actors.turn_follower import TurnFollower
-from syndicate.actors.turn_slices import LARGE, Lane, TurnSteps
+from syndicate.actors.turn_slices import LARGE, Lane, TurnSteps, let_go, when_over
 from syndicate.errors import SystemStopped
 from syndicate.index.event import ENTER, Event
 from syndicate.log import logger
@@ -231,6 +231,11 @@ class System:
             self._piece = self._next_piece()
             self.queue.append(self._piece)
         self._awaken()
+
+    @property
+    def interleaves(self) -> bool:
+        """Whether others are looked at between two pieces of long work, and nobody follows the turns."""
+        return self.inlet is not None and self.chronicle is None and self.turn.tracing is None
 
     def _next_piece(self) -> Batch:
         """The next of what is postponed, of which there is some."""
@@ -548,9 +553,12 @@ class System:
             self.queue.appendleft((actor, lane.place))
             self.taken -= 1
             return 1
+        whole = lane.events
         try:
             return lane.take(self.turn, self._alone)
         finally:
+            if whole and lane.events is not whole:
+                let_go(actor, whole)
             if lane.over:
                 del self.lanes[actor]
             elif lane.behind:
@@ -566,18 +574,7 @@ class System:
 
     def when_handled(self, then: Callable[[], None]) -> None:
         """Call *then*, between turns, once each turn that is underway now and what waits behind it has been handled."""
-        left = len(self.lanes)
-
-        def one() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                then()
-
-        for lane in self.lanes.values():
-            lane.put(one)
-        if not left:
-            then()
+        when_over(self.lanes.values(), then)
 
     def _fire_timers(self) -> None:
         timers = self._timers

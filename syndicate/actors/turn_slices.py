@@ -15,13 +15,17 @@ Source: ``docs/design/turns.md``, "Turns of many events".
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Final, TypeVar
 
 from syndicate.actors.actor import Actor
+from syndicate.actors.facet import AbstractActor
 from syndicate.actors.turn import Turn
-from syndicate.index.event import Event
+from syndicate.index.event import ENTER, Event
 from syndicate.values.value import Value
+
+T = TypeVar("T")
 
 LARGE: Final = 128
 """The most events of a turn that is handled at a stretch."""
@@ -37,11 +41,12 @@ class TurnSteps(list[Event]):
 class Lane:
     """What is left of an actor's turn, and what waits behind it: batches, and functions to be called between turns."""
 
-    __slots__ = ("_at", "_events", "_suspended", "_waiting", "actor", "place")
+    __slots__ = ("_at", "_suspended", "_waiting", "actor", "events", "place")
 
     def __init__(self, actor: Actor, events: list[Event]) -> None:
         self.actor = actor
-        self._events: list[Event] | None = events
+        self.events: list[Event] | None = events
+        """Those of the turn that it is at."""
         self._at = 0
         self.place: list[Event] = []  # its entry in the run queue, which is empty and found by its identity
         self._suspended: tuple[Value, ...] | None = None
@@ -50,7 +55,7 @@ class Lane:
     @property
     def over(self) -> bool:
         """Whether all is done."""
-        return self._events is None
+        return self.events is None
 
     def put(self, what: list[Event] | Callable[[], None]) -> None:
         """Let it wait its turn."""
@@ -59,13 +64,13 @@ class Lane:
     @property
     def behind(self) -> bool:
         """Whether more waits than the turn that it is at, or that has waited: then it goes on before others do."""
-        return bool(self._waiting) or (self._events is not None and not self._at)
+        return bool(self._waiting) or (self.events is not None and not self._at)
 
     def take(self, turn: Turn, alone: Callable[[], bool]) -> int:
         """Handle a slice of the turn, or the batch that comes next, and further slices while it is *alone*; returns how
         many events that counts for.
         """
-        events = self._events
+        events = self.events
         if events is None:
             return 0
         stretch = 1 if type(events) is TurnSteps else STRETCH
@@ -89,10 +94,40 @@ class Lane:
         return count
 
     def _next(self) -> None:
-        self._events, self._at = None, 0
-        while self._waiting and self._events is None:
+        self.events, self._at = None, 0
+        while self._waiting and self.events is None:
             what = self._waiting.popleft()
             if callable(what):
                 what()
             else:
-                self._events = what
+                self.events = what
+
+
+def when_over(lanes: Collection[Lane], then: Callable[[], None]) -> None:
+    """Call *then*, between turns, once each turn that the *lanes* are at and what waits behind it has been handled."""
+    left = len(lanes)
+
+    def one() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            then()
+
+    for lane in lanes:
+        lane.put(one)
+    if not left:
+        then()
+
+
+def let_go(actor: AbstractActor, things: list[T]) -> None:
+    """Free what a turn of the *actor* is done with, *things* of which nobody else knows: where others are looked at
+    between two slices also between two parts of that, for to free an event takes as long as to handle it.
+    """
+    if len(things) > STRETCH and actor.system.interleaves:
+        _free(actor, things)
+
+
+def _free(actor: AbstractActor, things: list[T]) -> None:
+    del things[-STRETCH:]
+    if things:
+        actor.system.postpone(actor, (ENTER, actor.root, partial(_free, actor, things), None))

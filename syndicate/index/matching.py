@@ -14,7 +14,7 @@ from syndicate.index.path import MISSING, Path, project
 from syndicate.index.skeleton import Check
 from syndicate.values.value import BIG, BOOL, DOUBLE, SET, Frozen, Ref, Symbol, Tag, Value, thaw
 
-_TAGS: Final[dict[str, Tag]] = {"Boolean": BOOL, "Double": DOUBLE, "Set": SET}
+_TAGS: Final[dict[str, Tag]] = {"Boolean": BOOL, "Double": DOUBLE, "Set": SET, "SignedInteger": BIG}
 _TYPES: Final[dict[str, type]] = {
     "String": str,
     "ByteString": bytes,
@@ -32,8 +32,13 @@ def is_of_class(form: Frozen, name: str) -> bool:
     (False, True)
     """
     if type(form) is tuple:
-        return form[0] is (BIG if name == "SignedInteger" else _TAGS.get(name))
+        return form[0] is _TAGS.get(name)
     return type(form) is _TYPES.get(name)
+
+
+def signs(name: str) -> tuple[type | None, Tag | None]:
+    """What kernels know an atom of the named class by: the type of a plain one, and the tag of a compound."""
+    return _TYPES.get(name), _TAGS.get(name)
 
 
 def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] = ()) -> Frozen:

@@ -172,7 +172,7 @@ def test_what_the_program_has_set_holds() -> None:
 
 @pytest.mark.usefixtures("thawed")
 def test_who_is_ready_does_not_wait_for_the_collector() -> None:
-    """However much comes and stays, each look walks a few thousand objects at most, but for one in a thousand."""
+    """However much comes and stays, each look walks twice as many objects at most, but for one in a thousand."""
     looks: list[tuple[int, int]] = []
 
     def look(phase: str, about: dict[str, int]) -> None:
@@ -189,4 +189,4 @@ def test_who_is_ready_does_not_wait_for_the_collector() -> None:
     assert len(stays) == 200_000
     assert len(looks) > 300
     assert {generation for generation, _ in looks} == {0, 1}
-    assert max(count for _, count in looks) < 4 * 500
+    assert max(count for _, count in looks) < 2.2 * 500

@@ -251,7 +251,8 @@ def test_what_comes_from_outside_waits_for_one_slice_of_a_large_turn() -> None:
 
     def look() -> None:
         came = stage.system.taken
-        bystander[0].enter(lambda: waited.append(stage.system.taken - came))
+        if stage.system.lanes:
+            bystander[0].enter(lambda: waited.append(stage.system.taken - came))
 
     stage.act(act)
     stage.system.inlet = look
@@ -657,6 +658,39 @@ def test_steps_that_have_to_wait_for_others_are_no_stretch(steps: int) -> None:
             system.enter(other, behind)
     assert order == [*(f"before {number}" for number in range(40)), 0, 1, "behind", *range(2, steps)]
     assert not system.lanes
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_few_events_are_freed_between_two_looks(looks: bool) -> None:
+    """What a large turn leaves is freed by as much at once as is handled, where somebody looks meanwhile; all goes."""
+    freed = most = last = 0
+
+    class Token(Entity):
+        """Counts those that are gone."""
+
+        def __del__(self) -> None:
+            nonlocal freed
+            freed += 1
+
+    def look() -> None:
+        nonlocal most, last
+        most, last = max(most, freed - last), freed
+
+    stage = Stage(lambda ds: None)
+    seer = Ref(stage.facets[0], Entity(), True)
+
+    def act(ds: Ref) -> None:
+        for _ in range(MANY):
+            send(seer, ref(Token()))
+
+    stage.system.inlet = look if looks else None
+    stage.act(act)
+    stage.system.drain()
+    look()
+    assert freed == MANY
+    assert most == (turn_slices.STRETCH if looks else MANY)
+    assert not stage.system.queue
+    assert not stage.system.lanes
 
 
 class Seer(Entity):
