@@ -85,6 +85,11 @@ def weight(forms: Iterable[Frozen], most: int) -> int:
     return count
 
 
+def collects(items: Sequence[Frozen]) -> bool:
+    """Whether these, of which the first says what it is to become, are a set or a dictionary."""
+    return bool(items) and (items[0] is SET or items[0] is DICT)
+
+
 class Collections:
     """The sets and dictionaries of one packet: call :meth:`begin` before each."""
 
@@ -98,12 +103,8 @@ class Collections:
         """Nothing has been hashed yet."""
         self._keyed = 0
 
-    def form(self, items: list[Frozen]) -> Frozen:
-        """The set or dictionary of *items*, of which the first is its mark; raises :class:`ProtocolError`."""
-        return whole(self.parts(items))
-
     def parts(self, items: list[Frozen]) -> Parts[Frozen]:
-        """The same in parts."""
+        """The set or dictionary of *items*, of which the first is its mark; raises :class:`ProtocolError`."""
         return self._set(items[1:]) if items[0] is SET else self._dictionary(items[1:])
 
     def _set(self, members: list[Frozen]) -> Parts[Frozen]:

@@ -5,14 +5,18 @@ far.  The first item says what it is to become: a tag, or of a record its label.
 peer's: ``TOP`` holds the packet, ``ANNOTATION`` ends after one value and is dropped, ``EMBEDDED`` ends after one value
 and becomes a reference.  While one of these is innermost, a value that is complete is more than an item of a list.
 
+>>> from relay.protocol.codec.frozen_collection import whole
 >>> parts = Assembly(Limits())
->>> parts.open([SEQ]); parts.add(1); parts.open([ANNOTATION]); parts.add("dropped"); parts.add(2); parts.close()
+>>> parts.open([SEQ]); parts.add(1); parts.open([ANNOTATION]); parts.add("dropped"); parts.add(2); whole(parts.close())
 False
 False
 False
 True
 >>> parts.packet()
 (SEQ, 1, 2)
+
+What ends is put together in parts where that takes long, as a set of many members does, and others have their turns
+between two of these.
 
 Contract: every limit is checked before there is more than it allows.
 
@@ -23,12 +27,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from relay.protocol.codec.frozen_collection import Collections
+from relay.protocol.codec.frozen_collection import Collections, Parts, collects
 from relay.protocol.codec.preserves_encoding import KNOWN, SHORT
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
 from syndicate.errors import ProtocolError
-from syndicate.values.value import BIG, DICT, SEQ, SET, SMALL, Frozen, Symbol, Tag, freeze
+from syndicate.values.value import BIG, SEQ, SMALL, Frozen, Symbol, Tag, freeze
 
 TOP: Final = Tag("TOP", -1)
 ANNOTATION: Final = Tag("ANNOTATION", -1)
@@ -92,21 +96,24 @@ class Assembly:
             raise ProtocolError("a reference embedded three times")
         self.deepest += 2
 
-    def close(self) -> bool:
+    def close(self) -> Parts[bool]:
         """The innermost compound ends; says whether the packet is complete."""
-        form = self.form(self.items)
+        items = self.items
+        form = (yield from self.collected(items)) if collects(items) else self.form(items)
         self.items = self.stack.pop()
         if not self.stack:
             self.special += 1
         return self.add(form)
 
+    def collected(self, items: list[Frozen]) -> Parts[Frozen]:
+        """The frozen form of a set or dictionary that ends; raises :class:`ProtocolError`."""
+        return self._collections.parts(items)
+
     def form(self, items: list[Frozen]) -> Frozen:
-        """The frozen form of a compound that ends; raises :class:`ProtocolError`."""
+        """That of another compound."""
         if not items:
             raise ProtocolError("a record without a label")
         head = items[0]
-        if head is SET or head is DICT:
-            return self._collections.form(items)
         if head is TOP or head is ANNOTATION or head is EMBEDDED:
             raise ProtocolError("an end where a value should be")
         return tuple(items)

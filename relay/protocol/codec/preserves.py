@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from relay.protocol.codec.frozen_collection import MORE, collects
 from relay.protocol.codec.partial_packet import ANNOTATION, EMBEDDED, NODE, Assembly
 from relay.protocol.codec.preserves_encoding import Encoder, Tables, in_parts
 from relay.protocol.limits import DEFAULT, Limits
@@ -97,10 +98,13 @@ class Preserves:
 
     def parts(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes, and :data:`~relay.protocol.codec.MORE` between two parts of it."""
-        return in_parts(self.feed, data, self.stretch)
+        return in_parts(self._fed, data, self.stretch)
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use."""
+        return (form for form in self._fed(data) if form is not MORE)
+
+    def _fed(self, data: bytes) -> Iterator[Frozen]:
         if self._rest:
             self._rest += data
             if len(self._rest) < self._need:
@@ -112,9 +116,10 @@ class Preserves:
             if self._taken:  # a packet goes on that was cut; what is behind it is read like all others
                 for form in self._read(data):
                     yield form
-                    data = data[self._end :]
-                    self._nodes = self._taken = 0
-                    break
+                    if form is not MORE:
+                        data = data[self._end :]
+                        self._nodes = self._taken = 0
+                        break
                 else:
                     return
             at = 0
@@ -165,7 +170,7 @@ class Preserves:
                         at += 1
                         continue
                     elif tag == 0x84:
-                        value = parts.form(items)
+                        value = (yield from parts.collected(items)) if collects(items) else parts.form(items)
                         items = stack.pop()
                         if not stack:
                             special += 1

@@ -45,12 +45,12 @@ def levels(limits: Limits) -> int:
     return 0 if library is None or limits.entries < library.FEW else limits.depth
 
 
-def in_parts(feed: Callable[[bytes], Iterator[Frozen]], data: bytes, stretch: int) -> Iterator[Frozen]:
-    """The packets that *feed* reads in *data*, so many bytes at a *stretch*, and :data:`MORE` between two of these."""
+def in_parts(read: Callable[[bytes], Iterator[Frozen]], data: bytes, stretch: int) -> Iterator[Frozen]:
+    """What *read* gives of *data*, so many bytes at a *stretch*, and :data:`MORE` between two of these."""
     for at in range(0, len(data), stretch):
         if at:
             yield MORE
-        yield from feed(data[at : at + stretch])
+        yield from read(data[at : at + stretch])
 
 
 def counted(tag: int, data: bytes) -> bytes:

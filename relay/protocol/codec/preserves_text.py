@@ -33,6 +33,7 @@ from typing import Final
 
 from attrs import evolve
 
+from relay.protocol.codec.frozen_collection import MORE
 from relay.protocol.codec.partial_packet import ANNOTATION, EMBEDDED, NODE, Assembly
 from relay.protocol.codec.preserves_encoding import Encoder, in_parts
 from relay.protocol.limits import DEFAULT, Limits
@@ -92,6 +93,7 @@ _PRICE: Final = 4
 """A token of text takes four times as long as one of the other codecs."""
 
 _COLON: Final = Tag("COLON", -1)
+_ENDS: Final = frozenset({b"]", b"}", b">"})
 _CLOSED: Final = {SEQ: b"]", SET: b"}", DICT: b"}"}
 _OPENED: Final[dict[bytes, list[Tag]]] = {
     b"[": [SEQ],
@@ -151,10 +153,13 @@ class PreservesText:
 
     def parts(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes, and :data:`~relay.protocol.codec.MORE` between two parts of it."""
-        return in_parts(self.feed, data, self.stretch)
+        return in_parts(self._fed, data, self.stretch)
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use."""
+        return (form for form in self._fed(data) if form is not MORE)
+
+    def _fed(self, data: bytes) -> Iterator[Frozen]:
         if self._cut:
             if self._goes_on(data):
                 return
@@ -208,7 +213,7 @@ class PreservesText:
             if kind == _WORD:
                 done = add(_number(parts, raw) if raw[0] in _SIGNS else symbols.get(raw) or parts.symbol(raw))
             elif kind == _MARK:
-                done = self._mark(raw)
+                done = (yield from parts.close()) if self._ends(raw) else self._mark(raw)
             else:
                 done = kind != _REMARK and add(_READERS[kind](parts, raw))
             at = end
@@ -243,19 +248,24 @@ class PreservesText:
             return False
         if raw in _BOOLEANS:
             return parts.add(_BOOLEANS[raw])
-        head = items[0] if items else None
-        if raw == b":":
-            if head is not DICT or len(items) % 3 != 2:
-                raise ProtocolError("not Preserves text: a : that does not stand between a key and a value")
-            items.append(_COLON)
+        if not items or items[0] is not DICT or len(items) % 3 != 2:
+            raise ProtocolError("not Preserves text: a : that does not stand between a key and a value")
+        items.append(_COLON)
+        return False
+
+    def _ends(self, raw: bytes) -> bool:
+        """Whether it is what the innermost compound ends with."""
+        if raw not in _ENDS:
             return False
+        items = self._parts.items
+        head = items[0] if items else None
         if raw != (_CLOSED.get(head, b">") if type(head) is Tag else b">"):
             raise ProtocolError(f"not Preserves text: a {raw.decode()} that closes something else")
         if head is DICT:
             if len(items) % 3 != 1 or items.count(_COLON) != len(items) // 3:
                 raise ProtocolError("not Preserves text: a dictionary is written {key: value}")
             del items[2::3]
-        return parts.close()
+        return True
 
 
 def _reference(ref: Frozen) -> str:

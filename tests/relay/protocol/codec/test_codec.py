@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay.protocol.codec import Codec, Limits, Msgpack, Preserves, PreservesText, codec_for
+from relay.protocol.codec import MORE, Codec, Limits, Msgpack, Preserves, PreservesText, codec_for
+from relay.protocol.codec.frozen_collection import MEMBERS
 from relay.protocol.packets import A, Error, M, Nop, Packet, R, S, TurnPacket, WireRef, read, write
-from syndicate import Symbol, ValueSet
+from syndicate import Dictionary, Symbol, ValueSet
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.values.value import DOUBLE, SEQ, Frozen, freeze
 from tests.strategies import examples, values
@@ -270,3 +271,32 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 30 * 1024
+
+
+@each_codec
+@pytest.mark.parametrize("what", [ValueSet, lambda texts: Dictionary([(text, 1) for text in texts])])
+def test_large_collections_are_made_in_parts(codec: Any, what: Any) -> None:
+    """Others may have their turns while members or keys are hashed and sorted, and not only while they are read."""
+    texts = [f"{n * 7919 % 8009}" for n in range(3000)]
+
+    def parts(form: Frozen) -> int:
+        *between, packet = codec().parts(codec().encode(form))
+        assert packet == form
+        assert {*between} <= {MORE}
+        return len(between)
+
+    collection = what(texts)
+    items = [item for pair in collection.items() for item in pair] if isinstance(collection, Dictionary) else texts
+    assert parts((SEQ, freeze(collection))) - parts((SEQ, freeze(items))) >= 2 * len(texts) // MEMBERS
+
+
+@each_codec
+def test_a_large_set_goes_on_behind_a_cut(codec: Any) -> None:
+    """Wherever its bytes are cut, with what comes behind it."""
+    form, other = (SEQ, freeze(ValueSet(range(1000, 2200)))), (SEQ, "other")
+    data = codec().encode(form) + codec().encode(other)
+    for cut in range(1, len(data), 997):
+        decoder = codec()
+        read = [*decoder.parts(data[:cut]), *decoder.parts(data[cut:])]
+        assert [packet for packet in read if packet is not MORE] == [form, other]
+        assert decoder.held == 0

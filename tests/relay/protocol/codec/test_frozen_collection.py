@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.protocol.codec import Limits, Msgpack, Preserves, PreservesText, frozen_collection
-from relay.protocol.codec.frozen_collection import FEW, Collections, flooded, ordered, weight
+from relay.protocol.codec.frozen_collection import FEW, Collections, flooded, ordered, weight, whole
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
 from syndicate.values.value import DICT, SET, SMALL, Frozen, freeze, order
@@ -31,7 +31,7 @@ def test_what_is_sorted_in_parts_is_in_the_same_order(members: list[Frozen], str
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frozen_collection, "MEMBERS", stretch)
         assert ordered(members) == sorted(members, key=order)
-        assert Collections(Limits()).form([SET, *members]) == (SET, *sorted(members, key=order))
+        assert whole(Collections(Limits()).parts([SET, *members])) == (SET, *sorted(members, key=order))
 
 
 @given(st.lists(forms, max_size=6))
@@ -43,14 +43,14 @@ def test_sets_and_dictionaries_are_those_of_freeze(members: list[Frozen]) -> Non
     collections = Collections(Limits())
     if len({*members}) < len(members):
         with pytest.raises(ProtocolError, match="duplicate"):
-            collections.form([SET, *members])
+            whole(collections.parts([SET, *members]))
         with pytest.raises(ProtocolError, match="duplicate"):
-            collections.form([DICT, *[item for member in members for item in (member, 1)]])
+            whole(collections.parts([DICT, *[item for member in members for item in (member, 1)]]))
     else:
-        assert collections.form([SET, *members]) == freeze(ValueSet(map(thaw, members)))
+        assert whole(collections.parts([SET, *members])) == freeze(ValueSet(map(thaw, members)))
         pairs = [(thaw(member), i) for i, member in enumerate(members)]
         items = [item for i, member in enumerate(members) for item in (member, i)]
-        assert collections.form([DICT, *items]) == freeze(Dictionary(pairs))
+        assert whole(collections.parts([DICT, *items])) == freeze(Dictionary(pairs))
 
 
 def test_weight() -> None:
