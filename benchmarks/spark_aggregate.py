@@ -127,7 +127,7 @@ def update_mode(rows: DataFrame, keys: int) -> DataFrame:
 
 def circuit(rows: DataFrame, keys: int) -> DataFrame:
     """Ours, with as many pages as its documentation wants."""
-    return spark_stream(sums(), {"a": rows}, pages=max(16, keys // 5_000))["out"]
+    return spark_stream(sums(), {"a": rows}, pages=max(16, keys // 50_000))["out"]
 
 
 SPARKS_OWN: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"

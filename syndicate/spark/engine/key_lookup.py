@@ -30,14 +30,6 @@ def of_keys(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Table
     return table.filter(_is_of(table, keys, columns))
 
 
-def divided(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """The rows of a table with one of some keys, and the others."""
-    import pyarrow.compute as pc
-
-    which = _is_of(table, keys, columns)
-    return table.filter(which), table.filter(pc.invert(which))
-
-
 def _is_of(table: pa.Table, keys: pa.Table, columns: Sequence[str]) -> pa.Array:
     """Which rows of a table have one of some keys."""
     import pyarrow as pa

@@ -1,9 +1,10 @@
 """State in Spark's own store, by pages: what runs in the workers of a stateful stream.
 
 Rows are divided by their key into a fixed number of *pages*.  A page is an Arrow table as bytes, one value of Spark's
-state store.  A micro-batch reads the pages that its keys fall into, changes them as columns, and writes them back; so a
-call of the store is paid a page, not a key.  The rows travel as bytes, too: added up and packed by page before the
-shuffle (:class:`Packed`), and unpacked behind it (:class:`Unpacked`).
+state store.  A micro-batch reads the pages that its keys fall into; so a call of the store is paid a page, not a key.
+What it adds goes into a second value, of what is *recent*, since a page is much to write; the page itself is written
+when that has come to an eighth of it.  The rows travel as bytes, too: added up and packed by page before the shuffle
+(:class:`Packed`), and unpacked behind it (:class:`Unpacked`).
 
 Contract: a page has the mark of its operator, so that a checkpoint of another circuit is refused and never misread.
 
@@ -12,7 +13,9 @@ Source: ``docs/design/spark.md``, "State in Spark's own store".
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
+from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol
 
 from attrs import define, field
@@ -23,8 +26,8 @@ from syndicate.spark.engine.batch import as_declared
 from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.groups import appeared_rows, before_and_after, by_group
 from syndicate.spark.engine.joins import met_rows
-from syndicate.spark.engine.key_lookup import divided, of_keys
-from syndicate.spark.engine.rows import added_up, summed, table_of
+from syndicate.spark.engine.key_lookup import of_keys
+from syndicate.spark.engine.rows import summed, table_of
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.sums import result_of
 from syndicate.spark.engine.worker_process import worker
@@ -37,6 +40,12 @@ if TYPE_CHECKING:
 
 PACKED: Final = "p INT, side INT, rows BINARY"
 ROWS: Final = "rows BINARY"
+RECENT: Final = 8
+"""A page is written when what is recent has come to this part of it."""
+SMALL: Final = 500
+"""Rows that are not worth compressing."""
+SUMS: Final = ("w", "s")
+"""The sums of weights and of weighted values."""
 _MARK: Final = b"syndicate"
 
 
@@ -46,7 +55,9 @@ def to_bytes(table: pa.Table, mark: str = "") -> bytes:
 
     table = table.combine_chunks().replace_schema_metadata({_MARK: mark.encode()})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    # Spark pickles what it hands over, byte by byte: a page of a megabyte costs tens of milliseconds.
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if mark and table.num_rows > SMALL else None)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -68,12 +79,41 @@ def from_bytes(data: bytes, mark: str = "") -> pa.Table:
 
 
 @define
-class Packed(PythonWorker):
-    """The rows of a partition, equal ones added up, as one table for each page; *side* is the input they are for."""
+class Side:
+    """The state of one input: rows are equal by their columns, and have one or two weights to add up."""
 
     layout: Layout
-    side: int
     weights: tuple[str, ...] = ("w",)
+
+    @property
+    def columns(self) -> list[str]:
+        """What rows are equal by: the key alone, where values are summed up already."""
+        return self.layout.columns if self.weights == ("w",) else self.layout.keys
+
+    def nothing(self) -> pa.Table:
+        """No rows."""
+        import pyarrow as pa
+
+        empty = table_of([], [], self.layout)
+        for name in self.weights[1:]:
+            empty = empty.append_column(name, pa.array([], pa.int64()))
+        return empty.select([*self.columns, *self.weights])
+
+    def added(self, *tables: pa.Table) -> pa.Table:
+        """The sums of tables, without rows of no weight."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        rows = summed(pa.concat_tables(tables), self.columns, self.weights)
+        return rows.filter(functools.reduce(or_, (pc.field(name) != 0 for name in self.weights)))
+
+
+@define
+class Packed(PythonWorker):
+    """The rows of a partition, equal ones added up, as one table for each page; *number* is that of the input."""
+
+    number: int
+    side: Side
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: D102  # the base says it
         import pyarrow as pa
@@ -82,24 +122,21 @@ class Packed(PythonWorker):
         some = [batch for batch in batches if batch.num_rows]
         if not some:
             return
-        table = summed(pa.Table.from_batches(some), ["p", *self.columns], self.weights).sort_by("p")
+        table = summed(pa.Table.from_batches(some), ["p", *self.side.columns], self.side.weights).sort_by("p")
         pages = pc.value_counts(table.column("p").combine_chunks())
         numbers, packed, first = pages.field("values"), [], 0
         for count in pages.field("counts").to_pylist():
             rows = table.slice(first, count)
             packed.append(to_bytes(self.declared(rows)))
             first += count
-        sides = pa.array([self.side] * len(packed), pa.int32())
+        sides = pa.array([self.number] * len(packed), pa.int32())
         yield pa.record_batch([numbers, sides, pa.array(packed, pa.binary())], names=["p", "side", "rows"])
-
-    @property
-    def columns(self) -> list[str]:
-        """What rows are equal by: the key alone, where values are summed up already."""
-        return self.layout.columns if self.weights == ("w",) else self.layout.keys
 
     def declared(self, rows: pa.Table) -> pa.Table:
         """The rows in our types."""
-        return as_declared(rows, self.layout) if self.weights == ("w",) else rows.select([*self.columns, *self.weights])
+        if self.side.weights == ("w",):
+            return as_declared(rows, self.side.layout)
+        return rows.select([*self.side.columns, *self.side.weights])
 
 
 @define
@@ -113,12 +150,10 @@ class Unpacked(PythonWorker):
 
 
 class PagedOperator(Protocol):
-    """What a stateful operator does with the pages of one number: one for each of its inputs."""
+    """What a stateful operator concludes from its pages of one number: one for each of its inputs."""
 
-    def change(
-        self, pages: Sequence[pa.Table | None], deltas: Sequence[pa.Table | None]
-    ) -> tuple[list[pa.Table | None], pa.Table]:
-        """The pages after the deltas, None where nothing changes, and the rows that come of it."""
+    def changes(self, pages: Sequence[pa.Table], deltas: Sequence[pa.Table]) -> pa.Table:
+        """What comes and goes when *deltas* are added to pages; equal rows of a page may be apart."""
 
 
 @define
@@ -127,13 +162,11 @@ class PagedDistinct:
 
     layout: Layout
 
-    def change(  # noqa: D102  # the protocol says it
-        self, pages: Sequence[pa.Table | None], deltas: Sequence[pa.Table | None]
-    ) -> tuple[list[pa.Table | None], pa.Table]:
-        page, delta = _there(pages[0], self.layout), _there(deltas[0], self.layout)
-        was, rest = divided(page, delta, self.layout.columns)
-        both = before_and_after(delta, was, self.layout)
-        return [_beside(rest, _plus(was, delta, self.layout))], appeared_rows(both, self.layout)
+    def changes(self, pages: Sequence[pa.Table], deltas: Sequence[pa.Table]) -> pa.Table:  # noqa: D102  # the protocol
+        (page,), (delta,) = pages, deltas
+        return appeared_rows(
+            before_and_after(delta, of_keys(page, delta, self.layout.columns), self.layout), self.layout
+        )
 
 
 @define
@@ -143,18 +176,14 @@ class PagedGroups:
     layout: Layout
     groups: Groups
 
-    def change(  # noqa: D102  # the protocol says it
-        self, pages: Sequence[pa.Table | None], deltas: Sequence[pa.Table | None]
-    ) -> tuple[list[pa.Table | None], pa.Table]:
+    def changes(self, pages: Sequence[pa.Table], deltas: Sequence[pa.Table]) -> pa.Table:  # noqa: D102  # the protocol
         import pyarrow as pa
 
-        page, delta = _there(pages[0], self.layout), _there(deltas[0], self.layout)
-        was, rest = divided(page, delta, self.layout.keys)
-        both = before_and_after(delta, was, self.layout)
+        (page,), (delta,) = pages, deltas
+        both = before_and_after(delta, of_keys(page, delta, self.layout.keys), self.layout)
         batches = list(self.groups.run(by_group(both, self.layout).combine_chunks().to_batches()))
         assert self.groups.out is not None
-        changes = pa.Table.from_batches(batches) if batches else table_of([], [], self.groups.out)
-        return [_beside(rest, _plus(was, delta, self.layout))], changes
+        return pa.Table.from_batches(batches) if batches else table_of([], [], self.groups.out)
 
 
 @define
@@ -165,17 +194,12 @@ class PagedSums:
     groups: Groups
     form: str
 
-    def change(  # noqa: D102  # the protocol says it
-        self, pages: Sequence[pa.Table | None], deltas: Sequence[pa.Table | None]
-    ) -> tuple[list[pa.Table | None], pa.Table]:
+    def changes(self, pages: Sequence[pa.Table], deltas: Sequence[pa.Table]) -> pa.Table:  # noqa: D102  # the protocol
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        keys, (delta,) = self.layout.keys, deltas
-        assert delta is not None
-        page = delta.slice(0, 0) if pages[0] is None else pages[0]
-        was, rest = divided(page, delta, keys)
-        now = summed(pa.concat_tables([was, delta]), keys, ["w", "s"])
+        keys, (page,), (delta,) = self.layout.keys, pages, deltas
+        was = summed(of_keys(page, delta, keys), keys, SUMS)
+        now = summed(pa.concat_tables([was, delta]), keys, SUMS)
         olds, news = self.results(was), self.results(now)
         # The groups that were there are the first in both tables, in the order of the page.
         changed = [i >= len(olds) or olds[i] != value for i, value in enumerate(news)]
@@ -183,8 +207,7 @@ class PagedSums:
         come = [i for i, value in enumerate(news) if changed[i] and value is not None]
         rows = self.rows(was.take(pa.array(gone, pa.int64())), [olds[i] for i in gone], -1)
         more = self.rows(now.take(pa.array(come, pa.int64())), [news[i] for i in come], 1)
-        left = now.filter(pc.or_(pc.not_equal(now.column("w"), 0), pc.not_equal(now.column("s"), 0)))
-        return [_beside(rest, left)], pa.concat_tables([rows, more])
+        return pa.concat_tables([rows, more])
 
     def results(self, sums: pa.Table) -> list[Element]:
         """The result of each group, None for one without rows."""
@@ -210,40 +233,16 @@ class PagedJoin:
     left: Layout
     right: Layout
 
-    def change(  # noqa: D102  # the protocol says it
-        self, pages: Sequence[pa.Table | None], deltas: Sequence[pa.Table | None]
-    ) -> tuple[list[pa.Table | None], pa.Table]:
+    def changes(self, pages: Sequence[pa.Table], deltas: Sequence[pa.Table]) -> pa.Table:  # noqa: D102  # the protocol
         import pyarrow as pa
 
-        a, b = _there(pages[0], self.left), _there(pages[1], self.right)
-        more_a, more_b = _there(deltas[0], self.left), _there(deltas[1], self.right)
-        now = _added(a, more_a, self.left)
-        met = [met_rows(more_a, of_keys(b, more_a, self.left.keys), self.left, self.right),
-               met_rows(of_keys(now, more_b, self.left.keys), more_b, self.left, self.right)]  # fmt: skip
-        after = [now if more_a.num_rows else None, _added(b, more_b, self.right) if more_b.num_rows else None]
-        return after, pa.concat_tables(met)
-
-
-def _there(table: pa.Table | None, layout: Layout) -> pa.Table:
-    return table_of([], [], layout) if table is None else table
-
-
-def _added(page: pa.Table, delta: pa.Table, layout: Layout) -> pa.Table:
-    """A page after a delta: what has no key of the delta stays as it is."""
-    was, rest = divided(page, delta, layout.keys)
-    return _beside(rest, _plus(was, delta, layout))
-
-
-def _beside(rest: pa.Table, rows: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.concat_tables([rest, rows])
-
-
-def _plus(page: pa.Table, delta: pa.Table, layout: Layout) -> pa.Table:
-    import pyarrow as pa
-
-    return added_up(pa.concat_tables([page, delta]), layout)
+        (a, b), (more_a, more_b), keys = pages, deltas, self.left.keys
+        now = pa.concat_tables([of_keys(a, more_b, keys), of_keys(more_a, more_b, keys)])
+        met = [
+            met_rows(more_a, of_keys(b, more_a, keys), self.left, self.right),
+            met_rows(now, more_b, self.left, self.right),
+        ]
+        return pa.concat_tables(met)
 
 
 @define
@@ -251,15 +250,18 @@ class PagedState:
     """What Spark calls for each page that a micro-batch has rows for: a ``StatefulProcessor``."""
 
     operator: PagedOperator
-    inputs: int
+    sides: Sequence[Side]
     mark: str
     modules: tuple[str, ...]
-    stores: list[ValueState] = field(factory=list, init=False)
+    pages: list[ValueState] = field(factory=list, init=False)
+    recent: list[ValueState] = field(factory=list, init=False)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open a store for each input."""
+        """Open two stores for each input."""
         worker.begin()
-        self.stores = [handle.getValueState(f"side{side}", ROWS) for side in range(self.inputs)]
+        numbers = range(len(self.sides))
+        self.pages = [handle.getValueState(f"side{number}", ROWS) for number in numbers]
+        self.recent = [handle.getValueState(f"recent{number}", ROWS) for number in numbers]
 
     def handleInputRows(  # noqa: N802  # Spark's name
         self, key: object, rows: Iterable[Row], timers: object
@@ -269,22 +271,31 @@ class PagedState:
         from pyspark.sql import Row
 
         remember(self.modules)
-        sides: list[list[pa.Table]] = [[] for _ in self.stores]
+        deltas = [side.nothing() for side in self.sides]
         for row in rows:
-            sides[row.side].append(from_bytes(row.rows))
-        deltas = [pa.concat_tables(tables) if tables else None for tables in sides]
-        held = [store.get() for store in self.stores]
-        pages = [None if page is None else from_bytes(page[0], self.mark) for page in held]
-        after, changes = self.operator.change(pages, deltas)
-        for store, page in zip(self.stores, after, strict=True):
-            if page is None:
-                continue
-            if page.num_rows:
-                store.update((to_bytes(page, self.mark),))
-            else:
-                store.clear()
+            deltas[row.side] = pa.concat_tables([deltas[row.side], from_bytes(row.rows)])
+        pages = [self._read(store, side) for store, side in zip(self.pages, self.sides, strict=True)]
+        recent = [self._read(store, side) for store, side in zip(self.recent, self.sides, strict=True)]
+        changes = self.operator.changes([pa.concat_tables(each) for each in zip(pages, recent, strict=True)], deltas)
+        for number, side in enumerate(self.sides):
+            if deltas[number].num_rows:
+                news = side.added(recent[number], deltas[number])
+                if news.num_rows * RECENT >= pages[number].num_rows:
+                    self._write(self.pages[number], side.added(pages[number], news))
+                    news = news.slice(0, 0)
+                self._write(self.recent[number], news)
         if changes.num_rows:
             yield Row(rows=to_bytes(changes))
+
+    def _read(self, store: ValueState, side: Side) -> pa.Table:
+        held = store.get()
+        return side.nothing() if held is None else from_bytes(held[0], self.mark)
+
+    def _write(self, store: ValueState, rows: pa.Table) -> None:
+        if rows.num_rows:
+            store.update((to_bytes(rows, self.mark),))
+        else:
+            store.clear()
 
     def close(self) -> None:
         """Nothing is held."""

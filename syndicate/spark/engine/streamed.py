@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from syndicate.spark.engine.state_pages import PagedOperator
 
 PAGES: Final = 16
-"""Into so many parts a state is divided: to read and change one costs a millisecond or two, up to some thousand rows
-hardly more."""
+"""Into so many parts a state is divided: one costs a millisecond or two to read, and a few more with each ten thousand
+rows."""
 
 STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -67,13 +67,14 @@ def spark_stream(
 
     A micro-batch of an aggregate costs a quarter of a second of the processors and more, about as much as Spark's own
     in update mode, which gives no retractions, and 1.3 to 2 times where that has the same options, of up to 100,000
-    keys (``benchmarks/RESULTS.md``).  A page of a key that it touches is read and written as a whole.
+    keys (``benchmarks/RESULTS.md``).  A page of a key that it touches is read as a whole; it is written when what came
+    since has grown to an eighth of it.
 
     Args:
         circuit: a circuit without loops, or what ``program.plan()`` gives.
         frames: for each source its stream.
         pages: into how many parts each state is divided by key, for as long as its checkpoint lasts: about one for
-            5,000 rows of the state (of ``count``, ``sum`` and ``avg`` of integers a row is a key), and more where a
+            50,000 rows of the state (of ``count``, ``sum`` and ``avg`` of integers a row is a key), and more where a
             micro-batch touches few keys of a large one.
         arithmetic: of functions that are known as columns, in the JVM: it ends the query where an integer leaves 64
             bits or a number is null.  ``"python"`` computes as Python does, and is slower.
@@ -187,22 +188,23 @@ class StreamScope(TickContext):
         self, node: Node, operator: PagedOperator, inputs: Sequence[tuple[Batch, tuple[str, ...]]], schema: str
     ) -> DataFrame:
         """A stateful operator: rows of *schema* that come of batches, each with its columns of weights."""
-        from syndicate.spark.engine.state_pages import PACKED, ROWS, Packed, PagedState, Unpacked
+        from syndicate.spark.engine.state_pages import PACKED, ROWS, Packed, PagedState, Side, Unpacked
 
         called, frames = Called.of(node), self.frames
         layouts = [batch.layout for batch, _ in inputs]
         identity = f"{self._mark}\n{node.global_id} {layouts} {self.pages}"
         packed: DataFrame | None = None
-        for side, (batch, weights) in enumerate(inputs):
+        sides = [Side(batch.layout, weights) for batch, weights in inputs]
+        for number, (batch, _) in enumerate(inputs):
             keys = ", ".join(batch.layout.keys or batch.layout.columns)
             if node.op == "distinct":
                 keys = ", ".join(batch.layout.columns)
             numbered = batch.frame.selectExpr("*", f"CAST(pmod(hash({keys}), {self.pages}) AS INT) AS p")
-            worker = Packed(called, frames.modules, batch.layout, side, weights)
+            worker = Packed(called, frames.modules, number, sides[number])
             one = mapped(numbered, worker, PACKED)
             packed = one if packed is None else packed.unionAll(one)
         assert packed is not None
-        state = PagedState(operator, len(inputs), hashlib.sha256(identity.encode()).hexdigest(), frames.modules)
+        state = PagedState(operator, sides, hashlib.sha256(identity.encode()).hexdigest(), frames.modules)
         changes = packed.groupBy("p").transformWithState(state, ROWS, "Append", "none")  # type: ignore[arg-type]
         return mapped(changes, Unpacked(called, frames.modules), schema)
 
