@@ -79,7 +79,7 @@ def from_bytes(data: bytes, mark: str = "") -> pa.Table:
 
 
 @define
-class Side:
+class PagedInput:
     """The state of one input: rows are equal by their columns, and have one or two weights to add up."""
 
     layout: Layout
@@ -113,7 +113,7 @@ class Packed(PythonWorker):
     """The rows of a partition, equal ones added up, as one table for each page; *number* is that of the input."""
 
     number: int
-    side: Side
+    side: PagedInput
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: D102  # the base says it
         import pyarrow as pa
@@ -250,7 +250,7 @@ class PagedState:
     """What Spark calls for each page that a micro-batch has rows for: a ``StatefulProcessor``."""
 
     operator: PagedOperator
-    sides: Sequence[Side]
+    sides: Sequence[PagedInput]
     mark: str
     modules: tuple[str, ...]
     pages: list[ValueState] = field(factory=list, init=False)
@@ -287,7 +287,7 @@ class PagedState:
         if changes.num_rows:
             yield Row(rows=to_bytes(changes))
 
-    def _read(self, store: ValueState, side: Side) -> pa.Table:
+    def _read(self, store: ValueState, side: PagedInput) -> pa.Table:
         held = store.get()
         return side.nothing() if held is None else from_bytes(held[0], self.mark)
 

@@ -188,13 +188,13 @@ class StreamScope(TickContext):
         self, node: Node, operator: PagedOperator, inputs: Sequence[tuple[Batch, tuple[str, ...]]], schema: str
     ) -> DataFrame:
         """A stateful operator: rows of *schema* that come of batches, each with its columns of weights."""
-        from syndicate.spark.engine.state_pages import PACKED, ROWS, Packed, PagedState, Side, Unpacked
+        from syndicate.spark.engine.state_pages import PACKED, ROWS, Packed, PagedInput, PagedState, Unpacked
 
         called, frames = Called.of(node), self.frames
         layouts = [batch.layout for batch, _ in inputs]
         identity = f"{self._mark}\n{node.global_id} {layouts} {self.pages}"
         packed: DataFrame | None = None
-        sides = [Side(batch.layout, weights) for batch, weights in inputs]
+        sides = [PagedInput(batch.layout, weights) for batch, weights in inputs]
         for number, (batch, _) in enumerate(inputs):
             keys = ", ".join(batch.layout.keys or batch.layout.columns)
             if node.op == "distinct":

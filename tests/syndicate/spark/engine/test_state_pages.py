@@ -19,11 +19,11 @@ from syndicate.spark.engine.state_pages import (
     SUMS,
     PagedDistinct,
     PagedGroups,
+    PagedInput,
     PagedJoin,
     PagedOperator,
     PagedState,
     PagedSums,
-    Side,
     from_bytes,
     to_bytes,
 )
@@ -71,14 +71,14 @@ class Given:
         self.side, self.rows = side, rows
 
 
-def distinct(c: Circuit) -> tuple[PagedOperator, list[Side], Layout]:
+def distinct(c: Circuit) -> tuple[PagedOperator, list[PagedInput], Layout]:
     """Each pair once."""
     layout = Layout(("long", "long"))
     c.sink("out", c.source("a").distinct())
-    return PagedDistinct(layout), [Side(layout)], layout
+    return PagedDistinct(layout), [PagedInput(layout)], layout
 
 
-def aggregate(c: Circuit, form: str) -> tuple[PagedOperator, list[Side], Layout]:
+def aggregate(c: Circuit, form: str) -> tuple[PagedOperator, list[PagedInput], Layout]:
     """An aggregate of values by key."""
     stream = c.source("a").index_with(first, second).aggregate(getattr(aggregates, form))
     c.sink("out", stream)
@@ -86,25 +86,25 @@ def aggregate(c: Circuit, form: str) -> tuple[PagedOperator, list[Side], Layout]
     out = Layout(("long", {"count": "long", "sum": "long", "avg": "double"}.get(form, ANY)))
     groups = Groups(Called.of(node), (), KEYED, node.params["aggregate"], False, out)
     if form in ("count", "sum", "avg"):
-        return PagedSums(KEYED, groups, form), [Side(KEYED, SUMS)], out
-    return PagedGroups(KEYED, groups), [Side(KEYED)], out
+        return PagedSums(KEYED, groups, form), [PagedInput(KEYED, SUMS)], out
+    return PagedGroups(KEYED, groups), [PagedInput(KEYED)], out
 
 
-def join(c: Circuit) -> tuple[PagedOperator, list[Side], Layout]:
+def join(c: Circuit) -> tuple[PagedOperator, list[PagedInput], Layout]:
     """Two inputs by key."""
     a, b = (c.source(name).index_with(first, second) for name in "ab")
     c.sink("out", a.join(b, lambda key, x, y: (key, x, y)))
-    return PagedJoin(KEYED, KEYED), [Side(KEYED), Side(KEYED)], Layout(("long", "long", "long"))
+    return PagedJoin(KEYED, KEYED), [PagedInput(KEYED), PagedInput(KEYED)], Layout(("long", "long", "long"))
 
 
-OPERATORS: dict[str, Callable[[Circuit], tuple[PagedOperator, list[Side], Layout]]] = {
+OPERATORS: dict[str, Callable[[Circuit], tuple[PagedOperator, list[PagedInput], Layout]]] = {
     "distinct": distinct,
     "join": join,
     **{form: partial(aggregate, form=form) for form in ("count", "sum", "avg", "min", "max")},
 }
 
 
-def table(rows: dict[tuple[int, int], int], side: Side) -> Any:
+def table(rows: dict[tuple[int, int], int], side: PagedInput) -> Any:
     """What is packed of some rows."""
     import pyarrow as pa
 
@@ -145,7 +145,7 @@ def test_pages_change_as_the_local_engine_does(name: str) -> None:
         tables = [from_bytes(row.rows) for row in state.handleInputRows((0,), rows, None)]  # type: ignore[arg-type]
         changes = [items_of(table.rename_columns([*out.columns, "w"]), out) for table in tables]
         wanted = circuit.step(deltas)["out"]
-        made = ZSet(pair for items in changes for pair in items)
-        assert made == (ZSet(wanted.items()) if isinstance(wanted, IndexedZSet) else wanted), number
+        total = ZSet(pair for items in changes for pair in items)
+        assert total == (ZSet(wanted.items()) if isinstance(wanted, IndexedZSet) else wanted), number
     for side in range(len(sides)):
         assert 0 < handle.values[f"side{side}"].writes < handle.values[f"recent{side}"].writes
