@@ -42,7 +42,7 @@ PACKED: Final = "p INT, side INT, rows BINARY"
 ROWS: Final = "rows BINARY"
 RECENT: Final = 8
 """A page is written when what is recent has come to this part of it."""
-SMALL: Final = 500
+SMALL_PAGE: Final = 500
 """Rows that are not worth compressing."""
 SUMS: Final = ("w", "s")
 """The sums of weights and of weighted values."""
@@ -56,7 +56,7 @@ def to_bytes(table: pa.Table, mark: str = "") -> bytes:
     table = table.combine_chunks().replace_schema_metadata({_MARK: mark.encode()})
     sink = pa.BufferOutputStream()
     # Spark pickles what it hands over, byte by byte: a page of a megabyte costs tens of milliseconds.
-    options = pa.ipc.IpcWriteOptions(compression="zstd" if mark and table.num_rows > SMALL else None)
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if mark and table.num_rows > SMALL_PAGE else None)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
