@@ -67,8 +67,8 @@ def spark_stream(
 
     A micro-batch of an aggregate costs a quarter of a second of the processors and more, about as much as Spark's own
     in update mode, which gives no retractions, and 1.3 to 2.2 times where that has the same options; where it touches
-    100,000 keys, less than half (``benchmarks/RESULTS.md``).  A page of a key that it touches is read as a whole; it is written when what came
-    since has grown to an eighth of it.
+    100,000 keys, less than half (``benchmarks/RESULTS.md``).  A page of a key that it touches is read as a whole; it is
+    written when what came since has grown to an eighth of it.
 
     Args:
         circuit: a circuit without loops, or what ``program.plan()`` gives.
