@@ -17,7 +17,6 @@ from syndicate.spark import open_session, spark_source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SECONDS = int(sys.argv[1])
 begun = threading.Event()
 
 
@@ -36,7 +35,7 @@ class Last:
 def slow(session: SparkSession) -> DataFrame:
     """A row, for which one waits."""
     begun.set()
-    park = f"reflect('java.util.concurrent.locks.LockSupport', 'parkNanos', id + {SECONDS}000000000L)"
+    park = f"reflect('java.util.concurrent.locks.LockSupport', 'parkNanos', id + {sys.argv[1]}000000000L)"
     return session.range(1).selectExpr(f"if({park} IS NULL, id, id) AS id")
 
 
