@@ -619,11 +619,14 @@ class Explorer:
         for _ in range(MOST_PASSES):
             before = len(sent)
             lasting: Facts = frozenset()
+            of_start: Facts = frozenset()
             seen: Projection = ()
             for time in range(start, until + 1):
                 self.count(time)
-                step = self.space.at(time, lasting | self.stated[time] | {fact for at, fact in sent if at == time})
+                arrived = {fact for at, fact in sent if at == time}
+                step = self.space.at(time, lasting | of_start | self.stated[time] | arrived)
                 lasting = step.next
+                of_start = self._first(step) if time == start else of_start
                 if time == self.final:
                     facts = frozenset((name, row) for name in self.relations for row in step.true.get(name, ()))
                     seen = ((time, facts),) if facts else ()
