@@ -745,16 +745,21 @@ def test_nowhere_at_all() -> None:
 def test_a_guest_of_asyncio(signalled: bool) -> None:
     """What that error recommends: trio beside asyncio's tasks, with actors in it, which Ctrl-C ends in order."""
     log: list[str] = []
+    heard, heard_outside = trio.Event(), asyncio.Event()
+
+    def speak() -> None:
+        log.append("actor")
+        heard.set()
+        heard_outside.set()
 
     def boot() -> None:
         prevent_inert_check()
         on_stop(lambda: log.append("stopped"))
-        after(0.01, lambda: log.append("actor"))
+        after(0.01, speak)
 
     async def guest() -> str:
         async with open_system(boot):
-            with trio.move_on_after(60 if signalled else 0.1):
-                await trio.sleep_forever()
+            await (trio.Event() if signalled else heard).wait()
         return "guest"
 
     async def main() -> None:
@@ -773,7 +778,7 @@ def test_a_guest_of_asyncio(signalled: bool) -> None:
             done_callback=over,
             host_uses_signal_set_wakeup_fd=True,
         )
-        await asyncio.sleep(0.05)
+        await heard_outside.wait()
         if signalled:
             signal.raise_signal(signal.SIGTERM)
         log.append(await done)
