@@ -14,7 +14,7 @@ again, and the tick starts again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from attrs import define, field
 
@@ -41,6 +41,7 @@ from syndicate.errors import (
 from syndicate.flow import Circuit
 from syndicate.flow.element import Key, Mixed, Typed, key_of, natural, ordered, plus
 from syndicate.flow.zset import ZSet
+from syndicate.plan.lowering import Engine
 from syndicate.plan.rules import Rule
 from syndicate.values.value import Value
 
@@ -48,23 +49,6 @@ Inspect: TypeAlias = Callable[[Mapping[str, Mapping[Value, int]], Mapping[str, D
 """It learns what changed in a tick, and what is deferred and sent."""
 
 OPERATORS = ("<+", "<-", "<+-", "<~")
-
-
-class CircuitChange(Protocol):
-    """What comes out of a circuit that runs elsewhere."""
-
-    def to_zset(self) -> ZSet:
-        """All of it."""
-
-
-class CircuitRunner(Protocol):
-    """What runs a circuit, such as :class:`~syndicate.spark.SparkEngine`."""
-
-    def step(self, deltas: Mapping[str, ZSet]) -> Mapping[str, CircuitChange]:
-        """Run one epoch."""
-
-    def close(self) -> None:
-        """Let everything go."""
 
 
 @define(eq=False)
@@ -105,7 +89,7 @@ class Sealed:
                 self.closed.add(key_of(tuple(values[place] for place in self.by)))
 
 
-MakeEngine: TypeAlias = Callable[[Circuit], CircuitRunner]
+MakeEngine: TypeAlias = Callable[[Circuit], Engine]
 
 
 class Ticking:
@@ -131,7 +115,7 @@ class Ticking:
         """
         self.seals = seals
         self.engine = engine
-        self.runner: CircuitRunner | None = None
+        self.runner: Engine | None = None
         self.durable, self.store, self.rewiring, self.naive = durable, store, rewiring, naive
         self.changes: Mapping[str, Mapping[Value, int]] = {}
         self.began = self.broken = False

@@ -283,7 +283,8 @@ class PagedState:
                 if news.num_rows * RECENT >= pages[number].num_rows:
                     self._write(self.pages[number], side.added(pages[number], news))
                     news = news.slice(0, 0)
-                self._write(self.recent[number], news)
+                if news.num_rows or recent[number].num_rows:  # a call of the store is dear
+                    self._write(self.recent[number], news)
         if changes.num_rows:
             yield Row(rows=to_bytes(changes))
 
