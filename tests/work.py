@@ -6,6 +6,7 @@ takes.  Only the suite has a limit, so that a test that hangs ends; and processo
 
 from __future__ import annotations
 
+import gc
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -38,7 +39,10 @@ def calls(fn: Callable[[], object]) -> int:
 
 
 def entered(fn: Callable[[], object]) -> dict[str, set[str]]:
-    """The files of `syndicate/` that *fn* enters, and of each the functions: a comprehension is a line of one."""
+    """The files of `syndicate/` that *fn* enters, and of each the functions: a comprehension is a line of one.
+
+    The collector rests meanwhile: what it ends, others have left.
+    """
     codes: set[CodeType] = set()
 
     def note(frame: FrameType, event: str, arg: object) -> None:
@@ -46,11 +50,16 @@ def entered(fn: Callable[[], object]) -> dict[str, set[str]]:
             codes.add(frame.f_code)
 
     before = sys.getprofile()
+    gc.collect()
+    collecting = gc.isenabled()
+    gc.disable()
     sys.setprofile(note)
     try:
         fn()
     finally:
         sys.setprofile(before)
+        if collecting:
+            gc.enable()
     files: dict[str, set[str]] = {}
     for code in codes:
         path = Path(code.co_filename)
