@@ -1,7 +1,8 @@
 """``make calm``: random programs in Bloom, each over ten orders: nothing that is called confluent may differ.
 
-``python -m tests.calm --programs 20000``: programs of plain rows (``test_calm``) and of lattices in terms, functions
-and columns, sent by timers (``test_calm_lattices``), by turns.  What is reported: how many outputs have which verdict,
+``python -m tests.calm --programs 20000``: programs of plain rows (``test_calm``), of lattices in terms, functions and
+columns, sent by timers (``test_calm_lattices``), and of rows that go until they are acknowledged (``test_retry``), by
+turns.  What is reported: how many outputs have which verdict,
 and the share of those that did not differ in any of the orders, which bounds false alarms from above.
 """
 
@@ -18,6 +19,8 @@ from syndicate.bloom.insight.calm import Calm
 from syndicate.errors import SyndicateError, Unstratifiable
 from tests.syndicate.bloom.insight import test_calm as plain
 from tests.syndicate.bloom.insight import test_calm_lattices as lattices
+from tests.syndicate.bloom.insight import test_retry as retries
+from tests.syndicate.bloom.insight.outcomes import differing, outcome
 
 
 def plainly(seed: int, runs: int) -> tuple[Calm | None, set[str]]:
@@ -30,10 +33,16 @@ def plainly(seed: int, runs: int) -> tuple[Calm | None, set[str]]:
         return None, set()
     facts = plain.random_facts(rng)
     try:
-        first, *others = [plain.outcome(kind, facts, rng.randrange(2**32)) for _ in range(runs)]
+        return calm, differing([outcome(kind, facts, rng.randrange(2**32), plain.NAMES) for _ in range(runs)])
     except SyndicateError:
         return None, set()
-    return calm, {name for other in others for node, name in other if first[node, name] != other[node, name]}
+
+
+KINDS = (
+    (plainly, (*plain.NAMES.end, *plain.NAMES.ever)),
+    (lattices.diverging, lattices.NAMES),
+    (retries.tried, (*retries.NAMES.end, *retries.NAMES.ever)),
+)
 
 
 def main() -> None:
@@ -52,11 +61,13 @@ def main() -> None:
     try:
         while figures["programs"] < arguments.programs and time.monotonic() < until:
             seed += 1
-            calm, different = (lattices.diverging if seed % 2 else plainly)(seed, arguments.orders)
+            run, names = KINDS[seed % 3]
+            calm, different = run(seed, arguments.orders)
             if calm is None:
                 continue
             figures["programs"] += 1
-            for name in lattices.NAMES if seed % 2 else (*plain.TABLES, *plain.SCRATCHES, *plain.CHANNELS):
+            figures["with a retry"] += bool(calm.retries)
+            for name in names:
                 verdict = calm[name].verdict
                 if verdict == "confluent" and name in different:
                     raise AssertionError(f"seed {seed}: {name} is called confluent, and differs\n{calm}")

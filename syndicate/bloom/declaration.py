@@ -271,6 +271,9 @@ TABLES: Final = frozenset({Kind.TABLE, Kind.DURABLE})
 SCRATCHES: Final = frozenset({Kind.SCRATCH, Kind.TEMP, Kind.INPUT, Kind.OUTPUT})
 SENT: Final = frozenset({Kind.CHANNEL, Kind.LOOPBACK, Kind.STDIO})
 
+TAKING: Final = {"<-": "deletion", "<+-": "replacement"}
+"""Operators that take rows away, and what that is called."""
+
 OPERATORS: Final[dict[Kind, tuple[str, ...]]] = {
     **dict.fromkeys(TABLES, ("<=", "<+", "<-", "<+-")),
     **dict.fromkeys(SCRATCHES, ("<=", "<+", "=")),

@@ -25,8 +25,10 @@ reaches them, so the same input in the same ticks gives the same rows; more inpu
 network, a timer or a terminal reaches one.  *unknown*: there would be none, but nobody sees what a function does with
 lattice values that it is given; ``@monotone`` of :mod:`syndicate.lattice`, on that function, says that it is.
 
-**Resending.**  Where a timer says when rows go that stand, and neither which nor what, as in anti-entropy, it decides
-what passes through the channel, and not what tables and lattices become that take the rows in: these go again.
+**Resending.**  Where a timer says when rows go that stay, and neither which nor what, as in anti-entropy, it decides
+nothing: all go in the end.  Rows that are merged change meanwhile, so that it decides which versions pass through the
+channel, and not what tables and lattices become that take them in: the last goes again.  Nor does a timer decide that
+sends rows until they are acknowledged (:mod:`syndicate.bloom.insight.retry`).
 
 **Labels** of the paths from sources to a collection, as Blazes has them: ``A`` through a channel, ``N`` through a point
 of order, ``NA`` first a point of order and then a channel, ``D`` (diffluent) a point of order after a channel.
@@ -45,14 +47,16 @@ Source: Alvaro et al. 2011a (points of order); Alvaro et al. 2014 (labels); ``do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from html import escape
 from typing import Final
 
 from attrs import evolve, frozen
 
-from syndicate.bloom.declaration import SENT, TABLES, Kind, Rule, Seal
+from syndicate.bloom.declaration import SENT, TABLES, TAKING, Kind, Rule, Seal
 from syndicate.bloom.insight.arrival import RACE, ArrivalOrder, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
+from syndicate.bloom.insight.retry import Retry, declarations_of, retries_of
 from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.symbols import declaration_of, kind_of
 from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
@@ -64,7 +68,6 @@ ASYNCHRONOUS: Final = frozenset({*SENT, Kind.PERIODIC})
 
 GROWING: Final = frozenset({*TABLES, Kind.LATTICE})
 
-TAKING: Final = {"<-": "deletion", "<+-": "replacement"}
 CLOCK: Final = "clock"
 RESENDING: Final = "resending"
 
@@ -208,6 +211,8 @@ class Calm:
     """Where rules write ``halt``: what has not happened by then is not accounted for."""
     seals: tuple[Seal, ...] = ()
     """What the program promises of its input, on which the verdicts rest."""
+    retries: tuple[Retry, ...] = ()
+    """Rows that go until they are acknowledged, on which they rest as well."""
 
     @property
     def confluent(self) -> bool:
@@ -226,6 +231,7 @@ class Calm:
         if self.outputs:
             lines += ["outputs", *(f"  {line}" for output in self.outputs for line in self._said(output))]
         lines += [f"seal: {one}; what changes it later makes its tick fail" for one in self.seals]
+        lines += [f"retry: {one}, which must not have come otherwise" for one in self.retries]
         lines += [f"note: {rule} ends the program: what has not happened by then is not seen" for rule in self.ending]
         return "\n".join(lines)
 
@@ -259,13 +265,20 @@ def calm_of(runtime: Runtime) -> Calm:
     """The same, of what ticks."""
     rules = runtime.wiring.rules
     kinds = {name: kind_of(one) for name, one in runtime.collections.items()}
-    arrivals = _arrivals(kinds, rules, runtime.outer)
+    retries = retries_of(rules, declarations_of(runtime.collections), runtime.address)
+    arrivals = _arrivals(kinds, rules, runtime.outer, {one.table for one in retries if one.taken})
     merging = frozenset(name for name, one in runtime.collections.items() if declaration_of(one).lattices)
     taken = {rule.head for rule in rules if rule.op in TAKING}
-    lasting = {name for name in kinds if arrivals[name] is not ArrivalOrder.PASSING and name not in taken}
-    seals = [one for one in runtime.seals if not taken.intersection((one.of, one.by))]
-    hazards = {rule: _hazards(rule, kinds, arrivals, merging, lasting, seals) for rule in rules}
     reach = reach_of(kinds, rules)
+    merged = {name for name in kinds if any(one in merging or kinds[one] is Kind.LATTICE for one in reach[name])}
+    lasting = {
+        name: name in merged for name in kinds if arrivals[name] is not ArrivalOrder.PASSING and name not in taken
+    }
+    seals = [one for one in runtime.seals if not taken.intersection((one.of, one.by))]
+    settled = {rule for one in retries for rule in one.settled}
+    hazards = {
+        rule: [] if rule in settled else _hazards(rule, kinds, arrivals, merging, lasting, seals) for rule in rules
+    }
     sources = {name: [one for one in kinds if one in reach[name] and kinds[one] in ASYNCHRONOUS] for name in kinds}
     points = []
     for rule in rules:
@@ -288,7 +301,9 @@ def calm_of(runtime: Runtime) -> Calm:
             outputs[name] = _output(name, at_rest[name], [point for point in met if point.hazard.why != RESENDING])
     verdicts = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
     ending = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if rule.head == "halt")
-    return Calm(runtime.name, len(rules), tuple(points), verdicts, outputs, ending, tuple(runtime.seals))
+    return Calm(
+        runtime.name, len(rules), tuple(points), verdicts, outputs, ending, tuple(runtime.seals), tuple(retries)
+    )
 
 
 def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> bool:
@@ -300,8 +315,10 @@ def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> b
     return kinds[name] in SENT or not read or (kinds[name] is Kind.OUTPUT and "." not in name)
 
 
-def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[str]) -> dict[str, ArrivalOrder]:
-    """How the rows of each collection come: the least solution."""
+def _arrivals(
+    kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[str], leaving: AbstractSet[str]
+) -> dict[str, ArrivalOrder]:
+    """How the rows of each collection come: the least solution; those of some tables are *leaving* them again."""
     written = {rule.head for rule in rules}
     outer = set(own)
     arrivals: dict[str, ArrivalOrder] = {}
@@ -309,6 +326,8 @@ def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[st
         external = name not in written or (kind is Kind.INPUT and name in outer)
         if kind is Kind.CONST:
             arrivals[name] = ArrivalOrder.CONSTANT
+        elif name in leaving:
+            arrivals[name] = ArrivalOrder.PASSING
         elif kind in GROWING:
             arrivals[name] = ArrivalOrder.GROWING
         else:
@@ -331,11 +350,17 @@ def _hazards(
     kinds: Mapping[str, Kind],
     arrivals: Mapping[str, ArrivalOrder],
     merging: frozenset[str],
-    lasting: set[str],
+    lasting: Mapping[str, bool],
     seals: Sequence[Seal],
 ) -> list[Hazard]:
+    """What is not monotone about a rule; *lasting* says of what stays whether it is merged with what comes later."""
     coming = arrival_of(rule.body, arrivals, merging, seals)
-    hazards = [evolve(one, why=RESENDING) if _resends(rule, one, kinds, lasting) else one for one in coming.hazards]
+    hazards = []
+    for one in coming.hazards:
+        if not _resends(rule, one, kinds, lasting.keys()):
+            hazards.append(one)
+        elif any(lasting.get(name) for name in coming.reads):  # which versions go, the timer says
+            hazards.append(evolve(one, why=RESENDING))
     if rule.op in TAKING:
         hazards.append(Hazard(TAKING[rule.op], coming.reads))
     if "now" in coming.reads:
@@ -343,14 +368,14 @@ def _hazards(
     return hazards
 
 
-def _resends(rule: Rule, hazard: Hazard, kinds: Mapping[str, Kind], lasting: set[str]) -> bool:
+def _resends(rule: Rule, hazard: Hazard, kinds: Mapping[str, Kind], lasting: AbstractSet[str]) -> bool:
     """Whether what seems to be a race sends lasting rows whenever a timer fires."""
     timers = {name for name, kind in kinds.items() if kind is Kind.PERIODIC}
     return (
         hazard.why == RACE
         and kinds[rule.head] is Kind.CHANNEL
-        and lasting.union(timers).issuperset(hazard.of)
-        and lasting.issuperset(hazard.with_)
+        and lasting | timers >= set(hazard.of)
+        and lasting >= set(hazard.with_)
         and says_when(rule.body, timers)
     )
 

@@ -329,10 +329,13 @@ def _reads_columns(function: object) -> bool:
     return ("STORE_FAST", first) not in steps and not set(read) <= set(dir(()))
 
 
-def picks(function: Function, sides: Sequence[Side], site: str) -> list[tuple[str, Value]] | None:
+def picks(
+    function: Function, sides: Sequence[Side], site: str, *, closed: bool = False
+) -> list[tuple[str, Value]] | None:
     """Columns with their attributes, as ``_Pick``-free pairs, if the function only moves them; else None.
 
-    A pair's second part is the name of an attribute, or a constant, which is distinguished by :func:`is_attribute`.
+    A pair's second part is an :class:`Attribute`, or a constant.  *closed*: what the function closes over does not
+    change, so that it is a constant, too.
     """
     if not isinstance(function, FunctionType):
         return None
@@ -342,7 +345,7 @@ def picks(function: Function, sides: Sequence[Side], site: str) -> list[tuple[st
     if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR):
         return None
     steps = instructions_of(code)
-    if not all(one.opname in _PLAIN for one in steps):
+    if not all(one.opname in _PLAIN or (closed and one.opname == "LOAD_DEREF") for one in steps):
         return None
     if any(one.opname == "BINARY_OP" and one.argrepr != "+" for one in steps):
         return None

@@ -25,6 +25,7 @@ from tests.syndicate.bloom.insight.test_calm import (
     FirstCome,
     random_program,
 )
+from tests.work import PATIENCE
 
 
 def ends(kind: type[Any], schedule: Schedule, name: str) -> set[str]:
@@ -44,7 +45,7 @@ def ends(kind: type[Any], schedule: Schedule, name: str) -> set[str]:
 )
 def test_what_is_reported_happens(kind: type[Any], name: str, most: int) -> None:
     """The schedules have the same messages, few of them, and end as is said, differently."""
-    result = search_orders(kind, [name])[name]
+    result = search_orders(kind, [name], seconds=PATIENCE)[name]
     one, other = (sorted(str(message) for tick in each for message in tick) for each in (result.first, result.second))
     assert (set(one) == set(other), len(one) <= most) == (True, True)
     assert result.again or one == other
@@ -63,7 +64,7 @@ def test_random_programs() -> None:
         except Unstratifiable:
             continue
         names = [*TABLES, *SCRATCHES, *CHANNELS]
-        result = search_orders(partial(kind, address="n0"), names, messages=2, inputs=12, seconds=60).divergences
+        result = search_orders(partial(kind, address="n0"), names, messages=2, inputs=12, seconds=PATIENCE).divergences
         assert not [name for name in result if calm[name].confluent], f"{result}\n{calm}"
         shown += any(calm[name].verdict == "diffluent" for name in result)
         looked += 1
