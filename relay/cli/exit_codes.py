@@ -60,6 +60,7 @@ def interruptible() -> Iterator[None]:
     """Exit with 130, and without a word, after Ctrl-C; with 1 and a line where standard output cannot be
     written; with 0 where nobody reads it any more.
     """
+    _open_what_is_closed()
     try:
         yield
     except KeyboardInterrupt:
@@ -76,9 +77,16 @@ def interruptible() -> Iterator[None]:
         _drop_what_cannot_be_logged()
 
 
+def _open_what_is_closed() -> None:
+    """A standard stream that is closed has nothing to read, or nobody who reads it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
 def _drop_what_cannot_be_logged() -> None:
     """A log on a disk that is full says nothing of how the command ends."""
-    if sys.stderr is not None and not sys.stderr.closed:
+    if not sys.stderr.closed:
         try:
             sys.stderr.flush()
         except OSError:

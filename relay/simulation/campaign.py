@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
 from functools import partial
+from signal import SIG_DFL, SIGINT, signal
 from typing import Final, Self
 
 from attrs import define, evolve, field, frozen
@@ -103,6 +104,19 @@ def by_mark(build: Build, *args: object, **options: int) -> Scenario:
     return made_scenario(**options)(build)
 
 
+class Processes(ProcessPoolExecutor):
+    """So many processes, and what they are to do: what has not begun when the block is left is not begun.
+
+    Ctrl-C in a terminal ends each of them at once.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, multiprocessing.get_context("spawn"), signal, (SIGINT, SIG_DFL))
+
+    def __exit__(self, *error: object) -> None:
+        self.shutdown(cancel_futures=True)
+
+
 class Elsewhere:
     """Another process, with another ``PYTHONHASHSEED``: called with a seed, it gives the entries of its run.
 
@@ -111,7 +125,7 @@ class Elsewhere:
 
     def __init__(self, scenario: str, policy: Policy) -> None:
         self._lines = partial(_lines, scenario, policy)
-        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        self._pool = Processes(1)
 
     def __enter__(self) -> Self:
         before = os.environ.get(_HASHES)
@@ -174,7 +188,7 @@ def examined(
             for at, seed in enumerate(seeds):
                 yield examine(target, seed, policy=policy, closely=closely and not at, elsewhere=elsewhere)
         return
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with Processes(jobs) as pool:
         size = max(1, min(20, len(seeds) // (4 * jobs)))
         shares = [(at == 0, seeds[at : at + size]) for at in range(0, len(seeds), size)]
         waiting = [pool.submit(_share, scenario, share, check, policy, first) for first, share in shares]

@@ -16,6 +16,7 @@ from relay.simulation.allowed_faults import Allowed
 from relay.simulation.faults import Fault
 from relay.simulation.world import World
 from syndicate.actors.chronicle import Chronicle
+from syndicate.actors.signals import interrupt_in
 from syndicate.errors import Escaped, NotInTurn, ScenarioMisuse
 from syndicate.garbage_collector import CollectorPause
 from syndicate.introspect.story import chronicled
@@ -145,9 +146,12 @@ class Scenario:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
             listen(world)
             with Watch(world.virtual, order, tape.seed) as watch, watched() if closely else nullcontext():
-                try:
-                    trio.run(world.run, clock=world.virtual)
-                except BaseException:
+                try:  # Ctrl-C is meant for whoever runs this: in a turn it would be the crash of a program
+                    trio.run(world.run, clock=world.virtual, restrict_keyboard_interrupt_to_checkpoints=True)
+                except BaseException as error:
+                    interrupt = interrupt_in(error)
+                    if interrupt is not None:
+                        raise interrupt from None
                     if watch.error is None:
                         raise
         if watch.error is not None:

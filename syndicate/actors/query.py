@@ -102,8 +102,8 @@ class _Query(Entity):
         self.followed.changed()
 
     def assert_(self, value: Value, handle: Assertion) -> None:
+        self.add(value)  # which may call a function of the program: where that raises, nothing is known of it
         self.captures[handle] = value
-        self.add(value)
         self.followed.changed()
         if self.on_add is not None:
             self.on_add(*value)
@@ -116,9 +116,9 @@ class _Query(Entity):
             self.on_remove(*value)
 
 
-def _follow(what: str, ds: Ref, pattern: Value, query: _Query) -> None:
+def _follow(what: str, ds: Ref, pattern: Value, query: _Query, key: Hook = None) -> None:
     """Let a query follow what matches, as long as the current facet lives."""
-    observe(what, ds, pattern, query, query.on_add, query.on_remove)
+    observe(what, ds, pattern, query, query.on_add, query.on_remove, key)
     facet = current(what).facet
     if facet.alive:
         facet.tasks[query] = None
@@ -248,10 +248,9 @@ def query_count(
     numbers: dict[Frozen, int] = {}
     followed = _field("query_count", counts)
 
-    keys: dict[Frozen, Value] = {}  # as chosen when they came: *key* may return another one when they go
+    keys: dict[Frozen, tuple[Frozen, Value]] = {}  # as chosen when they came: *key* may return another one when they go
 
-    def change(chosen: Value, by: int) -> None:
-        form = freeze(chosen)
+    def change(form: Frozen, chosen: Value, by: int) -> None:
         count = numbers[form] = numbers.get(form, 0) + by
         if count:
             counts.put(form, chosen, count)
@@ -260,12 +259,13 @@ def query_count(
             del numbers[form]
 
     def add(captures: Value) -> None:
-        keys[freeze(captures)] = chosen = key(*captures) if key is not None else captures[0] if captures else ()
-        change(chosen, 1)
+        chosen = key(*captures) if key is not None else captures[0] if captures else ()
+        form = freeze(chosen)
+        keys[freeze(captures)] = form, chosen
+        change(form, chosen, 1)
 
     def remove(captures: Value) -> None:
-        change(keys.pop(freeze(captures)), -1)
+        change(*keys.pop(freeze(captures)), -1)
 
-    query = _Query(followed, add, remove, on_add, on_remove)
-    _follow("query_count", ds, pattern, query)
+    _follow("query_count", ds, pattern, _Query(followed, add, remove, on_add, on_remove), key)
     return followed

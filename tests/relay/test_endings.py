@@ -15,7 +15,7 @@ import pytest
 from relay import connect
 from relay.tools.recording import Recorder
 from syndicate import ANY, Record, Ref, capture, on_asserted, run, stop_actor
-from tests.relay.commands import Server, Start, end
+from tests.relay.commands import Server, Start, command, end
 from tests.work import PATIENCE
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -85,6 +85,27 @@ def test_each_command_ends_with_the_signals_status(
     assert code == STATUS[number]
     assert "Traceback" not in err
     assert err.count("\n") <= 1
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["console", "ADDRESS", "--for", "0.1"],
+        ["syndicate", "watch", "ADDRESS", "_", "--for", "0.1"],
+        ["syndicate", "query", "ADDRESS", "_"],
+        ["syndicate", "send", "ADDRESS", "-"],
+        ["syndicate", "rules", "repl"],
+    ],
+)
+def test_a_closed_standard_stream_is_an_empty_one(server: Server, closed: int, arguments: list[str]) -> None:
+    """Nothing is read from it, or nobody reads what is written to it."""
+    _, address = server
+    line = command(*[address if word == "ADDRESS" else word for word in arguments])
+    streams: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    close = ["bash", "-c", f'exec {closed}>&-; exec "$@"', "bash", *line]
+    process = subprocess.run(close, stdin=subprocess.DEVNULL, **streams, text=True, timeout=PATIENCE, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from time import sleep
 
 import pytest
 from click.testing import CliRunner, Result
 
 from relay.cli import syndicate_main
 from relay.simulation import World, scenario
+from relay.simulation.campaign import Processes
 from syndicate import after
 from syndicate.log import logger
 
@@ -84,6 +88,17 @@ def test_the_mended_queue_holds() -> None:
     assert simulate(f"{QUEUE}:steady", "--seeds", "60").exit_code == 0
     result = simulate(f"{QUEUE}:steady", "--seeds", "20", "--from", "1000", "--jobs", "2", "--json")
     assert (result.exit_code, json.loads(result.stdout)["runs"]) == (0, 20)
+
+
+def test_a_campaign_that_is_left_begins_nothing_more() -> None:
+    """Whatever seeds are left; and a process of it that Ctrl-C strikes has no say in that."""
+    with Processes(1) as processes:
+        seeds = [processes.submit(sleep, 0.01) for _ in range(1000)]
+        seeds[0].result()
+    assert seeds[-1].cancelled()
+    with Processes(1) as processes:
+        struck = processes.submit(signal.raise_signal, signal.SIGINT)
+        assert isinstance(struck.exception(), BrokenProcessPool)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import gc
 import math
 import random
 import re
+import signal
 import threading
 import time
 import weakref
@@ -258,6 +259,32 @@ def test_a_crash_is_a_violation_unless_it_may_be() -> None:
     assert (broken.kind, broken.time) == ("crash", 1.0)
     assert "ZeroDivisionError" in broken.text
     assert run(lambda world: void(world.process("p", boot, may_crash=True, restart=None))).held
+
+
+@pytest.mark.parametrize("where", ["a turn", "a task", "the world"])
+def test_an_interrupt_ends_the_run_wherever_it_strikes(where: str) -> None:
+    """It is meant for whoever runs it: no process crashes by it, and nothing else is said of it."""
+
+    def interrupt() -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+    async def in_a_task() -> None:
+        interrupt()
+
+    def boot() -> None:
+        if where == "a turn":
+            after(1, interrupt)
+        elif where == "a task":
+            linked_task(in_a_task)
+
+    def build(world: World) -> None:
+        world.process("a", boot)
+        if where == "the world":
+            world.always("nobody interrupts", interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(build)
 
 
 def test_actors_that_reply_for_ever_are_found() -> None:

@@ -35,7 +35,7 @@ from syndicate import (
     stop,
 )
 from syndicate.actors.system import System
-from syndicate.errors import PatternError
+from syndicate.errors import NotAValue, NotCallable, PatternError
 from syndicate.testing import settled
 from syndicate.values.value import freeze, identical
 from tests.inside import within
@@ -140,6 +140,25 @@ def test_a_query_that_lacks_captures_is_refused_at_once() -> None:
     """And not when the first assertion comes."""
     with pytest.raises(PatternError, match=r"query_hash\(\) needs a pattern with at least 2 captures, not 1"):
         settled(lambda: query_hash(dataspace(), P(capture())))
+
+
+@pytest.mark.parametrize(("key", "error"), [(lambda n: 1 // n, ZeroDivisionError), (lambda n: object(), NotAValue)])
+def test_a_key_that_cannot_be_made_crashes_its_actor(
+    key: Callable[[int], Any], error: type[Exception], logs: list[MutableMapping[str, object]]
+) -> None:
+    """By its own error, and no other actor; what had come before is forgotten like all that was known."""
+    stage = Stage(lambda ds: query_count(ds, P(capture()), key=lambda n: n or key(n)))
+    counts = stage.act(lambda ds: [query_count(ds, P(capture())), *(assert_(ds, P(n)) for n in (1, 0, 2))])[0]
+    assert [(entry["event"], type(entry["exc_info"])) for entry in logs] == [("an actor crashed", error)]
+    assert identical(stage.value, {})
+    assert identical(counts.value, Dictionary([(n, 1) for n in (1, 0, 2)]))
+
+
+def test_a_function_that_cannot_take_what_is_captured_is_refused_at_once() -> None:
+    """A key as well as a hook."""
+    for name in ("key", "on_add", "on_remove"):
+        with pytest.raises(NotCallable, match=r"query_count\(\) hands over .*: 2 in .* takes 1"):
+            settled(lambda name=name: query_count(dataspace(), PP(capture(), capture()), **{name: lambda n: n}))
 
 
 def test_hooks_are_called_with_the_captures_after_the_change() -> None:
