@@ -77,7 +77,7 @@ INSIDE = {
         library
     """,
     "syndicate.bloom.insight": """
-        sealed arrival row_age resending spacetime unmarked calm orders why introspection history plot
+        sealed arrival row_age resending retry spacetime unmarked calm orders why introspection history plot
     """,
     "syndicate.bloom.library": """
         cart causal chord delivery election membership multicast paths sealing shopper store session voting carts commit

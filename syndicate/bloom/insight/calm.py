@@ -56,7 +56,7 @@ from attrs import evolve, frozen
 from syndicate.bloom.declaration import SENT, TABLES, TAKING, Kind, Rule, Seal
 from syndicate.bloom.insight.arrival import RACE, ArrivalOrder, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
-from syndicate.bloom.insight.retry import Retry, declarations_of, retries_of
+from syndicate.bloom.insight.retry import RetryLoop, declarations_of, retries_of
 from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.symbols import declaration_of, kind_of
 from syndicate.bloom.tick.runtime import Instantiated, Runtime, runtime_of
@@ -211,7 +211,7 @@ class Calm:
     """Where rules write ``halt``: what has not happened by then is not accounted for."""
     seals: tuple[Seal, ...] = ()
     """What the program promises of its input, on which the verdicts rest."""
-    retries: tuple[Retry, ...] = ()
+    retries: tuple[RetryLoop, ...] = ()
     """Rows that go until they are acknowledged, on which they rest as well."""
 
     @property

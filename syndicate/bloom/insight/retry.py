@@ -48,7 +48,7 @@ Columns: TypeAlias = Mapping[str, str]
 
 
 @frozen
-class Retry:
+class RetryLoop:
     """Rows of *table* go through *channel* when a timer fires, until *ack* has the values of *columns*."""
 
     table: str
@@ -99,7 +99,7 @@ def declarations_of(collections: Mapping[str, Head]) -> dict[str, Declaration]:
     return {name: declaration_of(one) for name, one in collections.items()}
 
 
-def retries_of(rules: Sequence[Rule], declarations: Mapping[str, Declaration], address: Value) -> list[Retry]:
+def retries_of(rules: Sequence[Rule], declarations: Mapping[str, Declaration], address: Value) -> list[RetryLoop]:
     """The retries of a program, which runs at an *address*."""
     return list(_Retries(rules, declarations, address).all())
 
@@ -111,7 +111,7 @@ class _Retries:
         self.rules, self.declarations, self.address = rules, declarations, address
         self.timers = frozenset(name for name, one in declarations.items() if one.kind is Kind.PERIODIC)
 
-    def all(self) -> Iterator[Retry]:
+    def all(self) -> Iterator[RetryLoop]:
         """Each rule that sends rows of a table by a timer, if it is the rule of one."""
         for rule in self.rules:
             sent = self._copy(rule.body, self.timers) if self._is_channel(rule.head) else None
@@ -121,7 +121,7 @@ class _Retries:
             if meeting is not None and self._is_acknowledged(rule, sent, meeting):
                 columns = tuple(column for column, _ in meeting.pairs)
                 settled = (rule, *([] if sent.without else self._settled(sent.table, meeting)))
-                yield Retry(sent.table, rule.head, meeting.other, columns, settled, not sent.without)
+                yield RetryLoop(sent.table, rule.head, meeting.other, columns, settled, not sent.without)
 
     def _settled(self, table: str, meeting: _Meeting) -> Iterator[Rule]:
         """The rules that have, of each row of the table that has met its acknowledgement, what depends on that row."""
@@ -194,9 +194,9 @@ class _Retries:
 
     def _is_given(self, source: _Copy, table: Declaration) -> bool:
         """Whether rows of a *table* come from one collection that no rule writes, whose key is within the table's."""
-        given = self.declarations[source.table]
+        origin = self.declarations[source.table]
         keys = {source.columns.get(name) for name in table.key_cols}
-        return not self._writing(source.table) and not given.lattices and keys.issuperset(given.key_cols)
+        return not self._writing(source.table) and not origin.lattices and keys.issuperset(origin.key_cols)
 
     def _sends_the_same(self, rule: Rule, sent: _Copy, source: _Copy) -> bool:
         """Whether another rule sends at once what *sent* sends later, of the row that *source* puts into the table."""

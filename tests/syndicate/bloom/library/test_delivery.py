@@ -41,7 +41,7 @@ def test_how_often_it_comes(cls: type[BestEffort]) -> None:
 
 
 def test_what_the_analysis_says() -> None:
-    """Dropping what has come before is a point of order, which the other two do without; sending again is none."""
+    """Dropping what has come before is a point of order, which the other two do without."""
     assert BestEffort().calm().confluent
     points = [[point.rule.head for point in cls(address="a").calm().points] for cls in (Reliable, ExactlyOnce)]
     assert points == [[], ["pipe_out"]]
