@@ -92,7 +92,7 @@ class ArrowBulk:
                 each for each in map(_integer, constants) if each is not None and least <= each < most
             ]
         elif t.is_string(kind) or t.is_large_string(kind):
-            wanted = [each for each in constants if type(each) is str]
+            wanted = [each for each in constants if type(each) is str and _is_utf8(each)]
         else:
             return self, self._part(self.table.slice(0, 0))
         fits = pc.is_in(column, pa.array(wanted, kind))
@@ -140,6 +140,11 @@ class BulkRows(Sequence[tuple[Frozen, int]]):
     def __getitem__(self, place: int | slice) -> tuple[Frozen, int] | list[tuple[Frozen, int]]:
         forms = self.bulk.forms()
         return [(form, 1) for form in forms[place]] if isinstance(place, slice) else (forms[place], 1)
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a column may hold it: a lone surrogate is a value, and no text of Arrow's."""
+    return text.encode(errors="ignore").decode() == text
 
 
 def _integer(form: Frozen) -> int | None:
