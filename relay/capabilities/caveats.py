@@ -379,12 +379,42 @@ def _template(form: Frozen, count: int) -> _Maker:
     )
 
 
+_COMPOUND: Final = 80
+_PLACE: Final = 8
+_REFERENCE: Final = 512
+"""The bytes of what templates make: of a compound, of each place in it, and of a reference that is narrowed."""
+
+
 def _maker_of(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
     def make(captures: _Found) -> Frozen:
         form = (*head, *[part(captures) for part in parts])
         return None if None in form else form
 
     return make
+
+
+def _growth(form: Frozen) -> tuple[int, int]:
+    """The bytes that a caveat makes of a value, at most, and how often the value can be in what it makes."""
+    if type(form) is not tuple:
+        return 0, 1
+    if form[0] is _OR:
+        made, copies = zip((0, 0), *map(_growth, form[1][1:]), strict=True)
+        return max(made), max(copies)
+    return _made_by(form[2]) if form[0] is _REWRITE else (0, 1)
+
+
+def _made_by(form: Frozen) -> tuple[int, int]:
+    """The same of a template: what was found, and what is written there, is not made again, and counts once."""
+    name = _shape(form)[0]
+    if name in ("ref", "lit"):
+        return 0, int(name == "ref")
+    if name == "attenuate":
+        made, copies = _made_by(form[1])
+        return made + _REFERENCE, copies
+    items = form[1][2] if name == "dict" else form[-1][1:]
+    parts = [_made_by(item) for item in items]
+    size = _COMPOUND * (1 + (name == "dict")) + _PLACE * len(items)
+    return size + sum([made for made, _ in parts]), sum([copies for _, copies in parts])
 
 
 def _attenuating(make: _Maker, forms: tuple[Frozen, ...]) -> _Maker:
@@ -430,6 +460,13 @@ class Attenuated(Passage):
         super().__init__(target)
         self.caveats = caveats
         self._rewriters = [rewriter for _, rewriter in caveats]
+        self.effort = measure([form for form, _ in caveats])
+        self.made, copies = 0, 1
+        for form, _ in reversed(caveats):
+            made, times = _growth(form)
+            self.made += made
+            copies *= max(1, times)
+            self.walks += copies
 
     def pass_on(self, form: Frozen) -> Frozen | None:
         """What the caveats make of it; an observer hears through them, too."""

@@ -28,6 +28,7 @@ Source: ``docs/design/relay.md``, "Caveats" and "The gatekeeper".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from relay.protocol.observer import heard
@@ -45,6 +46,13 @@ class Passage(Entity):
     """
 
     raw: ClassVar[bool] = True
+
+    effort: int = 0
+    """The nested values that are looked at, whatever passes."""
+    walks: int = 0
+    """How often what passes is looked at as a whole, at most, its copies included."""
+    made: int = 0
+    """The bytes that it makes of a value, at most, beyond those that the value has."""
 
     def __init__(self, target: Ref) -> None:
         self.target = target
@@ -91,9 +99,31 @@ class Passage(Entity):
 
 def innermost(ref: Ref) -> Ref:
     """What *ref* leads to, past all that is before it."""
-    while isinstance(ref.entity, Passage):
-        ref = ref.entity.target
+    for passage in passages(ref):
+        ref = passage.target
     return ref
+
+
+def passages(ref: Ref) -> Iterator[Passage]:
+    """What is before that to which *ref* leads, from the outside."""
+    while isinstance(ref.entity, Passage):
+        yield ref.entity
+        ref = ref.entity.target
+
+
+def arriving(ref: Ref, form: Frozen) -> Frozen | None:
+    """What gets of *form* to that to which *ref* leads; None if nothing does."""
+    while isinstance(passage := ref.entity, Passage):
+        passed = passage.pass_on(form)
+        if passed is None:
+            return None
+        form, ref = passed, passage.target
+    return form
+
+
+def made_before(ref: Ref) -> int:
+    """The bytes that are made of a value, at most, before it gets to that to which *ref* leads."""
+    return sum([passage.made for passage in passages(ref)])
 
 
 def compacted(form: Frozen) -> Frozen:

@@ -23,7 +23,7 @@ from typing import Final
 
 from attrs import frozen
 
-from relay.capabilities.forwarding import Passage
+from relay.capabilities.forwarding import Passage, arriving
 from relay.session.backlog import ENTRY, weight
 from syndicate.index.interest import INTEREST
 from syndicate.values.value import Assertion, Frozen, Ref
@@ -116,8 +116,8 @@ class Account:
 
 
 class MeteredEntity(Passage):
-    """Stands before *target* for one session, and charges *account* with what that says; *refuse* is called with the
-    quota that it is beyond, and the remedy.
+    """Stands before *target* for one session, and charges *account* with what that says, as caveats behind it let it
+    pass; *refuse* is called with the quota that it is beyond, and the remedy.
     """
 
     def __init__(self, target: Ref, account: Account, refuse: Callable[[str, str], object]) -> None:
@@ -128,7 +128,10 @@ class MeteredEntity(Passage):
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Hand on what is within the quota."""
-        charge = ENTRY + weight(form), type(form) is tuple and form[0] is INTEREST
+        passed = arriving(self.target, form)
+        if passed is None:
+            return
+        charge = ENTRY + weight(passed), type(passed) is tuple and passed[0] is INTEREST
         over = self._account.hold(*charge)
         if over:
             self._beyond(over)

@@ -3,8 +3,9 @@
 A packet of some kilobytes can cause millions of events: a thousand messages to ten thousand observers, or five hundred
 observers of observers, which are notified of each other.  No bound on bytes or events sees that, and a turn cannot be
 interrupted.  So each event is charged with the most that it can cause in a dataspace of ours: the observers there that
-it reaches, and if it is an interest itself, the values there that reach it; and a sync with its answer.  When it is
-enough for a turn the rest waits for another one.
+it reaches, and if it is an interest itself, the values there that reach it; and a sync with its answer.  Where caveats
+make another value of it that one is charged, and what it takes to make it.  When it is enough for a turn the rest waits
+for another one.
 
 >>> Reach(10).fitting([(2, None, "a message to nobody", None)] * 20)
 20
@@ -19,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from relay.capabilities.forwarding import innermost
+from relay.capabilities.forwarding import Passage, arriving, innermost, passages
+from relay.session.backlog import weight
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT, SYNC
 from syndicate.index.index import Index
@@ -38,6 +40,12 @@ INTEREST_ITSELF: Final = 128
 
 SYNC_ITSELF: Final = 8
 """What a sync costs: two turns that it goes through, and an answer that is written."""
+
+_LOOKS: Final = 8
+"""The nested values in caveats that are looked at in the time of a notification."""
+
+_BYTES: Final = 1024
+"""The bytes of a value that are made, or looked at, in the time of a notification."""
 
 _INTERESTS: Final = 4
 """The most interests that are read, or written, at a stretch: a third of a millisecond."""
@@ -62,10 +70,23 @@ def stretch(values: Iterable[Frozen]) -> int:
 class Reach:
     """What the events of one turn reach: ``total``, of *enough*; ``count`` is how many events are charged."""
 
-    __slots__ = ("_audiences", "_enough", "_index", "_interests", "_target", "_values", "count", "total")
+    __slots__ = (
+        "_audiences",
+        "_enough",
+        "_index",
+        "_interests",
+        "_looks",
+        "_passed",
+        "_target",
+        "_values",
+        "_walks",
+        "count",
+        "total",
+    )
 
     def __init__(self, enough: int = ENOUGH) -> None:
-        self.total = self.count = 0
+        self.total = self.count = self._looks = self._walks = 0
+        self._passed: Ref | None = None
         self._enough = enough
         self._target: Ref | None = None
         self._index: Index | None = None
@@ -91,10 +112,15 @@ class Reach:
                 continue
             else:
                 place, value = target, form
+            if kind != SYNC and isinstance(place.entity, Passage):
+                effort, value = self._passing(place, value, enough - total)
+                total += effort
             head = value[0] if type(value) is tuple else None
             cost = self._audiences.get(head) if place is self._target else None
             if kind == SYNC:
                 cost = SYNC_ITSELF
+            elif value is None:
+                cost = 0
             elif cost is None or 2 * cost > enough - total or head is INTEREST:
                 cost = self._cost(place, value, enough - total)
             total += cost + self._interests
@@ -107,6 +133,20 @@ class Reach:
             self.total = total
         self.count += len(events)
         return len(events)
+
+    def _passing(self, target: Ref, form: Frozen, left: int) -> tuple[int, Frozen | None]:
+        """What it takes to let *form* pass what is before *target*, and what of it arrives; None if nothing, or if it
+        takes more than is *left*: nothing is looked at then.
+        """
+        if target is not self._passed:
+            self._passed, before = target, [*passages(target)]
+            self._looks = sum([passage.effort for passage in before]) // _LOOKS
+            self._walks = sum([passage.walks for passage in before])
+        effort = self._looks + (self._walks * weight(form) // _BYTES if self._walks else 0)
+        passed = arriving(target, form) if effort <= left else None
+        if passed is not None and passed is not form:
+            effort += weight(passed) // _BYTES
+        return effort, passed
 
     def _cost(self, target: Ref, form: Frozen, left: int) -> int:
         if target is not self._target:

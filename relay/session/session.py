@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from relay.capabilities.forwarding import made_before
 from relay.protocol.codec import MORE, Codec, Msgpack, codec_for
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import (
@@ -583,7 +584,8 @@ class Session(State):
         if kind is A:
             target = membrane.target(oid, pins)
             value = membrane.inward(event[1], pins)
-            assertion = self.assertions.add(event[2], value, pins, ENTRY + weight(event[1]))
+            size = ENTRY + weight(event[1]) + (0 if target is None else made_before(target))
+            assertion = self.assertions.add(event[2], value, pins, size)
             self.asserts_in += 1
             if assertion is None:
                 full = len(self.assertions) >= self.limits.handles

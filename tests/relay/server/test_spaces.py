@@ -52,11 +52,13 @@ def settings(folder: Path, **more: object) -> Config:
 class Client:
     """Says what it is asked to, and keeps what it sees and what became of its connection."""
 
-    def __init__(self, address: str, oid: str, key: str, act: Callable[[Ref], object] = lambda ds: None) -> None:
+    def __init__(
+        self, address: str, oid: str, key: str, act: Callable[[Ref], object] = lambda ds: None, *caveats: str
+    ) -> None:
         self.seen: list[object] = []
         self.states: list[ConnectionState] = []
         self.ds: list[Ref] = []
-        self._aim = address, show(mint(oid, KEYS[key]))
+        self._aim = address, show(mint(oid, KEYS[key]).attenuate(*caveats))
         self._act = act
 
     def __call__(self) -> None:
@@ -233,6 +235,45 @@ async def test_who_is_beyond_a_quota_gets_to_know_which_and_others_go_on(
             }
             assert results == {("orders", name)}
             assert len(outside.states) == 1, "it was connected all the time"
+
+
+UNWRAP = '<or [<rewrite <arr [<lit "x"> <bind <_>>]> <ref 0>> <rewrite <bind <_>> <ref 0>>]>'
+
+
+@pytest.mark.parametrize(
+    ("quota", "caveat", "act"),
+    [
+        ({"assertions": 8}, '<rewrite <_> <lit "the same">>', lambda ds: [assert_(ds, n) for n in range(9)]),
+        ({"bytes": 4000}, f"<rewrite Boolean <lit {'x' * 5000}>>", lambda ds: assert_(ds, True)),
+        ({"bytes": 1500}, f"<rewrite <bind SignedInteger> <arr [{'<ref 0>' * 100}]>>", lambda ds: assert_(ds, 1)),
+        ({"observers": 5}, UNWRAP, lambda ds: [assert_(ds, ["x", observed(n)]) for n in range(9)]),
+    ],
+    ids=["assertions", "written", "copied", "observers"],
+)
+async def test_a_quota_is_of_what_arrives(
+    tmp_path: Path, quota: dict[str, int], caveat: str, act: Callable[[Ref], object]
+) -> None:
+    """Whoever narrows what they have, and so has other values made of what they say, gets no more by that; and what is
+    dropped counts for nothing.
+    """
+    (name,) = quota
+    async with open_system() as system:
+        server = await begin(system, settings(tmp_path, quota=quota))
+        modest = Client(
+            server.address, "orders", "orders", lambda ds: [assert_(ds, n) for n in range(100)], "<reject <_>>"
+        )
+        greedy = Client(server.address, "orders", "orders", act, caveat)
+        async with open_system() as theirs:
+            theirs.spawn(modest)
+            theirs.spawn(greedy)
+            await until(lambda: f"quota-{name}" in greedy.reasons)
+            await until(lambda: modest.ds)
+            assert "quota" not in modest.reasons
+
+
+def observed(number: int) -> Record:
+    """An interest, in its published form."""
+    return Record("Observe", [Record("lit", [number]), ref(Entity())])
 
 
 async def test_connections_of_a_dataspace_are_bounded(tmp_path: Path) -> None:

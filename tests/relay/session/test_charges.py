@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relay.capabilities.caveats import attenuate
 from relay.capabilities.gatekeeper import Gatekeeper
 from relay.capabilities.sturdy import DEFAULT as PUBLIC
 from relay.capabilities.sturdy import parse_ref
@@ -224,12 +225,27 @@ def retractions(count: int) -> list[TurnPacket]:
     return [*assertions(count), turn(*[(R, number) for number in numbers])]
 
 
+UNWRAP = '<rewrite <arr [<lit "x"> <bind <_>>]> <ref 0>>'
+
+
+def wrapped(packet: TurnPacket) -> TurnPacket:
+    """The same, for who has a reference that unwraps it."""
+    return turn(
+        *[event if event[0] is R else (event[0], (SEQ, "x", event[1]), *event[2:]) for _, event in packet.entries]
+    )
+
+
+@pytest.mark.parametrize("narrowed", [False, True])
 @pytest.mark.parametrize("attack", [observers_of_observers, messages, assertions, retractions])
-def test_no_turn_is_long(attack: Callable[[int], list[TurnPacket]], turns: list[tuple[int, int]]) -> None:
-    """However much a packet causes, it is done in pieces, and others have their turns between; so it is in the end."""
-    wire = Wire(dataspace, Limits(handles=10**6))
+def test_no_turn_is_long(
+    attack: Callable[[int], list[TurnPacket]], narrowed: bool, turns: list[tuple[int, int]]
+) -> None:
+    """However much a packet causes, it is done in pieces, and others have their turns between; so it is in the end.
+    What it causes is what becomes of it behind the caveats that the peer may have added itself.
+    """
+    wire = Wire(lambda: attenuate(dataspace(), UNWRAP) if narrowed else dataspace(), Limits(handles=10**6))
     wire.right.blocked = True
-    packets = attack(200)
+    packets = [*map(wrapped, attack(200))] if narrowed else attack(200)
     turns.clear()
     for packet in packets:
         wire.right.inject(packet)
@@ -239,6 +255,43 @@ def test_no_turn_is_long(attack: Callable[[int], list[TurnPacket]], turns: list[
     wire.act(wire.right, lambda: wire.right.session.end("the test ends"))
     assert not wire.right.facet.alive
     assert max(map(max, turns)) <= ENOUGH + 2500
+
+
+MANY = " ".join(["<arr []>"] * 300)
+GROWING = [
+    f"<rewrite <_> <arr [{MANY}]>>",
+    f"<rewrite <_> <rec many [<rec many []> {MANY}]>>",
+    f"<rewrite <_> <dict {{a: <arr [{MANY}]> b: <dict {{}}>}}>>",
+    f"<or [<rewrite String <lit 1>> <rewrite <_> <arr [{MANY}]>>]>",
+    f"<rewrite <bind <_>> <arr [{'<ref 0>' * 60}]>>",
+]
+
+
+@pytest.mark.parametrize("caveats", [*[[caveat] for caveat in GROWING], [GROWING[0], GROWING[4]], [GROWING[4]] * 2])
+def test_what_caveats_make_is_held_on_account_of_who_has_them(caveats: list[str]) -> None:
+    """Whoever narrows a reference has us make values of its own, as large as it likes, of small ones."""
+    wire = Wire(lambda: attenuate(dataspace(), *caveats))
+    session = wire.right.session
+
+    def say() -> None:
+        wire.right.inject(turn(*[(A, number, number) for number in range(500)]))
+        wire.system.drain()
+
+    taken = peak(say)
+    assert len(session.assertions) == 500
+    assert taken < 3 * session.assertions.size
+
+
+@pytest.mark.parametrize("caveats", [GROWING[:1], [f"<rewrite <_> <lit [{'0 ' * 1300}]>>"], [GROWING[4]] * 2])
+def test_what_caveats_make_takes_time_on_account_of_who_has_them(
+    caveats: list[str], turns: list[tuple[int, int]]
+) -> None:
+    """The larger what they make of a message, the fewer are made in a turn."""
+    wire = Wire(lambda: attenuate(dataspace(), *caveats))
+    turns.clear()
+    wire.right.inject(turn(*[(M, number) for number in range(500)]))
+    wire.system.drain()
+    assert max(map(max, turns)) <= 100
 
 
 def test_a_neighbour_does_not_wait_for_it(turns: list[tuple[int, int]]) -> None:
