@@ -398,8 +398,8 @@ def _growth(form: Frozen) -> tuple[int, int]:
     if type(form) is not tuple:
         return 0, 1
     if form[0] is _OR:
-        made, copies = zip((0, 0), *map(_growth, form[1][1:]), strict=True)
-        return max(made), max(copies)
+        growth, copies = zip((0, 0), *map(_growth, form[1][1:]), strict=True)
+        return max(growth), max(copies)
     return _made_by(form[2]) if form[0] is _REWRITE else (0, 1)
 
 
@@ -409,12 +409,12 @@ def _made_by(form: Frozen) -> tuple[int, int]:
     if name in ("ref", "lit"):
         return 0, int(name == "ref")
     if name == "attenuate":
-        made, copies = _made_by(form[1])
-        return made + _REFERENCE, copies
+        growth, copies = _made_by(form[1])
+        return growth + _REFERENCE, copies
     items = form[1][2] if name == "dict" else form[-1][1:]
     parts = [_made_by(item) for item in items]
     size = _COMPOUND * (1 + (name == "dict")) + _PLACE * len(items)
-    return size + sum([made for made, _ in parts]), sum([copies for _, copies in parts])
+    return size + sum([growth for growth, _ in parts]), sum([copies for _, copies in parts])
 
 
 def _attenuating(make: _Maker, forms: tuple[Frozen, ...]) -> _Maker:
@@ -461,10 +461,10 @@ class Attenuated(Passage):
         self.caveats = caveats
         self._rewriters = [rewriter for _, rewriter in caveats]
         self.effort = measure([form for form, _ in caveats])
-        self.made, copies = 0, 1
+        self.growth, copies = 0, 1
         for form, _ in reversed(caveats):
-            made, times = _growth(form)
-            self.made += made
+            growth, times = _growth(form)
+            self.growth += growth
             copies *= max(1, times)
             self.walks += copies
 

@@ -51,7 +51,7 @@ class Passage(Entity):
     """The nested values that are looked at, whatever passes."""
     walks: int = 0
     """How often what passes is looked at as a whole, at most, its copies included."""
-    made: int = 0
+    growth: int = 0
     """The bytes that it makes of a value, at most, beyond those that the value has."""
 
     def __init__(self, target: Ref) -> None:
@@ -121,9 +121,9 @@ def arriving(ref: Ref, form: Frozen) -> Frozen | None:
     return form
 
 
-def made_before(ref: Ref) -> int:
+def growth_before(ref: Ref) -> int:
     """The bytes that are made of a value, at most, before it gets to that to which *ref* leads."""
-    return sum([passage.made for passage in passages(ref)])
+    return sum([passage.growth for passage in passages(ref)])
 
 
 def compacted(form: Frozen) -> Frozen:

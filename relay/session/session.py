@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from relay.capabilities.forwarding import made_before
+from relay.capabilities.forwarding import growth_before
 from relay.protocol.codec import MORE, Codec, Msgpack, codec_for
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import (
@@ -584,7 +584,7 @@ class Session(State):
         if kind is A:
             target = membrane.target(oid, pins)
             value = membrane.inward(event[1], pins)
-            size = ENTRY + weight(event[1]) + (0 if target is None else made_before(target))
+            size = ENTRY + weight(event[1]) + (0 if target is None else growth_before(target))
             assertion = self.assertions.add(event[2], value, pins, size)
             self.asserts_in += 1
             if assertion is None:
