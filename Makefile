@@ -40,11 +40,14 @@ test: .venv/stamps/dev .peers/syndicate-py/stamp .venv/stamps/archive ## all tes
 	    $(PYTHON_BIN) -m pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: check
-check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
+check: lint ## ruff, mypy --strict and the architecture test
+	@$(PYTHON_BIN) -m pytest -q tests/test_architecture.py
+
+.PHONY: lint
+lint: .venv/stamps/dev ## ruff and mypy --strict
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy $(CODE)
-	@$(PYTHON_BIN) -m pytest -q tests/test_architecture.py
 
 .PHONY: docs
 docs: .venv/stamps/dev ## the documentation as a site, in build/site; a warning is an error
