@@ -22,6 +22,9 @@ using it.  What is named in *bindings* is for ever, and handed out as it is.
 that it was narrowed from, is revoked by its name (:meth:`BindSpace.revoke`): the answer becomes ``<rejected expired>``
 or ``<rejected revoked>``, and what it gave stops, as above.
 
+What is given for a reference without caveats is the target itself.  When that is revoked, all that it was narrowed to
+ends, and who gave it ends the sessions that have shown it (:meth:`BindSpace.is_whole`).
+
 Contract: nothing of a peer's reaches the bind space.  At most ``limits.resolves`` questions of one session stand at a
 time; those beyond are ``<rejected too-many-resolves>`` for good.
 
@@ -228,6 +231,10 @@ class BindSpace(Entity):
         """Whether one of these names is revoked."""
         return not self._revoked.isdisjoint(names)
 
+    def is_whole(self, oid: Frozen, sig: bytes) -> bool:
+        """Whether that is the signature of a reference without caveats, to what has the name *oid* now."""
+        return self.find(UnverifiedReference(oid, sig, ())) is not None
+
     def give(self, bound: _Bound, asked: UnverifiedReference, names: Sequence[str]) -> Ref:
         """The live reference for *asked*, which holds: one that can be ended if it is narrowed."""
         if not asked.caveats:
@@ -368,7 +375,7 @@ class _Question:
         """Why what is asked for, which holds, is not given."""
         asked = self.asked
         lineage = asked.lineage(bound.key)
-        self._names = (*map(revocation, lineage),) if asked.caveats else (bound.name,)
+        self._names = (bound.name, *map(revocation, lineage)) if asked.caveats else (bound.name,)
         if space.revoked(self._names):
             return _REVOKED
         left = asked.end - outside().time_of_day() if asked.caveats else math.inf

@@ -143,9 +143,10 @@ def check_command(ref: str, key_file: str | None, key_env: str | None, no_key: b
     for number, caveat in reversed([*enumerate(sturdy.caveats, 1)]):
         for line in describe(caveat):
             click.echo(f"  caveat {number} {line}")
-    if good and sturdy.caveats:
+    if good:
         for number, sig in enumerate(claim(freeze(sturdy)).lineage(secret), 1):
-            click.echo(f"  caveat {number} and what came after it is revoked as {revocation(sig)}")
+            what = f"caveat {number} and what came after it" if sturdy.caveats else "it, with all narrowed from it,"
+            click.echo(f"  {what} is revoked as {revocation(sig)}")
     if not good:
         click.echo("cap check: it was not made with this key, or was changed: ask for it again", err=True)
         sys.exit(1)

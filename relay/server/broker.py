@@ -31,7 +31,7 @@ from attrs import asdict, define, evolve, field
 from relay.capabilities.caveats import NOT_AFTER
 from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies, bind
 from relay.capabilities.session_limits import Turnstile
-from relay.capabilities.sturdy import SturdyRef, mint
+from relay.capabilities.sturdy import SturdyRef, mint, revocation
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
 from relay.server.census import Census, Draining, OpenListener, Overloaded, Peer, SpaceThere
@@ -510,6 +510,8 @@ class Broker:
         for peer in self.census.peers.values():
             if any(self._stands_for(peer.tap.identity, name) != ref for name, ref in peer.certified):
                 peer.cut("certificate", "what the certificate stands for is another thing now: connect again")
+            elif self._has_revoked(peer):
+                peer.cut("revoked", "a capability that this session has shown is revoked")
         wanted = [listening for listening in config.listen if self._may_open(listening)]
         unchanged = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]
         before = [door for door in self._doors if door not in unchanged]
@@ -518,6 +520,11 @@ class Broker:
         for listening in wanted:
             if listening not in [door.listening for door in unchanged]:
                 await self._reopen(listening, before)
+
+    def _has_revoked(self, peer: Peer) -> bool:
+        """Whether it has a dataspace itself by what is revoked: nothing is before that which could stop."""
+        whole = [sig for sig, oid in peer.shown if self.space is not None and self.space.is_whole(oid, sig)]
+        return not {*map(revocation, whole)}.isdisjoint(self.config.revoked)
 
     def _may_open(self, listening: Listening) -> bool:
         """Whether the key that is in force, which may not be that of the new configuration, allows it."""

@@ -130,6 +130,17 @@ def test_revoking() -> None:
     assert place.seen[8:] == [("!", "again")]
 
 
+def test_revoking_what_has_no_caveats() -> None:
+    """All that it was narrowed to ends, since its holder could narrow it again."""
+    place = Place()
+    narrow, narrower = place.ask(NARROW), place.ask(NARROWER)
+    place.act(partial(assert_, narrower.given, ["by", 1]))
+    place.act(lambda: place.space.revoke([name(ROOT)]))
+    assert place.seen == [("+", 1), ("-", 1)]
+    assert (narrow.reasons, narrower.reasons) == (["revoked"], ["revoked"])
+    assert place.ask(ROOT.attenuate("<reject <lit 9>>")).reasons == ["revoked"]
+
+
 def test_what_is_narrowed_to_is_not_what_it_was_narrowed_from() -> None:
     """To revoke a narrower reference leaves the wider one."""
     place = Place()

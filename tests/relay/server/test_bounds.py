@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +235,26 @@ async def test_reload_revokes(tmp_path: Path) -> None:
             await until(lambda: seen == [("+", "this"), ("-", "this")])
             await server.broker.reload(configure({"listen": [here]}))
             await until(lambda: seen[2:] == [("+", "this")])
+
+
+async def test_who_does_not_care_that_it_is_revoked(tmp_path: Path) -> None:
+    """A program that goes on with what it has been given, whatever the gatekeeper answers, reaches nothing by it."""
+    here = f"unix://{tmp_path}/s"
+    name = revocation(claim(freeze(parse_ref(DEFAULT))).sig)
+    async with serving(here) as server:
+        seen = server.watch(["said", capture()])
+
+        def say(peer: Wire, what: str, number: int) -> None:
+            with suppress(OSError):
+                peer.send(peer.ds, (A, freeze(["said", what]), number))
+                peer.send(peer.ds, (M, freeze(["said", what])))
+
+        peer = await trio.to_thread.run_sync(Wire, f"{tmp_path}/s")
+        await trio.to_thread.run_sync(say, peer, "before", 50)
+        await until(lambda: len(seen) == 2)
+        await server.broker.reload(configure({"listen": [here], "revoked": [name]}))
+        await trio.to_thread.run_sync(say, peer, "after", 51)
+        await until(lambda: not server.broker.census.peers)
+        assert seen[2:] == [("-", "before")]
+        assert server.broker.census.lost == {"revoked": 1}
+        peer.socket.close()
