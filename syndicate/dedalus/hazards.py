@@ -46,9 +46,11 @@ def hazards(statements: Sequence[Statement], specification: Iterable[str] = ("pr
     rules = core(statements)
     spared = observing(rules, specification)
     timeless = [rule for rule in rules if rule.head.relation not in spared]
-    return [*_words(rules), *_never_given(rules), *_into_the_past(rules), *_constant(timeless)]
+    return [*_words(rules), *_too_early(rules), *_never_given(rules), *_into_the_past(rules), *_constant(timeless)]
 
 
+_FIRST: Final = 1
+"""The timestep at which a run starts, if not otherwise said."""
 _NETWORK: Final = "crash"
 """The relation that the network gives, see :mod:`syndicate.dedalus.net`."""
 _HINTS: Final = 50
@@ -65,6 +67,14 @@ def _words(rules: Sequence[Rule]) -> Iterator[Hazard]:
             yield Hazard(message, rule.place, rule)
         if rule.fact and rule.head.relation == "persist":
             yield Hazard("this is a fact: rows are kept by persist[..], in brackets", rule.place, rule)
+
+
+def _too_early(rules: Sequence[Rule]) -> Iterator[Hazard]:
+    for rule in rules:
+        time = rule.head.time
+        if rule.fact and isinstance(time, int) and time < _FIRST:
+            message = f"this is before the first timestep, {_FIRST}: a run sees it if it starts earlier (--start)"
+            yield Hazard(message, rule.place, rule)
 
 
 def _never_given(rules: Sequence[Rule]) -> Iterator[Hazard]:

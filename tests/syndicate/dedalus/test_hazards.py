@@ -22,6 +22,7 @@ from syndicate.dedalus.desugar import core
         ("post(X) :- d(X)@2; d(1)@2;", []),
         ("q(x) :- d(x); d(1);", ['x is text, the same as "x": a variable begins with an upper case']),
         ('q("x") :- d("x"); r(X) :- d(X), q(on); d(1); e(a, a);', []),
+        ("d(1)@0; d(2)@-1; d(3)@1; d(4);", ["before the first timestep, 1: "] * 2),
         ("persist(log, 2); log(1)@1;", ["this is a fact: rows are kept by persist"]),
     ],
 )
