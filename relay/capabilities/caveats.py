@@ -42,6 +42,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from relay.capabilities.forwarding import Passage, compacted, innermost
 from relay.protocol.limits import DEFAULT
 from syndicate.actors.arguments import expect_ref
+from syndicate.actors.turn import current
 from syndicate.errors import CaveatError, NotAValue
 from syndicate.index.interest import INTEREST, expand
 from syndicate.index.matching import is_of_class
@@ -476,6 +477,10 @@ class Attenuated(Passage):
         return passed
 
 
+_copies: Final[dict[tuple[int, object, tuple[Frozen, ...]], tuple[Frozen, Frozen]]] = {}
+"""What was copied in this turn, and the copies, by identity, whose copy it is, and the caveats."""
+
+
 class Confined(Passage):
     """What is before an observer whose interest came through *caveats*: they hold for each reference that it hears
     of.
@@ -498,13 +503,24 @@ class Confined(Passage):
             return form
         if form[0] is INTEREST:
             form = expand(form)
-        items = [self.pass_on(item) if type(item) is tuple or type(item) is Ref else item for item in form]
+        items = [self._copied(item) if type(item) is tuple else self.pass_on(item) for item in form]
         if items[0] is SET:
             return (SET, *sorted({*items[1:]}, key=order))
         if items[0] is DICT:
             pairs = sorted(zip(items[1], items[2], strict=True), key=lambda pair: order(pair[0]))
             return (DICT, tuple([key for key, _ in pairs]), tuple([value for _, value in pairs]))
         return tuple(items)
+
+    def _copied(self, form: Frozen) -> Frozen:
+        """A part of what it hears, copied once in a turn for all observers of a peer: they may be thousands."""
+        if _PLAIN.issuperset(map(type, form)):
+            return form
+        key = id(form), self.target.facet, self._forms
+        entry = _copies.get(key)
+        if entry is None:
+            entry = _copies[key] = form, self.pass_on(form)
+            current("hear").afterwards.append(_copies.clear)
+        return entry[1]
 
     def _narrowed(self, ref: Ref) -> Ref:
         entity = ref.entity

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.capabilities.caveats import attenuate
+from relay.capabilities.caveats import Confined, _copies, attenuate
 from relay.capabilities.gatekeeper import Gatekeeper
 from relay.capabilities.sturdy import DEFAULT as PUBLIC
 from relay.capabilities.sturdy import parse_ref
@@ -405,3 +405,31 @@ def test_a_packet_that_is_not_too_much_is_one_turn(count: int, turns: list[tuple
     wire.right.inject(turn(*[(A, (SEQ, "v", i), 1000 + i) for i in range(100)]))
     wire.system.drain()
     assert (100, 100 * count) in turns
+
+
+def test_what_observers_hear_is_narrowed_once_for_all_of_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many observe through a narrowed reference, and however large what they hear is."""
+    forms: list[Any] = []
+    pass_on = Confined.pass_on
+
+    def counting(self: Confined, form: Any) -> Any:
+        forms.append(form)
+        return pass_on(self, form)
+
+    monkeypatch.setattr(Confined, "pass_on", counting)
+    inner: list[Ref] = []
+
+    def publish() -> Ref:
+        inner.append(dataspace())
+        return attenuate(inner[0], "<reject <lit 1>>")
+
+    wire = Wire(publish)
+    for first in range(0, 200, 50):
+        wire.right.inject(turn(*[(A, observe([capture()], i), i) for i in range(first, first + 50)]))
+        wire.system.drain()
+    value = freeze([[[n, [n]] for n in range(300)]])
+    wire.act(wire.right, lambda: message(inner[0], value))
+    events = [event for event in wire.right.events if event[0] is M]
+    assert events == [(M, value)] * 200
+    assert len(forms) < 200 * 3 + 8 * 300
+    assert not _copies
