@@ -26,6 +26,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from syndicate.dedalus.ast import (
+    AGGREGATES,
     WILD,
     Agent,
     Aggregate,
@@ -47,6 +48,7 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.library import LIBRARY, STANDARD, names
 from syndicate.errors import DedalusSyntax
+from syndicate.plan.algebra import meant
 
 # --------------------------------------------------------- the grammar, compiled once, and its terminals in words, for
 
@@ -263,6 +265,11 @@ def _wrong(error: UnexpectedInput, text: str, file: str) -> DedalusSyntax:
         match = before.search(text, 0, at)
         if match:
             hint = remedy.format(match[1] or "p")
+            break
+    else:
+        word = re.search(r"\b([a-z]\w*)\s*$", text[:at])
+        if word and text.startswith("<", at) and ":-" not in text[text.rfind(";", 0, at) + 1 : at]:
+            hint = f"; {word[1]} is no aggregate{meant(word[1], AGGREGATES)}; there are {', '.join(AGGREGATES)}"
     return DedalusSyntax(f"{file or 'program'}:{line}:{column}: {what}{hint}", line, column)
 
 

@@ -24,6 +24,7 @@ from syndicate.errors import DedalusSyntax
         ("persist[", 1, 9, r"columns comes last: persist\[p, 2\]"),
         ("p(X) :- q(X), N = count(X);", 1, 24, "an aggregate is written count<X>, and stands in the head"),
         ("p(sum(X)) :- q(X);", 1, 6, "an aggregate is written sum<X>"),
+        ("p(cont<X>) :- q(X);", 1, 7, r"cont is no aggregate \(did you mean 'count'"),
         ("p(sum<X + 1>) :- q(X);", 1, 9, "an aggregate is of variables, sum<X>: compute"),
         ("p()@soon;", 1, 4, "@next, @async, @later"),
         ("p() :- q()@next;", 1, 11, "stands in a head"),
