@@ -16,13 +16,15 @@ What is asked of the rules, since each of them can make the race decide:
 
 * the acknowledgement is made of the row that came, of columns that the timer's rule has copied, and goes back to the
   program that has the row; no other rule makes one;
+* what is done with rows that meet theirs, such as to note them in another table, goes by the same columns, and adds;
 * it names the row: by all columns, or by the key, of rows that come from one collection that no rule writes;
 * what else goes through the channel is the same row, when it is put there;
 * rows that are taken away were put there by something that passes, and do not come back by being taken away.
 
 Contract: with what :mod:`~syndicate.bloom.insight.calm` supposes, if nobody outside acknowledges what has not come, and
-if rows from outside with one key are one row, wherever they are given, each row of the table comes, and is acknowledged
-where it is, unless an address in it is nobody's.
+if rows from outside with one key are one row, wherever they are given, and if what functions close over that is the
+address is so in each program, each row of the table comes, and is acknowledged where it is, unless an address in it is
+nobody's, or another program's.
 
 Source: Alvaro et al. 2011a (reliable delivery); ``docs/design/bloom.md``, "Rows that go until they are acknowledged".
 """
@@ -37,7 +39,7 @@ from attrs import evolve, field, frozen
 
 from syndicate import plan
 from syndicate.bloom.declaration import SCRATCHES, TABLES, TAKING, Declaration, Kind, Rule
-from syndicate.bloom.rules.function import Attribute, Fitting, origin_of, picks
+from syndicate.bloom.rules.function import Attribute, Fitting, Function, origin_of, picks
 from syndicate.bloom.rules.symbols import Head, declaration_of
 from syndicate.explain.derivation import named
 from syndicate.graph import reached
@@ -75,10 +77,15 @@ class _Copy:
     table: str
     columns: Columns
     own: frozenset[str]
-    fixed: Mapping[str, Value] = field(factory=dict)
+    fixed: Mapping[str, plan.Const] = field(factory=dict)
     timers: frozenset[str] = frozenset()
     without: str = ""
     named: tuple[tuple[str, str], ...] = ()
+
+
+@frozen
+class _Around(plan.Const):
+    """A constant that a function finds around it, which may be another in another program."""
 
 
 @frozen
@@ -124,12 +131,15 @@ class _Retries:
                 yield RetryLoop(sent.table, rule.head, meeting.other, columns, settled, not sent.without)
 
     def _settled(self, table: str, meeting: _Meeting) -> Iterator[Rule]:
-        """The rules that have, of each row of the table that has met its acknowledgement, what depends on that row."""
+        """The rules that have, of each row of the table that has met its acknowledgement, what depends on that row.
+
+        By other pairs of columns rows meet other acknowledgements too, if they come in time.
+        """
         for rule in self.rules:
             one = self._meeting(rule.body, table)
-            if one is None or one.other != meeting.other or not set(one.pairs) <= set(meeting.pairs):
+            if one is None or one.other != meeting.other or set(one.pairs) != set(meeting.pairs):
                 continue
-            if one.own.issuperset(rule.body.heading):
+            if one.own.issuperset(rule.body.heading) and (rule.op not in TAKING or rule.head == table):
                 yield rule
 
     # ----------------------------------------------------------------------------------------- what ends the sending
@@ -236,9 +246,9 @@ class _Retries:
                 return self._comes(this.name, within)
             case plan.Rename() | plan.Projection() | plan.Selection() | plan.FlatMap():
                 return self._passes(this.source, within)
-            case plan.NaturalJoin():
+            case plan.NaturalJoin() | plan.SemiJoin():
                 return any(self._passes(one, within) for one in this.parts())
-            case plan.SemiJoin() | plan.AntiJoin():
+            case plan.AntiJoin():
                 return self._passes(this.left, within)
             case plan.Union():
                 return all(self._passes(one, within) for one in this.parts())
@@ -253,8 +263,9 @@ class _Retries:
             return False
         return all(self._passes(rule.body, within | {name}) for rule in self._writing(name))
 
-    def _is_here(self, value: Value) -> bool:
-        return self.address is not None and value == self.address
+    def _is_here(self, one: plan.Const | None) -> bool:
+        """Whether it is the address; what is written in a rule is the same in all programs, and would be by chance."""
+        return isinstance(one, _Around) and self.address is not None and one.value == self.address
 
     # ------------------------------------------------------------------------------------------------- expressions
 
@@ -272,7 +283,7 @@ class _Retries:
                 parts = [self._copy(part, timers) for part in this.parts()]
                 return _fired(this, [one for one in parts if one is not None], timers)
             case plan.AntiJoin():
-                left, right = self._copy(this.left, timers), self._copy(this.right)
+                left, right = self._copy(this.left, timers), self._all(this.right)
                 if left is None or right is None or left.without:
                     return None
                 named = _pairs(this, left.columns, right.columns)
@@ -282,7 +293,7 @@ class _Retries:
         if moved is None or source is None:
             return None
         fixed = {
-            name: one.value if isinstance(one, plan.Const) else source.fixed[one.name]
+            name: one if isinstance(one, plan.Const) else source.fixed[one.name]
             for name, one in moved.items()
             if isinstance(one, plan.Const) or (isinstance(one, plan.Attr) and one.name in source.fixed)
         }
@@ -359,9 +370,22 @@ def _moved(this: plan.Expression) -> Mapping[str, plan.Scalar] | None:
             values = picks(origin.function, origin.sides, this.function.site, closed=True)
             if values is None or len(values) != len(this.heading):
                 return None
-            scalars = [plan.Attr(str(one)) if isinstance(one, Attribute) else plan.Const(one) for _, one in values]
+            written = frozenset(_written(origin.function))
+            scalars = [_scalar(one, written) for _, one in values]
             return dict(zip(this.heading, scalars, strict=True))
     return None
+
+
+def _scalar(one: Value, written: AbstractSet[Value]) -> plan.Scalar:
+    if isinstance(one, Attribute):
+        return plan.Attr(str(one))
+    return plan.Const(one) if one in written else _Around(one)
+
+
+def _written(function: Function) -> Iterator[Value]:
+    """The constants that stand in a function."""
+    for one in function.__code__.co_consts:
+        yield from one if type(one) is tuple else (one,)
 
 
 def _copied(moved: Mapping[str, plan.Scalar], columns: Columns) -> Columns:

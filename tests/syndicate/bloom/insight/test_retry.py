@@ -22,7 +22,9 @@ from syndicate.errors import KeyConflict
 from tests.strategies import examples
 from tests.syndicate.bloom.insight.outcomes import NODES, Fact, Names, differing, outcome
 
-NAMES = Names(end=("buf", "taken", "done"), ever=("met", "seen", "s0", "got", "pipe", "ack"), timers=("timer", "clock"))
+NAMES = Names(
+    end=("buf", "taken", "done", "other"), ever=("met", "seen", "s0", "got", "pipe", "ack"), timers=("timer", "clock")
+)
 
 Rules: TypeAlias = Callable[[Any], list[tuple[str, str, Any]]]
 """Of a program: heads, operators and bodies."""
@@ -74,6 +76,7 @@ AGAIN: dict[str, Rules] = {
 REPLY: dict[str, Rules] = {
     "right": lambda p: [("ack", "<~", p.pipe.map(lambda q: (q.src, q.dst, q.n, 0)))],
     "me": lambda p: [("ack", "<~", p.pipe.map(lambda q: (q.src, p.address, q.n, 0)))],
+    "by chance": lambda p: [("ack", "<~", p.pipe.map(lambda q: (q.src, "n0", q.n, 0)))],
     "crossed": lambda p: [("ack", "<~", p.pipe.map(lambda q: (q.dst, q.src, q.n, 0)))],
     "some": lambda p: [("ack", "<~", p.pipe.filter(lambda q: q.v > 1).map(lambda q: (q.src, q.dst, q.n, 0)))],
     "whole": lambda p: [("ack", "<~", p.pipe.map(lambda q: (q.src, q.dst, q.n, q.v)))],
@@ -101,6 +104,8 @@ MEET: dict[str, Rules] = {
             (p.buf * p.ack).pairs(*((name, name) for name in KEY), lambda b, a: (b.dst, b.src, b.n, a.v)),
         )
     ],
+    "deletes": lambda p: [("other", "<-", met(p))],
+    "replaces": lambda p: [("other", "<+-", met(p).map(lambda b: (b.dst, b.src, 0, b.v)))],
 }
 READ: dict[str, Rules] = {
     "copy": lambda p: [("s0", "<=", p.buf.map(lambda b: (b.n, b.v)))],
@@ -131,7 +136,7 @@ def random_choice(rng: random.Random) -> Choice:
     """Mostly of what is right."""
     chosen = {part: rng.choice([*forms]) for part, forms in PARTS.items() if rng.random() < 0.4}
     if rng.random() < 0.2:
-        chosen |= {"reply": "whole", "end": "whole"}
+        chosen = {"meet": "narrow", **chosen, "reply": "whole", "end": "whole"}
     return Choice(**chosen)
 
 
@@ -172,6 +177,8 @@ def program(of: Choice) -> type[Bloom]:
                             head < +body
                         case "<-":
                             head < -body
+                        case "<+-":
+                            head < +-body
                         case _:
                             head < ~body
 
@@ -215,8 +222,8 @@ RIGHT = [
     Choice(once="given"),
     Choice(put="nothing"),
     Choice(reply="me"),
-    Choice(reply="whole", end="whole", put="some"),
-    Choice(reply="whole", end="whole", put="both"),
+    Choice(reply="whole", end="whole", put="some", meet="narrow"),
+    Choice(reply="whole", end="whole", put="both", meet="nothing"),
     Choice(end="noted", meet="nothing"),
     Choice(end="noted", meet="nothing", again="pairs", read="join"),
     Choice(meet="filtered"),
@@ -232,6 +239,20 @@ def test_what_is_right_is_seen(of: Choice) -> None:
     (retry,) = calm.retries
     assert (retry.table, retry.channel, retry.ack, retry.taken) == ("buf", "pipe", "ack", of.end != "noted")
     assert f"retry: {retry}" in str(calm)
+
+
+WRONG = {
+    Choice(meet="deletes"): "other",
+    Choice(meet="replaces"): "other",
+    Choice(meet="wide"): "met",
+    Choice(reply="by chance"): "pipe",
+}
+
+
+@pytest.mark.parametrize("of", WRONG, ids=str)
+def test_what_a_race_decides_is_seen(of: Choice) -> None:
+    """A rule that takes rows from elsewhere, or by fewer columns; an address that only this program has."""
+    assert program(of)(address="n0").calm()[WRONG[of]].verdict == "diffluent"
 
 
 def test_the_random_programs_are_of_all_kinds() -> None:
