@@ -26,9 +26,10 @@ network, a timer or a terminal reaches one.  *unknown*: there would be none, but
 lattice values that it is given; ``@monotone`` of :mod:`syndicate.lattice`, on that function, says that it is.
 
 **Resending.**  Where a timer says when rows go that stay, and neither which nor what, as in anti-entropy, it decides
-nothing: all go in the end.  Rows that are merged change meanwhile, so that it decides which versions pass through the
-channel, and not what tables and lattices become that take them in: the last goes again.  Nor does a timer decide that
-sends rows until they are acknowledged (:mod:`syndicate.bloom.insight.retry`).
+nothing: all go in the end.  No rule takes such rows away, or has them only until more comes.  Rows that are merged
+change meanwhile, so that it decides which versions pass through the channel, and not what tables and lattices become
+that take them in: the last goes again.  Nor does a timer decide that sends rows until they are acknowledged
+(:mod:`syndicate.bloom.insight.retry`).
 
 **Labels** of the paths from sources to a collection, as Blazes has them: ``A`` through a channel, ``N`` through a point
 of order, ``NA`` first a point of order and then a channel, ``D`` (diffluent) a point of order after a channel.
@@ -271,9 +272,7 @@ def calm_of(runtime: Runtime) -> Calm:
     taken = {rule.head for rule in rules if rule.op in TAKING}
     reach = reach_of(kinds, rules)
     merged = {name for name in kinds if any(one in merging or kinds[one] is Kind.LATTICE for one in reach[name])}
-    lasting = {
-        name: name in merged for name in kinds if arrivals[name] is not ArrivalOrder.PASSING and name not in taken
-    }
+    lasting = {name: name in merged for name in _lasting(kinds, rules, arrivals)}
     seals = [one for one in runtime.seals if not taken.intersection((one.of, one.by))]
     settled = {rule for one in retries for rule in one.settled}
     hazards = {
@@ -343,6 +342,25 @@ def _arrivals(
                 arrivals[rule.head] = max(arrivals[rule.head], coming)
         if arrivals == before:
             return arrivals
+
+
+def _lasting(kinds: Mapping[str, Kind], rules: Sequence[Rule], arrivals: Mapping[str, ArrivalOrder]) -> list[str]:
+    """The collections whose rows stay: a store that none are taken from, and what adds rows as long as such grow."""
+    leaving = {name for name in kinds if arrivals[name] is ArrivalOrder.PASSING}
+    leaving.update(rule.head for rule in rules if rule.op in TAKING)
+    made = [rule for rule in rules if kinds[rule.head] not in GROWING]
+    while True:
+        found = {
+            rule.head for rule in made if not _adds(rule, arrivals) or leaving & {one.name for one in rule.reads()}
+        }
+        if found <= leaving:
+            return [name for name in kinds if name not in leaving]
+        leaving |= found
+
+
+def _adds(rule: Rule, arrivals: Mapping[str, ArrivalOrder]) -> bool:
+    """Whether a rule is monotone, as far as is seen."""
+    return all(isinstance(one.why, Unseen) for one in arrival_of(rule.body, arrivals).hazards)
 
 
 def _hazards(

@@ -206,7 +206,13 @@ class _Retries:
         """Whether rows of a *table* come from one collection that no rule writes, whose key is within the table's."""
         origin = self.declarations[source.table]
         keys = {source.columns.get(name) for name in table.key_cols}
-        return not self._writing(source.table) and not origin.lattices and keys.issuperset(origin.key_cols)
+        own = {name for name, one in source.fixed.items() if isinstance(one, _Around)}
+        return (
+            not self._writing(source.table)
+            and not origin.lattices
+            and keys.issuperset(origin.key_cols)
+            and own.issubset(table.key_cols)  # another program would make another row of that key
+        )
 
     def _sends_the_same(self, rule: Rule, sent: _Copy, source: _Copy) -> bool:
         """Whether another rule sends at once what *sent* sends later, of the row that *source* puts into the table."""

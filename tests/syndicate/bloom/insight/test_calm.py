@@ -130,6 +130,46 @@ class Kinds(Bloom):
         self.lines < ~self.told
 
 
+class Leaving(Bloom):
+    """A timer sends what is there for a time: until more is known, or until it is taken away."""
+
+    wanted = table(["x"], [])
+    known = table(["x"], [])
+    done = scratch(["x"], [])
+    missing = scratch(["x"], [])
+    open = scratch(["x"], [])
+    timer = periodic(1)
+    asked = channel(["@to", "x"], [])
+    told = channel(["@to", "x"], [])
+    posted = channel(["@to", "x"], [])
+    came = table(["x"], [])
+
+    @bloom
+    def rules(self) -> None:
+        """Each goes through a scratch, which does not say that of itself."""
+        self.missing <= self.wanted.notin(self.known, ("x", "x"))
+        self.known < -self.done
+        self.open <= self.known
+        self.asked < ~(self.timer * self.missing).pairs(lambda t, m: ("a", m.x))
+        self.told < ~(self.timer * self.open).pairs(lambda t, o: ("a", o.x))
+        self.posted < ~(self.timer * self.wanted).pairs(lambda t, w: ("a", w.x))
+        self.came <= self.told.payloads()
+
+
+def test_a_timer_that_sends_what_leaves() -> None:
+    """It decides what goes, though nothing else is asynchronous; of what stays it does not."""
+    calm = Leaving(address="a").calm()
+    verdicts = {name: calm[name].verdict for name in ("missing", "open", "asked", "told", "posted", "came")}
+    assert verdicts == {
+        "missing": "ordered",
+        "open": "ordered",
+        "asked": "diffluent",
+        "told": "diffluent",
+        "posted": "confluent",
+        "came": "diffluent",
+    }
+
+
 def test_verdicts() -> None:
     """Negation of what is constant is harmless; aggregates, clocks, deletions and races are not."""
     calm = Kinds().calm()

@@ -22,7 +22,7 @@ from tests.syndicate.bloom.insight.outcomes import NODES, Fact, Names, differing
 from tests.syndicate.bloom.lattice_programs import CELLS, MERGED, STEPS, LatticeMaker, value
 from tests.syndicate.bloom.naive import Body
 
-TABLES, SCRATCHES, CHANNELS = ("t0", "m0", "m1", "m2"), ("s0", "s1", "n0", "n1"), ("c0", "g0")
+TABLES, SCRATCHES, CHANNELS = ("t0", "t1", "m0", "m1", "m2"), ("s0", "s1", "n0", "n1"), ("c0", "g0")
 NAMES = (*TABLES, *SCRATCHES, *CHANNELS, *CELLS)
 MERGING = {**MERGED, "g0": Max}
 MERGED_TABLES = ("t0", "m0", "m2")
@@ -93,6 +93,21 @@ class Senders(LatticeMaker):
         ]
         return rng.choice(forms[:5] if rng.random() < 0.5 else forms)
 
+    def plain(self) -> Callable[[Any], Any]:
+        """Rows that are not merged, sent when a timer fires."""
+        rng, name = self.rng, self.rng.choice(["t0", "t1", "s0", "s1"])
+        forms: list[Callable[[Any], Any]] = [
+            lambda p: (p.timer * getattr(p, name)).rights(),
+            lambda p: (getattr(p, name) * p.timer).pairs(lambda r, t: (r.b, r.a)),
+            lambda p: (p.timer * getattr(p, name) * p.t1).combos(lambda t, r, u: (u.a, r.b)),
+            lambda p: (getattr(p, name) * p.timer).lefts().filter(lambda r: r.a > 1),
+            lambda p: (p.timer * getattr(p, name)).pairs(lambda t, r: (r.a, r.b) if p.cx.gt_eq(2) else None),
+            lambda p: (p.timer * getattr(p, name)).pairs(lambda t, r: (r.a, t.key % 4)),
+            lambda p: (p.timer * getattr(p, name).notin(p.t1, ("a", "b"))).rights(),
+            lambda p: (p.timer * p.in0).rights(),
+        ]
+        return rng.choice(forms[:4] if rng.random() < 0.6 else forms)
+
 
 def random_rules(rng: random.Random) -> list[Sent]:
     """Some rules; most of them only add."""
@@ -100,6 +115,8 @@ def random_rules(rng: random.Random) -> list[Sent]:
     if rng.random() < 0.7:
         rules.append(Sent("g0", "<~", maker.gossip()))
         rules.append(Sent("m1", "<=", lambda p: p.g0.payloads()))
+    if rng.random() < 0.5:
+        rules.append(Sent("c0", "<~", maker.plain()))
     if rng.random() < 0.7:
         rules.append(Sent(rng.choice(["t0", "s0"]), "<=", lambda p: p.c0.payloads()))
     if rng.random() < 0.5:
@@ -113,7 +130,7 @@ def random_rules(rng: random.Random) -> list[Sent]:
             body = maker.merged(MERGED[head])
         else:
             body = rng.choice((maker.asked, maker.called, maker.shallow, maker.shallow))()
-            if head == "t0" and rng.random() < 0.1:
+            if head in ("t0", "t1") and rng.random() < 0.1:
                 op = "<-"
         if body.reads & {"k0"}:
             continue
@@ -126,6 +143,7 @@ def program(rules: list[Sent]) -> type[Bloom]:
 
     class Random(Bloom):
         t0 = table(["a", "b"])
+        t1 = table(["a", "b"])
         k0 = table(["a"], ["b"])
         s0 = scratch(["a", "b"])
         s1 = scratch(["a", "b"])
@@ -168,7 +186,7 @@ def random_facts(rng: random.Random) -> list[Fact]:
     """What comes from outside: the node, the collection, what is given."""
     results: list[Fact] = []
     for _ in range(rng.randrange(3, 9)):
-        name, one = rng.choice(["in0", "in0", "in0", "in0", "m1", "m1", *MERGED_TABLES, *CELLS]), rng.randrange(4)
+        name, one = rng.choice(["in0", "in0", "in0", "in0", "t1", "m1", "m1", *MERGED_TABLES, *CELLS]), rng.randrange(4)
         row = (rng.randrange(4), one)
         if name in CELLS:
             results.append((rng.choice(NODES), name, value(CELLS[name], one > 1 if name == "cb" else one)))

@@ -55,6 +55,8 @@ PUT: dict[str, Rules] = {
     "some": lambda p: [("buf", "<=", p.given.filter(lambda g: g.n > 0))],
     "echo": lambda p: [("buf", "<=", p.given), ("buf", "<+", met(p))],
     "both": lambda p: [("buf", "<=", p.given), ("buf", "<=", p.more)],
+    "own": lambda p: [("buf", "<=", p.given.map(lambda g: (g.dst, g.src, g.n, p.rank)))],
+    "mine": lambda p: [("buf", "<=", p.given.map(lambda g: (g.dst, p.address, g.n, g.v)))],
 }
 ONCE: dict[str, Rules] = {
     "never": lambda p: [],
@@ -161,6 +163,10 @@ def program(of: Choice) -> type[Bloom]:
         clock = periodic(1)
         noted = of.end == "noted"
 
+        @property
+        def rank(self) -> int:
+            return NODES.index(self.address)
+
         @bloom
         def rules(self) -> None:
             self.log <= self.given
@@ -246,6 +252,7 @@ WRONG = {
     Choice(meet="replaces"): "other",
     Choice(meet="wide"): "met",
     Choice(reply="by chance"): "pipe",
+    Choice(put="own"): "pipe",
 }
 
 
