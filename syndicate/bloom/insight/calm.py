@@ -348,14 +348,14 @@ def _lasting(kinds: Mapping[str, Kind], rules: Sequence[Rule], arrivals: Mapping
     """The collections whose rows stay: a store that none are taken from, and what adds rows as long as such grow."""
     leaving = {name for name in kinds if arrivals[name] is ArrivalOrder.PASSING}
     leaving.update(rule.head for rule in rules if rule.op in TAKING)
-    made = [rule for rule in rules if kinds[rule.head] not in GROWING]
+    others = [rule for rule in rules if kinds[rule.head] not in GROWING]
     while True:
-        found = {
-            rule.head for rule in made if not _adds(rule, arrivals) or leaving & {one.name for one in rule.reads()}
+        names = {
+            rule.head for rule in others if not _adds(rule, arrivals) or leaving & {one.name for one in rule.reads()}
         }
-        if found <= leaving:
+        if names <= leaving:
             return [name for name in kinds if name not in leaving]
-        leaving |= found
+        leaving |= names
 
 
 def _adds(rule: Rule, arrivals: Mapping[str, ArrivalOrder]) -> bool:
