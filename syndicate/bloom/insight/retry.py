@@ -17,7 +17,8 @@ What is asked of the rules, since each of them can make the race decide:
 * the acknowledgement is made of the row that came, of columns that the timer's rule has copied, and goes back to the
   program that has the row; no other rule makes one;
 * what is done with rows that meet theirs, such as to note them in another table, goes by the same columns, and adds;
-* it names the row: by all columns, or by the key, of rows that come from one collection that no rule writes;
+* it names the row: by all columns, or by the key, of rows that come from one collection that no rule writes, also by
+  way of a module's interface;
 * what else goes through the channel is the same row, when it is put there;
 * rows that are taken away were put there by something that passes, and do not come back by being taken away.
 
@@ -196,23 +197,27 @@ class _Retries:
         table = self.declarations[sent.table]
         putting = [one for one in self._writing(sent.table) if one.op not in TAKING]
         source = self._copy(putting[0].body) if len(putting) == 1 else None
-        if (putting and (source is None or not self._is_given(source, table))) or not columns.issuperset(
-            table.key_cols
-        ):
+        keys = frozenset(table.key_cols)
+        if (putting and (source is None or not self._is_given(source, keys))) or not columns >= keys:
             return False
         return all(source is not None and self._sends_the_same(one, sent, source) for one in also)
 
-    def _is_given(self, source: _Copy, table: Declaration) -> bool:
-        """Whether rows of a *table* come from one collection that no rule writes, whose key is within the table's."""
+    def _is_given(self, source: _Copy, keys: AbstractSet[str], within: AbstractSet[str] = frozenset()) -> bool:
+        """Whether *keys* of what is copied tell the row: it is of one collection that no rule writes, with its key.
+
+        An interface of a module has what the importer's one rule copies.
+        """
         origin = self.declarations[source.table]
-        keys = {source.columns.get(name) for name in table.key_cols}
         own = {name for name, one in source.fixed.items() if isinstance(one, _Around)}
-        return (
-            not self._writing(source.table)
-            and not origin.lattices
-            and keys.issuperset(origin.key_cols)
-            and own.issubset(table.key_cols)  # another program would make another row of that key
-        )
+        if origin.lattices or not own <= keys:  # another program would make another row of that key
+            return False
+        copied = {source.columns[name] for name in keys if name in source.columns}
+        writing = self._writing(source.table)
+        if not writing:
+            return copied.issuperset(origin.key_cols)
+        imported = origin.kind is Kind.INPUT and "." in source.table and source.table not in within
+        rows = self._all(writing[0].body) if imported and len(writing) == 1 else None
+        return rows is not None and self._is_given(rows, copied, within | {source.table})
 
     def _sends_the_same(self, rule: Rule, sent: _Copy, source: _Copy) -> bool:
         """Whether another rule sends at once what *sent* sends later, of the row that *source* puts into the table."""
