@@ -1,9 +1,9 @@
 """``make calm``: random programs in Bloom, each over ten orders: nothing that is called confluent may differ.
 
 ``python -m tests.calm --programs 20000``: programs of plain rows (``test_calm``), of lattices in terms, functions and
-columns, sent by timers (``test_calm_lattices``), and of rows that go until they are acknowledged (``test_retry``), by
-turns.  What is reported: how many outputs have which verdict,
-and the share of those that did not differ in any of the orders, which bounds false alarms from above.
+columns, sent by timers (``test_calm_lattices``), of rows that go until they are acknowledged (``test_retry``), and of
+such that the members of a group pass on (``test_retry_in_groups``), by turns.  What is reported: how many outputs have
+which verdict, and the share of those that did not differ in any of the orders, which bounds false alarms from above.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from syndicate.errors import SyndicateError, Unstratifiable
 from tests.syndicate.bloom.insight import test_calm as plain
 from tests.syndicate.bloom.insight import test_calm_lattices as lattices
 from tests.syndicate.bloom.insight import test_retry as retries
+from tests.syndicate.bloom.insight import test_retry_in_groups as groups
 from tests.syndicate.bloom.insight.outcomes import differing, outcome
 
 
@@ -42,6 +43,7 @@ KINDS = (
     (plainly, (*plain.NAMES.end, *plain.NAMES.ever)),
     (lattices.diverging, lattices.NAMES),
     (retries.tried, (*retries.NAMES.end, *retries.NAMES.ever)),
+    (groups.tried, (*groups.NAMES.end, *groups.NAMES.ever)),
 )
 
 
@@ -61,7 +63,7 @@ def main() -> None:
     try:
         while figures["programs"] < arguments.programs and time.monotonic() < until:
             seed += 1
-            run, names = KINDS[seed % 3]
+            run, names = KINDS[seed % len(KINDS)]
             calm, different = run(seed, arguments.orders)
             if calm is None:
                 continue

@@ -9,7 +9,7 @@ end are all rows that ``kept`` ever had, what meets its ``ack`` are the same, an
 >>> from syndicate.bloom.tick.runtime import runtime_of
 >>> runtime = runtime_of(Reliable(address="a"))
 >>> for one in retries_of(runtime.wiring.rules, declarations_of(runtime.collections), "a"):
-...     print(one, sorted(rule.head for rule in one.settled))
+...     print(one, sorted({rule.head for rule in one.settled}))
 pipe sends rows of send_buf again until ack has dst, src and ident of them ['pipe', 'pipe_sent', 'send_buf']
 
 What is asked of the rules, since each of them can make the race decide:
@@ -18,14 +18,15 @@ What is asked of the rules, since each of them can make the race decide:
   program that has the row; no other rule makes one;
 * what is done with rows that meet theirs, such as to note them in another table, goes by the same columns, and adds;
 * it names the row: by all columns, or by the key, of rows that come from one collection that no rule writes, also by
-  way of a module's interface;
+  way of a module's interface; where who gets rows passes them on, of rows that came through the channel as well;
+* what goes to each of a table that no rule writes is acknowledged by each, and stays;
 * what else goes through the channel is the same row, when it is put there;
 * rows that are taken away were put there by something that passes, and do not come back by being taken away.
 
 Contract: with what :mod:`~syndicate.bloom.insight.calm` supposes, if nobody outside acknowledges what has not come, and
-if rows from outside with one key are one row, wherever they are given, and if what functions close over that is the
-address is so in each program, each row of the table comes, and is acknowledged where it is, unless an address in it is
-nobody's, or another program's.
+if rows from outside with one key are one row, wherever they are given (or, if the table's key has the own address too,
+where they are given), and if what functions close over that is the address is so in each program, each row of the
+table comes, and is acknowledged where it is, unless an address in it is nobody's, or another program's.
 
 Source: Alvaro et al. 2011a (reliable delivery); ``docs/design/bloom.md``, "Rows that go until they are acknowledged".
 """
@@ -71,8 +72,9 @@ class RetryLoop:
 class _Copy:
     """An expression that has a row for each row of *table*, when one of *timers* fires.
 
-    *columns* are copies, *fixed* the same in all rows, *own* depend on that row only.  Rows are left out whose *named*
-    columns are in the relation *without*.
+    *columns* are copies, *fixed* the same in all rows, *own* depend on that row only.  If it is a row for each of the
+    rows of other tables *by*, too, the columns of these are copies of ``table.column``.  Rows are left out whose
+    *named* columns are in the relation *without*.
     """
 
     table: str
@@ -80,6 +82,7 @@ class _Copy:
     own: frozenset[str]
     fixed: Mapping[str, plan.Const] = field(factory=dict)
     timers: frozenset[str] = frozenset()
+    by: frozenset[str] = frozenset()
     without: str = ""
     named: tuple[tuple[str, str], ...] = ()
 
@@ -128,7 +131,8 @@ class _Retries:
             meeting = self._stop(sent) if sent.without else self._end(sent)
             if meeting is not None and self._is_acknowledged(rule, sent, meeting):
                 columns = tuple(column for column, _ in meeting.pairs)
-                settled = (rule, *([] if sent.without else self._settled(sent.table, meeting)))
+                also = self._writing(rule.head)  # what these send, if it meets who it is for, this one sends too
+                settled = (*also, *([] if sent.without else self._settled(sent.table, meeting)))
                 yield RetryLoop(sent.table, rule.head, meeting.other, columns, settled, not sent.without)
 
     def _settled(self, table: str, meeting: _Meeting) -> Iterator[Rule]:
@@ -147,6 +151,8 @@ class _Retries:
 
     def _end(self, sent: _Copy) -> _Meeting | None:
         """Rows that are acknowledged are taken away, and only those; nothing puts them there again."""
+        if sent.by:  # who is the first to acknowledge would take it from the others
+            return None
         taking = [rule for rule in self._writing(sent.table) if rule.op in TAKING]
         putting = [rule for rule in self._writing(sent.table) if rule.op not in TAKING]
         meeting = self._meeting(taking[0].body, sent.table) if len(taking) == 1 and taking[0].op == "<-" else None
@@ -195,12 +201,25 @@ class _Retries:
         if not also and columns.issuperset(sent.columns.values()):
             return True
         table = self.declarations[sent.table]
-        putting = [one for one in self._writing(sent.table) if one.op not in TAKING]
+        if not columns.issuperset([*table.key_cols, *(one for one in sent.columns.values() if "." in one)]):
+            return False
+        putting = [
+            one
+            for one in self._writing(sent.table)
+            if one.op not in TAKING and not self._is_passed_on(one, rule.head, sent)
+        ]
         source = self._copy(putting[0].body) if len(putting) == 1 else None
-        keys = frozenset(table.key_cols)
-        if (putting and (source is None or not self._is_given(source, keys))) or not columns >= keys:
+        if putting and (source is None or source.by or not self._is_given(source, frozenset(table.key_cols))):
             return False
         return all(source is not None and self._sends_the_same(one, sent, source) for one in also)
+
+    def _is_passed_on(self, rule: Rule, channel: str, sent: _Copy) -> bool:
+        """Whether a rule puts into the table what has come through the channel, just as it was in another's table."""
+        come = self._all(rule.body)
+        if come is None or come.table != channel:
+            return False
+        columns = self.declarations[sent.table].columns
+        return all(sent.columns.get(come.columns.get(column, "")) == column for column in columns)
 
     def _is_given(self, source: _Copy, keys: AbstractSet[str], within: AbstractSet[str] = frozenset()) -> bool:
         """Whether *keys* of what is copied tell the row: it is of one collection that no rule writes, with its key.
@@ -221,13 +240,12 @@ class _Retries:
 
     def _sends_the_same(self, rule: Rule, sent: _Copy, source: _Copy) -> bool:
         """Whether another rule sends at once what *sent* sends later, of the row that *source* puts into the table."""
-        also = self._all(rule.body)
-        if also is None or also.table != source.table or not sent.fixed.items() <= also.fixed.items():
+        also = self._copy(rule.body)
+        if also is None or also.without or (also.table, also.by) != (source.table, sent.by):
             return False
-        return all(
-            name in also.columns and also.columns[name] == source.columns.get(column)
-            for name, column in sent.columns.items()
-        )
+        put, said = {**source.fixed, **source.columns}, {**also.fixed, **also.columns}
+        later = {name: column if "." in column else put.get(column) for name, column in sent.columns.items()}
+        return {**sent.fixed, **later} == said
 
     # ------------------------------------------------------------------------------------------------- collections
 
@@ -240,6 +258,11 @@ class _Retries:
     def _is_table(self, name: str) -> bool:
         """One whose rows are not merged."""
         return self.declarations[name].kind in TABLES and not self.declarations[name].lattices
+
+    def _is_written(self, one: _Copy) -> bool:
+        """Whether it is anything but a table whose rows come from outside, and stay."""
+        lasting = self._is_table(one.table) or self.declarations[one.table].kind is Kind.CONST
+        return not lasting or bool(self._writing(one.table))
 
     def _below(self, rule: Rule) -> set[str]:
         """The collections that what a rule reads depends on."""
@@ -283,7 +306,7 @@ class _Retries:
     def _all(self, this: plan.Expression) -> _Copy | None:
         """What an expression copies of all rows of a relation, in each tick."""
         one = self._copy(this)
-        return None if one is None or one.without else one
+        return None if one is None or one.without or one.by else one
 
     def _copy(self, this: plan.Expression, timers: AbstractSet[str] = frozenset()) -> _Copy | None:
         """What an expression copies: there is a row of it for each row of a relation, when some of *timers* fire."""
@@ -292,7 +315,7 @@ class _Retries:
                 return _Copy(this.name, {name: name for name in this.heading}, frozenset(this.heading))
             case plan.NaturalJoin() | plan.SemiJoin():
                 parts = [self._copy(part, timers) for part in this.parts()]
-                return _fired(this, [one for one in parts if one is not None], timers)
+                return self._joined(this, [one for one in parts if one is not None], timers)
             case plan.AntiJoin():
                 left, right = self._copy(this.left, timers), self._all(this.right)
                 if left is None or right is None or left.without:
@@ -309,6 +332,31 @@ class _Retries:
             if isinstance(one, plan.Const) or (isinstance(one, plan.Attr) and one.name in source.fixed)
         }
         return evolve(source, columns=_copied(moved, source.columns), own=_within(moved, source.own), fixed=fixed)
+
+    def _joined(self, this: plan.Expression, parts: Sequence[_Copy], timers: AbstractSet[str]) -> _Copy | None:
+        """Of a join, by nothing, with timers and tables that no rule writes: what it copies of these and of the rest."""
+        rows = [one for one in parts if one.table not in timers]
+        rows = [one for one in rows if self._is_written(one)] or rows[:1]
+        headings = [name for one in this.parts() for name in one.heading]
+        if len(rows) != 1 or len(parts) != len(this.parts()) or len(headings) > len(set(headings)):
+            return None
+        (row,) = rows
+        others = [one for one in parts if one is not row]
+        if any(one.without or one.by for one in others):
+            return None
+        columns, fixed = dict(row.columns), dict(row.fixed)
+        for one in others:
+            if one.table not in timers:
+                columns.update((name, f"{one.table}.{column}") for name, column in one.columns.items())
+                fixed.update(one.fixed)
+        return evolve(
+            row,
+            columns={name: column for name, column in columns.items() if name in this.heading},
+            own=row.own.intersection(this.heading),
+            fixed={name: value for name, value in fixed.items() if name in this.heading},
+            timers=row.timers | (timers & {one.table for one in others}),
+            by=row.by | ({one.table for one in others} - timers),
+        )
 
     def _meeting(self, this: plan.Expression, table: str) -> _Meeting | None:
         """The rows of a *table* that meet another's, if an expression has these."""
@@ -336,26 +384,6 @@ class _Retries:
 
 def _location(channel: Declaration) -> str:
     return "" if channel.location is None else channel.columns[channel.location]
-
-
-def _fired(this: plan.Expression, parts: Sequence[_Copy], timers: AbstractSet[str]) -> _Copy | None:
-    """Of a join with timers, by nothing: what it copies of the other part."""
-    rows = [one for one in parts if one.table not in timers]
-    if len(rows) != 1 or len(parts) != len(this.parts()) or any(one.without for one in parts if one is not rows[0]):
-        return None
-    headings = [name for one in this.parts() for name in one.heading]
-    if len(headings) > len(set(headings)):
-        return None
-    row = rows[0]
-    columns = {name: column for name, column in row.columns.items() if name in this.heading}
-    fired = row.timers.union(one.table for one in parts if one is not row)
-    return evolve(
-        row,
-        columns=columns,
-        own=row.own.intersection(this.heading),
-        fixed={name: value for name, value in row.fixed.items() if name in this.heading},
-        timers=fired,
-    )
 
 
 def _pairs(this: plan.Expression, left: Columns, right: Columns) -> tuple[tuple[str, str], ...] | None:

@@ -26,12 +26,13 @@ class Names:
     timers: tuple[str, ...] = ()
     merging: Mapping[str, Any] = field(factory=dict)
     cells: frozenset[str] = frozenset()
+    nodes: tuple[str, ...] = NODES
 
 
 def outcome(kind: Callable[..., Bloom], facts: Sequence[Fact], seed: int, names: Names) -> dict[tuple[str, str], Any]:
-    """What a program on each of two nodes comes to."""
+    """What a program on each node comes to."""
     rng = random.Random(seed)
-    nodes = {name: kind(address=name) for name in NODES}
+    nodes = {name: kind(address=name) for name in names.nodes}
     ever: dict[tuple[str, str], set[Any]] = {}
     for name, node in nodes.items():
         for one in names.ever:

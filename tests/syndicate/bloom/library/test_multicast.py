@@ -11,6 +11,7 @@ import pytest
 
 from syndicate.bloom import Network, bloom
 from syndicate.bloom.library.multicast import CausalMulticast, ReliableMulticast
+from syndicate.lattice import Clock
 
 NAMES = ("p", "q", "r", "s")
 
@@ -27,8 +28,8 @@ class Careless(Causes):
     @bloom
     def hear(self) -> None:
         """As it comes."""
-        self.heard <= self.kept.map(lambda k: (k.src, k.ident, k.payload))
-        self.past < +self.kept.map(lambda k: k.needs)
+        self.heard <= self.kept.map(lambda k: (k.src, k.ident, k.payload[0]))
+        self.past < +self.kept.map(lambda k: Clock(dict(k.payload[1])))
 
 
 def received(one: ReliableMulticast) -> frozenset[tuple[Any, Any]]:
@@ -106,3 +107,13 @@ def test_it_falls_silent() -> None:
     net.run()
     assert net.sent == sent
     assert all(one.is_settled() for one in instances)
+
+
+def test_what_is_said_again_is_said_once() -> None:
+    """Though its clock would be another one by now."""
+    net = Network(*(instances := [Causes(address=name) for name in NAMES]), seed=1)
+    for _ in range(2):
+        for number, one in enumerate(instances):
+            one.say <= [(1, number)]
+            net.run()
+    assert {len(one.heard) for one in instances} == {len(NAMES)}

@@ -15,7 +15,7 @@ from syndicate.bloom.library.session import Session
 from syndicate.bloom.library.three_phase import ThreePhase
 
 CONFLUENT: list[tuple[type[Bloom], set[str]]] = [
-    (ReliableMulticast, set()),
+    (ReliableMulticast, {"cast", "have", "heard"}),
     (CausalMulticast, set()),
     (Causal, set()),
     (Membership, set()),
