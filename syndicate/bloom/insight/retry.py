@@ -334,7 +334,7 @@ class _Retries:
         return evolve(source, columns=_copied(moved, source.columns), own=_within(moved, source.own), fixed=fixed)
 
     def _joined(self, this: plan.Expression, parts: Sequence[_Copy], timers: AbstractSet[str]) -> _Copy | None:
-        """Of a join, by nothing, with timers and tables that no rule writes: what it copies of these and of the rest."""
+        """Of a join, by nothing, with timers and tables that no rule writes: what it copies of these and the rest."""
         rows = [one for one in parts if one.table not in timers]
         rows = [one for one in rows if self._is_written(one)] or rows[:1]
         headings = [name for one in this.parts() for name in one.heading]
