@@ -44,6 +44,7 @@ from relay.protocol.limits import DEFAULT
 from syndicate.actors.arguments import expect_ref
 from syndicate.actors.turn import current
 from syndicate.errors import CaveatError, NotAValue
+from syndicate.index.event import RETRACT
 from syndicate.index.interest import INTEREST, expand
 from syndicate.index.matching import is_of_class
 from syndicate.outside import time_of_day
@@ -461,6 +462,8 @@ class Attenuated(Passage):
         super().__init__(target)
         self.caveats = caveats
         self._rewriters = [rewriter for _, rewriter in caveats]
+        self._foreseen: dict[int, tuple[Frozen, Frozen | None]] = {}  # by the identity of the form
+        self._timeless = all(form[0] is not NOT_AFTER for form, _ in caveats if type(form) is tuple)
         self.effort = measure([form for form, _ in caveats])
         self.growth, copies = 0, 1
         for form, _ in reversed(caveats):
@@ -469,16 +472,56 @@ class Attenuated(Passage):
             copies *= max(1, times)
             self.walks += copies
 
+    def foresee(self, kind: int, form: Frozen) -> tuple[int, Frozen | None]:
+        """What the caveats will make of it, for as long as time does not count: that is made once, and kept until the
+        event comes.
+        """
+        if not self._timeless or kind == RETRACT:
+            return kind, self._made_of(form)
+        foreseen = self._foreseen.get(id(form))
+        if foreseen is None:
+            if len(self._foreseen) >= DEFAULT.events:
+                self._foreseen.clear()  # the rest is made again
+            foreseen = self._foreseen[id(form)] = form, self._made_of(form)
+        return kind, foreseen[1]
+
+    def forgo(self, form: Frozen) -> Frozen | None:
+        """It does not come: nothing is kept of it."""
+        foreseen = self._foreseen.pop(id(form), None)
+        return None if foreseen is None else foreseen[1]
+
     def pass_on(self, form: Frozen) -> Frozen | None:
         """What the caveats make of it; an observer hears through them, too."""
+        foreseen = self._foreseen.pop(id(form), None)
+        return self._made_of(form) if foreseen is None else foreseen[1]
+
+    def _made_of(self, form: Frozen) -> Frozen | None:
         passed = _rewritten(self._rewriters, form)
         if type(passed) is tuple and passed[0] is INTEREST:
             return (*passed[:3], _confined(passed[3], self.caveats))
         return passed
 
 
-_copies: Final[dict[tuple[int, object, tuple[Frozen, ...]], tuple[Frozen, Frozen]]] = {}
-"""What was copied in this turn, and the copies, by identity, whose copy it is, and the caveats."""
+class _Copies(dict[tuple[int, object, tuple[Frozen, ...]], tuple[Frozen, Frozen]]):
+    """What was copied in this turn, and the copies, by identity, whose copy it is, and the caveats."""
+
+    _forgetting: list[Callable[[], None]] | None = None
+    """What the turn does afterwards, which is to forget them: a turn that has crashed did not."""
+
+    def note(self, key: tuple[int, object, tuple[Frozen, ...]], form: Frozen, copy: Frozen) -> None:
+        """Keep it until the turn is over."""
+        afterwards = current("hear").afterwards
+        if self._forgetting is not afterwards:
+            self._forgetting = afterwards
+            afterwards.append(self._forget)
+        self[key] = form, copy
+
+    def _forget(self) -> None:
+        self.clear()
+        self._forgetting = None
+
+
+_copies: Final = _Copies()
 
 
 class Confined(Passage):
@@ -517,10 +560,11 @@ class Confined(Passage):
             return form
         key = id(form), self.target.facet, self._forms
         entry = _copies.get(key)
-        if entry is None:
-            entry = _copies[key] = form, self.pass_on(form)
-            current("hear").afterwards.append(_copies.clear)
-        return entry[1]
+        if entry is not None:
+            return entry[1]
+        copy = self.pass_on(form)
+        _copies.note(key, form, copy)
+        return copy
 
     def _narrowed(self, ref: Ref) -> Ref:
         entity = ref.entity

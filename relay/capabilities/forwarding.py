@@ -62,6 +62,18 @@ class Passage(Entity):
         """What the target gets; None if nothing."""
         return form
 
+    def foresee(self, kind: int, form: Frozen) -> tuple[int, Frozen | None]:
+        """The event that the target gets for one of *kind* that is yet to come, and no retraction."""
+        return kind, self.pass_on(form)
+
+    def forgo(self, form: Frozen) -> Frozen | None:
+        """Let go of what was kept of an event that was foreseen, and does not come; returns what it had become."""
+        return form
+
+    def handed(self, handle: Assertion) -> Handle | None:
+        """What was asserted for an assertion, at the target."""
+        return self._passed.get(handle)
+
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Hand on."""
         passed, target = self.pass_on(form), self.target
@@ -111,14 +123,33 @@ def passages(ref: Ref) -> Iterator[Passage]:
         ref = ref.entity.target
 
 
-def arriving(ref: Ref, form: Frozen) -> Frozen | None:
-    """What gets of *form* to that to which *ref* leads; None if nothing does."""
+def arriving(ref: Ref, kind: int, form: Frozen) -> tuple[int, Frozen | None]:
+    """The event that gets to that to which *ref* leads, of one of *kind* with *form* that is yet to come, and is no
+    retraction; None in place of its form if nothing does.
+    """
     while isinstance(passage := ref.entity, Passage):
-        passed = passage.pass_on(form)
+        kind, passed = passage.foresee(kind, form)
         if passed is None:
-            return None
+            return kind, None
         form, ref = passed, passage.target
-    return form
+    return kind, form
+
+
+def forgo(ref: Ref, form: Frozen) -> None:
+    """An event that may have been foreseen does not come."""
+    for passage in passages(ref):
+        passed = passage.forgo(form)
+        if passed is None:
+            break
+        form = passed
+
+
+def leaving(handle: Handle) -> Frozen | None:
+    """What goes from where a *handle* leads to, when it is retracted; None if that is not known, or nothing."""
+    own: Handle | None = handle
+    for passage in passages(handle.target):
+        own = passage.handed(own) if own is not None else None
+    return None if own is None else own.form
 
 
 def growth_before(ref: Ref) -> int:

@@ -291,7 +291,7 @@ class Keeper(Protocol):
     """What a question needs of the gatekeeper that it came to."""
 
     admit: Callable[[Facet | None, Frozen, Sequence[bytes]], str]
-    meter: Callable[[Facet | None, Frozen, Ref], Ref | str]
+    meter: Callable[[Facet | None, Ref], Ref | str]
     wrong: Callable[[Facet | None], float]
 
 
@@ -365,7 +365,7 @@ class _Question:
     def _granted(self, ref: Ref) -> Frozen:
         """The answer that gives a reference: the same one as before, if it stands for the same."""
         if self._metered is None or self._metered[0] is not ref:
-            metered = self._keeper.meter(self._session, self.asked.oid, ref)
+            metered = self._keeper.meter(self._session, ref)
             if isinstance(metered, str):
                 return self._no, Symbol(metered)
             self._metered = ref, metered
@@ -422,7 +422,7 @@ class Gatekeeper(Entity):
         replies: Replies = "accepted",
         limits: Limits = DEFAULT,
         admit: Callable[[Facet | None, Frozen, Sequence[bytes]], str] = lambda session, oid, lineage: "",
-        meter: Callable[[Facet | None, Frozen, Ref], Ref | str] = lambda session, oid, ref: ref,
+        meter: Callable[[Facet | None, Ref], Ref | str] = lambda session, ref: ref,
         wrong: Callable[[Facet | None], float] = lambda session: 0.0,
         certified: Callable[[Facet | None, Frozen], Frozen] = lambda session, name: _NOBODY,
     ) -> None:

@@ -29,6 +29,7 @@ import trio
 from attrs import asdict, define, evolve, field
 
 from relay.capabilities.caveats import NOT_AFTER
+from relay.capabilities.forwarding import innermost
 from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies, bind
 from relay.capabilities.session_limits import Turnstile
 from relay.capabilities.sturdy import SturdyRef, mint, revocation
@@ -239,17 +240,20 @@ class Broker:
         for name in spaces.keys() - {"syndicate", *[space.name for space in config.spaces]}:
             del spaces[name]
 
-    def _meter(self, session: Facet | None, oid: Frozen, target: Ref) -> Ref | str:
-        """What a session is given in place of a reference: one that charges the dataspace's account."""
-        space, peer = self.census.spaces.get(oid if isinstance(oid, str) else ""), self._sessions.get(session)
+    def _meter(self, session: Facet | None, target: Ref) -> Ref | str:
+        """What a session is given in place of a reference: one that charges the account of the dataspace to which it
+        leads, whatever its name.
+        """
+        ds, peer = innermost(target), self._sessions.get(session)
+        space = next((space for space in self.census.spaces.values() if innermost(space.ref) is ds), None)
         if space is None or peer is None or space.account.quota == NONE:
             return target
-        if not any(each is space for _, each in peer.spaces):
+        if not any(each is space for each in peer.spaces):
             why = space.account.enter()
             if why:
                 self.census.hit(peer, why, why)
                 return why
-            peer.spaces += ((str(oid), space),)
+            peer.spaces += (space,)
         return Ref(target.facet, MeteredEntity(target, space.account, peer.cut), True)
 
     def _certified(self, session: Facet | None, name: Frozen) -> Frozen:
@@ -441,7 +445,7 @@ class Broker:
         self._sessions.pop(facet, None)
         self._leaving.discard(peer)
         self.turnstile.leave(facet)
-        for _, space in peer.spaces:
+        for space in peer.spaces:
             space.account.connections -= 1
         self.census.left(peer)
         session = peer.session

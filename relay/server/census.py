@@ -147,7 +147,7 @@ class Peer:
     listener: str
     session: Session | None = None
     counted: int = 0
-    spaces: tuple[tuple[str, SpaceThere], ...] = ()
+    spaces: tuple[SpaceThere, ...] = ()
     guesses: int = 0
     shown: tuple[tuple[bytes, Frozen], ...] = ()
     certified: tuple[tuple[Frozen, SturdyRef], ...] = ()

@@ -46,6 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 import trio
 
@@ -59,10 +60,13 @@ from syndicate.actors.link import link
 from syndicate.actors.turn import Handle, current
 from syndicate.actors.verbs import SyncReply, current_turn, trio_task
 from syndicate.errors import JournalError, NotAValue
-from syndicate.index.event import MESSAGE
+from syndicate.index.event import ASSERT, MESSAGE, RETRACT
 from syndicate.index.interest import INTEREST
 from syndicate.log import logger
 from syndicate.values.value import Assertion, Frozen, Ref, thaw
+
+_MEANT: Final = {(ASSERT, VOLATILE): ASSERT, (MESSAGE, KEEP): ASSERT, (MESSAGE, FORGET): RETRACT}
+"""What comes of V where one of our words holds it, by the kind of event and the word."""
 
 
 class _Entry:
@@ -105,6 +109,18 @@ class Durable(Passage):
         return len(self._entries)
 
     # ------------------------------------------------------------------------------------------------ an entity
+
+    def foresee(self, kind: int, form: Frozen) -> tuple[int, Frozen | None]:
+        """The event that the dataspace gets, at most: what is within one of our words is asserted, or goes."""
+        if self._failed:
+            return kind, None
+        meant = _MEANT.get((kind, form[0])) if type(form) is tuple and len(form) == 2 else None
+        return (kind, form) if meant is None else (meant, form[1])
+
+    def handed(self, handle: Assertion) -> Handle | None:
+        """What is asserted for it: by us, if it is kept."""
+        what = self._asserted.get(handle)
+        return what.handle if isinstance(what, _Entry) else what
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Keep a value, or pass it on if it cannot be kept."""

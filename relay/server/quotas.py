@@ -25,6 +25,7 @@ from attrs import frozen
 
 from relay.capabilities.forwarding import Passage, arriving
 from relay.session.backlog import ENTRY, weight
+from syndicate.index.event import ASSERT
 from syndicate.index.interest import INTEREST
 from syndicate.values.value import Assertion, Frozen, Ref
 
@@ -128,7 +129,7 @@ class MeteredEntity(Passage):
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Hand on what is within the quota."""
-        passed = arriving(self.target, form)
+        _, passed = arriving(self.target, ASSERT, form)
         if passed is None:
             return
         charge = ENTRY + weight(passed), type(passed) is tuple and passed[0] is INTEREST

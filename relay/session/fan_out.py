@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from relay.capabilities.forwarding import Passage, arriving, innermost, passages
+from relay.capabilities.forwarding import Passage, arriving, innermost, leaving, passages
 from relay.session.backlog import weight
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT, SYNC
@@ -102,7 +102,9 @@ class Reach:
     def fitting(self, events: Sequence[tuple[int, Ref | None, Frozen, PeerAssertion | None]]) -> int:
         """How many of *events*, from the first, are not too much; they are charged."""
         total, enough = self.total, self._enough
-        for number, (kind, target, form, assertion) in enumerate(events):
+        for number, (said, target, form, assertion) in enumerate(events):
+            kind = said
+            handle = None
             if kind == RETRACT:
                 handle = None if assertion is None else assertion.handle
                 if handle is None:
@@ -112,9 +114,13 @@ class Reach:
                 continue
             else:
                 place, value = target, form
-            if kind != SYNC and isinstance(place.entity, Passage):
-                effort, value = self._passing(place, value, enough - total)
-                total += effort
+            if isinstance(place.entity, Passage) and kind != SYNC:
+                gone = None if handle is None else leaving(handle)  # what goes is known, and not made again
+                if gone is None:
+                    effort, kind, value = self._passing(place, kind, value, enough - total)
+                    total += effort
+                else:
+                    value = gone
             head = value[0] if type(value) is tuple else None
             cost = self._audiences.get(head) if place is self._target else None
             if kind == SYNC:
@@ -134,19 +140,19 @@ class Reach:
         self.count += len(events)
         return len(events)
 
-    def _passing(self, target: Ref, form: Frozen, left: int) -> tuple[int, Frozen | None]:
-        """What it takes to let *form* pass what is before *target*, and what of it arrives; None if nothing, or if it
-        takes more than is *left*: nothing is looked at then.
+    def _passing(self, target: Ref, kind: int, form: Frozen, left: int) -> tuple[int, int, Frozen | None]:
+        """What it takes to let *form* pass what is before *target*, and the event that arrives; None in place of its
+        form if none does, or if it takes more than is *left*: nothing is looked at then.
         """
         if target is not self._passed:
             self._passed, before = target, [*passages(target)]
             self._looks = sum([passage.effort for passage in before]) // _LOOKS
             self._walks = sum([passage.walks for passage in before])
         effort = self._looks + (self._walks * weight(form) // _BYTES if self._walks else 0)
-        passed = arriving(target, form) if effort <= left else None
+        kind, passed = arriving(target, kind, form) if effort <= left else (kind, None)
         if passed is not None and passed is not form:
             effort += weight(passed) // _BYTES
-        return effort, passed
+        return effort, kind, passed
 
     def _cost(self, target: Ref, form: Frozen, left: int) -> int:
         if target is not self._target:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from relay.capabilities.forwarding import forgo
 from relay.protocol.codec import Codec
 from relay.protocol.limits import Limits
 from relay.session.backlog import Backlog, Note
@@ -154,6 +155,9 @@ class State:
 
     def drop_packet(self) -> None:
         """Let go of the packet that is being understood, or done."""
+        for _, target, form, _ in self._acts:
+            if target is not None:
+                forgo(target, form)
         self._acts, self._entries, self._events = NO_EVENTS, (), NO_EVENTS
         self._patch = self._reach = None
         self._dividing = False

@@ -20,13 +20,29 @@ from relay.protocol.limits import Limits
 from relay.protocol.packets import MINE, A, TurnPacket, WireRef, read, write
 from relay.server.broker import Broker
 from relay.server.config import Config, configure
+from relay.server.durable import durable
+from relay.server.journal import Journal
 from relay.server.metrics import registry
 from relay.server.quotas import Account, Quota
 from relay.transport import Address, open_stream
-from syndicate import Entity, Record, Ref, assert_, capture, current_facet, during, on_message, open_system, ref, send
+from syndicate import (
+    Entity,
+    Record,
+    Ref,
+    assert_,
+    capture,
+    current_facet,
+    dataspace,
+    during,
+    on_message,
+    open_system,
+    ref,
+    send,
+)
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.introspect import introspection
+from syndicate.simulation.disk import SimulatedDisk
 from syndicate.values.text import unparse
 from syndicate.values.value import Symbol, Value, freeze
 from tests.relay.server.test_broker import Server, until
@@ -197,15 +213,15 @@ async def test_whoever_may_ask_may_ask_about_each(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("quota", "act"),
-    [
-        ({"assertions": 3}, lambda ds: [assert_(ds, ["seen", n]) for n in range(3)]),
-        ({"observers": 2}, lambda ds: during(ds, ["more", capture()])(lambda value: None)),
-        ({"bytes": 5000}, lambda ds: assert_(ds, ["seen", "x" * 5000])),
-        ({"messages": 2}, lambda ds: [send(ds, ["said", n]) for n in range(3)]),
-    ],
-)
+BEYOND: list[tuple[dict[str, int], Callable[[Ref], object]]] = [
+    ({"assertions": 3}, lambda ds: [assert_(ds, ["seen", n]) for n in range(3)]),
+    ({"observers": 2}, lambda ds: during(ds, ["more", capture()])(lambda value: None)),
+    ({"bytes": 5000}, lambda ds: assert_(ds, ["seen", "x" * 5000])),
+    ({"messages": 2}, lambda ds: [send(ds, ["said", n]) for n in range(3)]),
+]
+
+
+@pytest.mark.parametrize(("quota", "act"), BEYOND)
 async def test_who_is_beyond_a_quota_gets_to_know_which_and_others_go_on(
     tmp_path: Path, quota: dict[str, int], act: Callable[[Ref], object]
 ) -> None:
@@ -235,6 +251,35 @@ async def test_who_is_beyond_a_quota_gets_to_know_which_and_others_go_on(
             }
             assert results == {("orders", name)}
             assert len(outside.states) == 1, "it was connected all the time"
+
+
+@pytest.mark.parametrize(("quota", "act"), BEYOND)
+@pytest.mark.parametrize("name", ["durable", "bound"])
+async def test_a_quota_holds_by_whatever_name_they_come(
+    tmp_path: Path, name: str, quota: dict[str, int], act: Callable[[Ref], object]
+) -> None:
+    """What leads to a dataspace is charged to it: what is kept as well, and what a program has bound."""
+    journal = Journal(SimulatedDisk())
+    journal.open()
+    (tmp_path / "main").write_bytes(KEYS["main"])
+    document = {"listen": ["tcp://127.0.0.1:0"], "key_file": str(tmp_path / "main"), "quota": quota}
+    opened = trio.Event()
+    broker = Broker.configured(configure(document), opened=lambda _: opened.set())
+
+    def boot() -> None:
+        broker.ds = ds = dataspace()
+        face = durable(ds, journal, ready=lambda: broker({"durable": face, "bound": ds}))
+
+    async with open_system() as system:
+        system.spawn(boot, name="broker")
+        await opened.wait()
+        greedy = Client(Server(system, broker).address, name, "main", act)
+        async with open_system() as theirs:
+            theirs.spawn(greedy)
+            await until(lambda: f"quota-{next(iter(quota))}" in greedy.reasons)
+        account = broker.census.spaces["syndicate"].account
+        await until(lambda: not account.connections)
+        assert (account.assertions, account.observers, account.bytes) == (0, 0, 0)
 
 
 UNWRAP = '<or [<rewrite <arr [<lit "x"> <bind <_>>]> <ref 0>> <rewrite <bind <_>> <ref 0>>]>'

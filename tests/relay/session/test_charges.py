@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.capabilities.caveats import Confined, _copies, attenuate
+from relay.capabilities import caveats
+from relay.capabilities.caveats import Attenuated, Confined, _copies, attenuate
 from relay.capabilities.gatekeeper import Gatekeeper
 from relay.capabilities.sturdy import DEFAULT as PUBLIC
 from relay.capabilities.sturdy import parse_ref
@@ -18,15 +19,22 @@ from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, A, M, Nop, Packet, R, TurnPacket, WireRef, write
 from relay.protocol.packets import S as SYNCED
+from relay.server.durable import durable
+from relay.server.journal import Journal
 from relay.session.fan_out import ENOUGH, Reach
-from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, on_asserted, on_retracted, ref
+from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, on_asserted, on_retracted, prevent_inert_check, ref
 from syndicate.actors.actor import Actor
+from syndicate.actors.keep import FORGET, KEEP, VOLATILE
 from syndicate.actors.turn import Turn as LocalTurn
+from syndicate.actors.turn import current
+from syndicate.actors.verbs import sync
 from syndicate.errors import NotAValue
 from syndicate.index.event import ASSERT, MESSAGE
 from syndicate.index.index import Index
 from syndicate.index.interest import interest
 from syndicate.native import specifications
+from syndicate.simulation.disk import SimulatedDisk
+from syndicate.testing import settled
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, TRUE, freeze
 from tests.relay.session.test_link import goes_on
@@ -120,8 +128,6 @@ def test_a_large_message_to_many_observers_of_one_peer(alike: bool, value: Any) 
 
 def message(target: Ref | None, form: Any) -> None:
     """Send a frozen form."""
-    from syndicate.actors.turn import current
-
     assert target is not None
     current("test").enqueue(target.facet.actor, (MESSAGE, target, form, None))
 
@@ -348,8 +354,6 @@ def test_what_tells_nobody_is_done_in_pieces_as_well(packets: list[Packet], turn
 
 def LocalTurnSync(target: Ref | None, peer: Ref) -> None:  # noqa: N802 - stands for a verb
     """A sync, in the current turn."""
-    from syndicate.actors.turn import current
-
     assert target is not None
     current("test").sync(target, peer)
 
@@ -433,3 +437,101 @@ def test_what_observers_hear_is_narrowed_once_for_all_of_a_peer(monkeypatch: pyt
     assert events == [(M, value)] * 200
     assert len(forms) < 200 * 3 + 8 * 300
     assert not _copies
+
+
+def test_what_observers_hear_is_forgotten_once_in_a_turn() -> None:
+    """However much was narrowed for them; and also behind a turn that has crashed."""
+    noted: list[int] = []
+
+    def hear() -> None:
+        observer = Confined(ref(Entity()), ((freeze("a caveat"), lambda form: form),))
+        for n in range(100):
+            observer.pass_on(freeze([[[n, [n]]]]))
+        noted.append(len(current("test").afterwards))
+        prevent_inert_check()
+
+    def crash() -> None:
+        hear()
+        raise ZeroDivisionError
+
+    wire = Wire(dataspace)
+    for act in (hear, crash, hear):
+        wire.system.spawn(act, name="hears")
+        wire.system.drain()
+    assert len(set(noted)) == 1
+    assert noted[0] < 5
+    assert not _copies
+
+
+@pytest.mark.parametrize("narrowed", [1, 2])
+@pytest.mark.parametrize("count", [40, 400, 4000])
+def test_what_caveats_make_is_made_once(narrowed: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for when an event is charged, and when it passes; nothing is kept of it, whether it does or not."""
+    made: list[Any] = []
+    rewritten = caveats._rewritten
+
+    def counting(rewriters: Any, form: Any) -> Any:
+        made.append(form)
+        return rewritten(rewriters, form)
+
+    monkeypatch.setattr(caveats, "_rewritten", counting)
+    wire = Wire(lambda: attenuate(attenuate(dataspace(), "<reject <lit 1>>"), *["<reject <lit 2>>"] * (narrowed - 1)))
+    passage = wire.right.published.entity  # type: ignore[union-attr]  # it is published
+    assert isinstance(passage, Attenuated)
+    wire.right.inject(turn(*[(A, (SEQ, "v", n), n) for n in range(count)]))
+    wire.system.drain()
+    assert len(made) == count
+    wire.right.inject(turn(*[(R, n) for n in range(count)]))
+    wire.system.drain()
+    assert len(made) == count
+    wire.right.inject(turn(*[(M, (SEQ, "v", n)) for n in range(count)]))
+    wire.system.drain()
+    assert len(made) == 2 * count
+    assert not passage._foreseen
+    wire.right.inject(turn(*[(M, (SEQ, "v", n)) for n in range(count)]))
+    wire.right.session.facet.enter(lambda: wire.right.session.end("it has gone"))
+    wire.system.drain()
+    assert not passage._foreseen
+
+
+def test_what_is_over_in_time_is_looked_at_when_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caveat that ends lets nothing pass afterwards that was charged before."""
+    now = [5.0]
+    monkeypatch.setattr(caveats, "time_of_day", lambda: now[0])
+    wire = Wire(lambda: attenuate(dataspace(), "<not-after 10>"))
+    target = wire.right.published
+    assert target is not None
+    assert Reach().fitting([(MESSAGE, target, "v", None)]) == 1
+    now[0] = 11.0
+    assert isinstance(target.entity, Attenuated)
+    assert target.entity.pass_on("v") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [(ASSERT, VOLATILE), (MESSAGE, KEEP), (MESSAGE, FORGET)], ids=["volatile", "keep", "forget"]
+)
+def test_what_is_kept_is_charged_as_what_it_is(kind: int, word: Symbol) -> None:
+    """Whoever observes V hears of what is in one of the words of a durable dataspace, and does not know the word."""
+    totals: list[int] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        for _ in range(50):
+            on_asserted(ds, ["v", capture()])(lambda value: None)
+        journal = Journal(SimulatedDisk())
+        journal.open()
+        face = durable(ds, journal)
+        value = freeze(["v", 1])
+        watching = interest(["v", capture()], ref(Entity()))
+
+        def count() -> None:
+            for target, first in ((face, (kind, face, (word, value), None)), (ds, (ASSERT, ds, value, None))):
+                reach = Reach()
+                reach.fitting([first, (ASSERT, target, watching, None)])
+                totals.append(reach.total)
+
+        sync(ds, count)
+
+    settled(boot)
+    assert totals[0] >= 50
+    assert totals[0] == totals[1] - (word is FORGET)  # what is asserted is heard by who observes behind it
