@@ -224,6 +224,9 @@ def _hole(text: str) -> Value:
 
 def _read(reader: _Reader) -> Value:
     try:
+        reader.skip_whitespace()
+        if reader.index == len(reader.input_buffer):
+            raise TextError('there is no value in the text: write one, such as <Present "alice">')
         value = reader.next()
         reader.skip_whitespace()
         if reader.index < len(reader.input_buffer):

@@ -106,7 +106,9 @@ def test_record_classes() -> None:
 @pytest.mark.parametrize(
     ("text", "where", "remedy"),
     [
-        ("", "line 1, column 1", "close what is open"),
+        ("", "there is no value", "write one"),
+        (" \n ", "there is no value", "write one"),
+        ("[", "line 1, column 2", "close what is open"),
         ("[1\n [2", "line 2, column 4", "close what is open"),
         ("1 2", "line 1, column 3", "one sequence"),
         ("<>", "line 1, column 3", "records <label field>"),
