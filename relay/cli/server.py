@@ -37,7 +37,17 @@ Examples:
 """
 
 
-@click.group(context_settings=SETTINGS, epilog=_EXAMPLES, invoke_without_command=True)
+class _Server(click.Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and ":" in args[0]:
+            address = args[0] if "://" in args[0] else f"tcp://{args[0]}"
+            ctx.fail(f"{args[0]!r} is no command: to listen there, --listen {address}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Server, context_settings=SETTINGS, epilog=_EXAMPLES, invoke_without_command=True)
 @click.option(
     "--listen",
     metavar="ADDR",

@@ -238,6 +238,8 @@ def test_a_port_in_use(start: Start) -> None:
         (["config", "check"], "Missing argument 'FILE'"),
         (["print", "completion", "cmd"], "'cmd' is not one of"),
         (["print", "nothing"], "No such command 'nothing'"),
+        (["tcp://127.0.0.1:0"], "'tcp://127.0.0.1:0' is no command: to listen there, --listen tcp://127.0.0.1:0"),
+        (["127.0.0.1:0"], "'127.0.0.1:0' is no command: to listen there, --listen tcp://127.0.0.1:0"),
     ],
 )
 def test_errors(tmp_path: Path, args: list[str], why: str) -> None:
