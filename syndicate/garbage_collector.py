@@ -40,24 +40,24 @@ class CollectorPause:
     Whatever instruction a signal strikes at, :meth:`end` puts things right: it may be called again, and too often.
     """
 
-    __slots__ = ("_ageing", "_sweeping", "_works")
+    __slots__ = ("_ageing", "_sweeping", "works")
 
     def __init__(self, *, ageing: bool = False, sweeping: bool = False) -> None:
         self._ageing = ageing
         self._sweeping = sweeping
-        self._works = False  # whether the collector is to work again at the end
+        self.works = False  # whether the collector is to work again at the end
 
     def begin(self) -> None:
         """Let the collector rest."""
         # It may rest because of another thread's pause, which may end just now: so it is asked about twice.
         if gc.isenabled() or _pauses or gc.isenabled():
-            self._works = True
+            self.works = True
             _pauses.add(self)
             gc.disable()
 
-    def end(self) -> None:
+    def end(self, *_: object) -> None:
         """Let the collector work again, if it did before."""
-        if self._works:
+        if self.works:
             if self._ageing and gc.get_count()[0] > MANY_OBJECTS and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
@@ -66,13 +66,9 @@ class CollectorPause:
                 gc.enable()
                 if self._sweeping:
                     gc.collect(_due())
-            self._works = False
+            self.works = False
 
-    def __enter__(self) -> None:
-        self.begin()
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
+    __enter__, __exit__ = begin, end
 
 
 def _due() -> int:

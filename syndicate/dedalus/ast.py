@@ -259,36 +259,31 @@ class Rule:
     head: Atom
     kind: Kind = "deductive"
     body: tuple[Goal, ...] = ()
+    fact: bool = field(init=False, eq=False, repr=False)
+    """Whether it has no body."""
+    atoms: tuple[Atom, ...] = field(init=False, eq=False, repr=False)
+    """The atoms of the body, negated or not."""
+    times: tuple[Variable, ...] = field(init=False, eq=False, repr=False)
+    """The time variables of the body, each once."""
+    aggregates: tuple[Aggregate, ...] = field(init=False, eq=False, repr=False)
+    """The aggregates of the head."""
+    choices: tuple[Choice, ...] = field(init=False, eq=False, repr=False)
+    """The choices of the body."""
+
+    def __attrs_post_init__(self) -> None:
+        atoms = tuple([goal for goal in self.body if isinstance(goal, Atom)])
+        self.__dict__.update(
+            fact=not self.body,
+            atoms=atoms,
+            times=tuple(dict.fromkeys([atom.time for atom in atoms if isinstance(atom.time, Variable)])),
+            aggregates=tuple([term for term in self.head.terms if isinstance(term, Aggregate)]),
+            choices=tuple([goal for goal in self.body if isinstance(goal, Choice)]),
+        )
 
     @property
     def place(self) -> Position:
         """Where it was written."""
         return self.head.place
-
-    @property
-    def fact(self) -> bool:
-        """Whether it has no body."""
-        return not self.body
-
-    @derived
-    def atoms(self) -> tuple[Atom, ...]:
-        """The atoms of the body, negated or not."""
-        return tuple(goal for goal in self.body if isinstance(goal, Atom))
-
-    @derived
-    def times(self) -> tuple[Variable, ...]:
-        """The time variables of the body, each once."""
-        return tuple(dict.fromkeys([atom.time for atom in self.atoms if isinstance(atom.time, Variable)]))
-
-    @derived
-    def aggregates(self) -> tuple[Aggregate, ...]:
-        """The aggregates of the head."""
-        return tuple(term for term in self.head.terms if isinstance(term, Aggregate))
-
-    @derived
-    def choices(self) -> tuple[Choice, ...]:
-        """The choices of the body."""
-        return tuple(goal for goal in self.body if isinstance(goal, Choice))
 
     @derived
     def computed(self) -> tuple[Arithmetic, ...]:

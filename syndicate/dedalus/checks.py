@@ -104,14 +104,16 @@ def check(
     rules = core(statements) if rules is None else rules
     marked = any(atom.located for rule in rules for atom in (rule.head, *rule.atoms))
     diagnostics = [*_reserved(statements), *_arity(rules)]
-    for rule in rules:
-        if not _is_plain(rule):
-            timed = list(_times(rule, strict))
-            diagnostics += timed or _safety(rule)
-    diagnostics += _stratification(rules)
+    special = [rule for rule in rules if not _is_plain(rule)]
+    for rule in special:
+        timed = list(_times(rule, strict))
+        diagnostics += timed or _safety(rule)
+    if special or any(atom.negated for rule in rules for atom in rule.atoms):
+        diagnostics += _stratification(rules)
     if locations or (locations is None and (strict or marked)):
         diagnostics += _locations(rules)
-    diagnostics += _agents(statements, rules)
+    if any(isinstance(statement, Agent) for statement in statements):
+        diagnostics += _agents(statements, rules)
     return sorted(diagnostics, key=lambda one: (one.place.file, one.place.line, one.place.column))
 
 
@@ -159,15 +161,10 @@ def _is_plain(rule: Rule) -> bool:
                 elif not isinstance(term, (Constant, Wildcard)):
                     return False
     timeless = rule.head.time is None or (rule.fact and isinstance(rule.head.time, int))
-    return timeless and not (rule.fact and rule.kind != "deductive") and _all_bound(demanded, bound)
-
-
-def _all_bound(terms: Iterable[Term | Aggregate], bound: set[str]) -> bool:
-    for term in terms:
-        if isinstance(term, Variable):
-            if term.name not in bound:
-                return False
-        elif not isinstance(term, Constant):
+    if not timeless or (rule.fact and rule.kind != "deductive"):
+        return False
+    for term in demanded:
+        if not isinstance(term, Constant) and not (isinstance(term, Variable) and term.name in bound):
             return False
     return True
 
@@ -359,8 +356,6 @@ def _agents(statements: Iterable[Statement], rules: Iterable[Rule]) -> Iterator[
                 if owner.setdefault(name, statement.name) != statement.name:
                     message = f"{name} belongs to {owner[name]} already: a relation belongs to one agent"
                     yield Diagnostic("location", message, statement.place, str(statement))
-    if not owner:
-        return
     for rule in rules:
         here: str | None = None
         for atom in rule.atoms:

@@ -207,20 +207,12 @@ def core(statements: Iterable[Statement]) -> list[Rule]:
     rules: list[Rule] = []
     for statement in statements:
         if isinstance(statement, Rule):
-            rules.append(with_numbers(short(statement)) if _has_clock(statement) else statement)
+            clocked = statement.times or any(atom.relation in BUILT_IN for atom in statement.atoms)
+            timed = clocked or isinstance(statement.head.time, Variable)
+            rules.append(with_numbers(short(statement)) if timed else statement)
         elif isinstance(statement, Persist):
             rules.append(_frame(statement))
     return rules
-
-
-def _has_clock(rule: Rule) -> bool:
-    """Whether a rule names a time, or a relation of the clock."""
-    if isinstance(rule.head.time, Variable):
-        return True
-    for goal in rule.body:
-        if isinstance(goal, Atom) and (isinstance(goal.time, Variable) or goal.relation in BUILT_IN):
-            return True
-    return False
 
 
 def _frame(persist: Persist) -> Rule:

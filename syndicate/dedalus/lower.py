@@ -117,48 +117,49 @@ def levels(rules: Sequence[Rule]) -> dict[str, int]:
 
 def lower(rules: Sequence[Rule], choose: Chooser, engine: Callable[[Circuit], Engine] | None = None) -> Lowered:
     """The plan of checked rules in short form, run by *engine*; facts are left out."""
-    return _Lowering(rules, choose).run(engine)
+    lowering = _Lowering(choose, arities(rules))
+    program, heads = lowering.program, dict[int, Rule]()
+    for name, arity in lowering.arities.items():
+        heading = columns(arity)
+        source = program.edb(f"+{name}", *heading, exact=True)
+        program.rule(Relation(name, heading), source, origin=f"what {name} is given")
+    for number, rule in enumerate(rules):
+        if rule.fact:
+            continue
+        name, body = rule.head.relation, lowering.rule(number, rule)
+        if rule.kind != "deductive":
+            name = f"{'next' if rule.kind == 'next' else 'send'} {number}"
+            heads[number] = rule
+        program.rule(name, body, origin=rule.head.place, text=rule)
+    for name, times in lowering.constants.items():
+        for time in times:
+            lowering.constant(name, time)
+    later = [f"{'next' if rule.kind == 'next' else 'send'} {number}" for number, rule in heads.items()]
+    program.output(*lowering.arities, *lowering.live, *later)
+    plan = program.plan(limit=LIMIT, engine=engine)
+    return Lowered(plan, lowering.arities, heads, lowering.constants, lowering.live, lowering.timed)
 
 
+@define
 class _Lowering:
-    def __init__(self, rules: Sequence[Rule], choose: Chooser) -> None:
-        self.rules, self.choose = rules, choose
-        self.arities = arities(rules)
-        self.program = Program()
-        self.constants: dict[str, set[int]] = {}
-        self.live: list[str] = []
-        self.heads: dict[int, Rule] = {}
-        self.now = self.program.edb(NOW, "time", exact=True)
-        self.timed = False
+    choose: Chooser
+    arities: dict[str, int]
+    program: Program = field(factory=Program)
+    constants: dict[str, set[int]] = field(factory=dict)
+    live: list[str] = field(factory=list)
+    timed: bool = False
 
-    def run(self, engine: Callable[[Circuit], Engine] | None) -> Lowered:
-        for name, arity in self.arities.items():
-            relation = self.program.idb(name, *columns(arity))
-            self.program.rule(
-                relation, self.program.edb(f"+{name}", *columns(arity), exact=True), origin=f"what {name} is given"
-            )
-        for number, rule in enumerate(self.rules):
-            if rule.fact:
-                continue
-            name = rule.head.relation
-            if rule.kind != "deductive":
-                name = f"{'next' if rule.kind == 'next' else 'send'} {number}"
-                self.heads[number] = rule
-            self.program.rule(name, self.rule(number, rule), origin=str(rule.place), text=str(rule))
-        for name, times in self.constants.items():
-            for time in times:
-                self.constant(name, time)
-        self.program.output(*self.arities, *self.live)
-        self.program.output(*(f"{'next' if r.kind == 'next' else 'send'} {n}" for n, r in self.heads.items()))
-        plan = self.program.plan(limit=LIMIT, engine=engine)
-        return Lowered(plan, self.arities, self.heads, self.constants, self.live, self.timed)
+    def clock(self) -> Relation:
+        """The time, as a relation of one row: given only where a rule looks at it."""
+        self.timed = True
+        return self.program.edb(NOW, "time", exact=True)
 
     def constant(self, name: str, time: int) -> None:
         """``p@5`` is p itself while it is 5, and what is given as ``p@5`` at other times."""
         heading = columns(self.arities[name])
         at = self.program.idb(f"{name}@{time}", *heading)
         self.program.rule(at, self.program.edb(f"+{name}@{time}", *heading, exact=True), origin=f"{name} at {time}")
-        here = Projection(Selection(self.now, Compare("time", "==", time)), ())
+        here = Projection(Selection(self.clock(), Compare("time", "==", time)), ())
         self.program.rule(at, NaturalJoin(Relation(name, heading), here), origin=f"{name} at {time}")
 
     # ------------------------------------------------------------------------------------------------------ a rule
@@ -166,12 +167,9 @@ class _Lowering:
     def rule(self, number: int, rule: Rule) -> Expression:
         body = self.body(rule.body, rule.times)
         if rule.times or rule.choices:
-            self.timed = True
             self.live.append(f"live {number}")
             still = [goal for goal in rule.body if isinstance(goal, Atom) and not _narrows(goal)]
-            self.program.rule(
-                f"live {number}", Projection(self.body(still, ()), ()), origin=str(rule.place), text=str(rule)
-            )
+            self.program.rule(f"live {number}", Projection(self.body(still, ()), ()), origin=rule.head.place, text=rule)
         if rule.choices:
             body = self.chosen(number, rule, body)
         heading = columns(len(rule.head.terms))
@@ -188,16 +186,17 @@ class _Lowering:
             head_columns.append(("sender", Const("") if sender is None else scalar(sender)))
         return Projection(body, tuple(head_columns))
 
-    def body(self, goals: Iterable[Goal], times: Sequence[Variable]) -> Expression:
-        goals = list(goals)
+    def body(self, goals: Sequence[Goal], times: Sequence[Variable]) -> Expression:
         conditions: list[Condition] = []
-        sources: list[Expression] = [Projection(self.now, ((time.name, Attr("time")),)) for time in times]
+        sources: list[Expression] = [Projection(self.clock(), ((time.name, Attr("time")),)) for time in times]
         for goal in goals:
             if isinstance(goal, Atom) and not goal.negated:
-                sources.append(self.atom(goal, conditions))
+                computed: list[tuple[str, Scalar]] = []
+                sources.append(self.bound(goal, f"={len(conditions)} {goal.relation} ", computed))
+                conditions += [Compare(Attr(name), "==", value) for name, value in computed]
             elif isinstance(goal, Comparison):
                 conditions.append(Compare(scalar(goal.left), goal.op, scalar(goal.right)))
-        expression: Expression = NaturalJoin(*sources) if sources else Literal((), [()])
+        expression = sources[0] if len(sources) == 1 else NaturalJoin(*sources) if sources else Literal((), [()])
         if conditions:
             expression = Selection(expression, *conditions)
         for goal in goals:
@@ -205,29 +204,15 @@ class _Lowering:
                 expression = self.without(expression, goal)
         return expression
 
-    def relation(self, atom: Atom) -> Relation:
-        heading = columns(len(atom.terms))
-        if isinstance(atom.time, int):
-            self.constants.setdefault(atom.relation, set()).add(atom.time)
-            self.timed = True
-            return Relation(f"{atom.relation}@{atom.time}", heading)
-        return Relation(atom.relation, heading)
+    def bound(self, atom: Atom, mark: str, computed: list[tuple[str, Scalar]]) -> Expression:
+        """The rows of an atom's relation, by its variables.
 
-    def atom(self, atom: Atom, conditions: list[Condition]) -> Expression:
-        """The bindings of a positive atom; what is computed of other variables is compared behind the join."""
-
-        def name(column: str, term: Arithmetic) -> str:
-            column_name = f"={len(conditions)} {atom.relation} {column}"
-            conditions.append(Compare(Attr(column_name), "==", scalar(term)))
-            return column_name
-
-        return self.bound(atom, name)
-
-    def bound(self, atom: Atom, name: Callable[[str, Arithmetic], str]) -> Expression:
-        """The rows of an atom's relation, by its variables; *name* gives a name to a column that is computed."""
+        Columns that are *computed* of other variables get names that begin with *mark*, and are noted with their value.
+        """
         here: list[Condition] = []
         named: dict[str, Scalar] = {}
-        for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True):
+        heading = columns(len(atom.terms))
+        for column, term in zip(heading, atom.terms, strict=True):
             match term:
                 case Constant():
                     here.append(Compare(column, "==", Const(term.value)))
@@ -236,18 +221,19 @@ class _Lowering:
                 case Variable():
                     named[term.name] = Attr(column)
                 case Arithmetic():
-                    named[name(column, term)] = Attr(column)
-        source: Expression = self.relation(atom)
+                    named[mark + column] = Attr(column)
+                    computed.append((mark + column, scalar(term)))
+        name = atom.relation
+        if isinstance(atom.time, int):
+            self.constants.setdefault(name, set()).add(atom.time)
+            name = f"{name}@{atom.time}"
+        source: Expression = Relation(name, heading)
         return Projection(Selection(source, *here) if here else source, tuple(named.items()))
 
     def without(self, source: Expression, atom: Atom) -> Expression:
         """Negation; a computed column is added to the source for the time of the comparison."""
-        added = [
-            (f"!{column}", scalar(term))
-            for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True)
-            if isinstance(term, Arithmetic)
-        ]
-        right = self.bound(atom, lambda column, term: f"!{column}")
+        added: list[tuple[str, Scalar]] = []
+        right = self.bound(atom, "!", added)
         if not added:
             return AntiJoin(source, right)
         wide = Projection(source, (*source.heading, *added))
@@ -259,7 +245,7 @@ class _Lowering:
         """The bindings that are chosen: one choice is made for each key apart, several for all bindings at once."""
         names = tuple(sorted({name for name in body.heading if not name.startswith("=")}))
         clock = "the time"
-        wide = NaturalJoin(Projection(body, names), Projection(self.now, ((clock, Attr("time")),)))
+        wide = NaturalJoin(Projection(body, names), Projection(self.clock(), ((clock, Attr("time")),)))
         choices = rule.choices
         by = tuple(dict.fromkeys(v.name for v in choices[0].key)) if len(choices) == 1 else ()
         pick = partial(_pick, self.choose, number, choices, names)

@@ -160,7 +160,7 @@ class Program:
 
         Rules of a *specification* look at all locations at once: those of its relations, and of what only they read.
         """
-        rules = self.core()
+        rules = core(self.statements)
         diagnostics = check(self.statements, strict=strict, rules=rules)
         if any(one.reason_class == "location" for one in diagnostics):
             seeing = observing(rules, specification)
@@ -222,14 +222,14 @@ class Program:
         """
         rules = self.accept(strict=strict)
         _in_order(start, until, delivery)
-        columns = arities(rules)
-        facts = _fit(columns, events)
+        facts = _fit(arities(rules), events) if events else {}
         fixed = schedule if schedule is None or isinstance(schedule, Schedule) else Schedule.of(schedule)
         if net is not None:
             if fixed is not None and fixed.net is not None:
                 raise ScheduleError("the schedule has a net already: give one of them")
             fixed = evolve(fixed or Schedule(), net=net)
-        _choose(rules, fixed)
+        if fixed is not None:
+            _choose(rules, fixed)
         if engine is not None and any(rule.choices for rule in rules):
             raise ScheduleError(
                 "choices are made by the run itself, one by one: run a program that has some without engine="
@@ -254,9 +254,10 @@ class Program:
         """What :meth:`explore` runs; after an interruption it can be asked what it has ``found``."""
         rules = self.accept(strict=strict)
         _in_order(start, until, delivery)
-        facts = _fit(arities(rules), events)
+        facts = _fit(arities(rules), events) if events else {}
         fixed = Schedule.of(schedule, default=None) if isinstance(schedule, Mapping) else schedule
-        _choose(rules, fixed)
+        if fixed is not None:
+            _choose(rules, fixed)
         clock = Clock(start, until, None, fixed or Schedule(delay=None), delivery)
         return explorer(rules, clock, facts, **question)
 
@@ -356,16 +357,16 @@ def _in_order(start: int, until: int, delivery: str) -> None:
         raise ScheduleError(f"a run from {start} until {until} has no timestep")
 
 
-def _choose(rules: list[Rule], schedule: Schedule | None) -> None:
-    for number, time in schedule.choices if schedule is not None else ():
+def _choose(rules: list[Rule], schedule: Schedule) -> None:
+    for number, time in schedule.choices:
         if not (0 <= number < len(rules) and rules[number].choices):
             raise ScheduleError(f"the schedule chooses for rule {number} at {time}, which has no choose")
 
 
-def _fit(columns: dict[str, int], events: Events | None) -> Events:
+def _fit(columns: dict[str, int], events: Events) -> Events:
     """Events, whose rows fit their relations, with numbers in their one form; raises :class:`FactError`."""
     facts: dict[int, dict[str, Collection[Row]]] = {}
-    for time, relations in (events or {}).items():
+    for time, relations in events.items():
         facts[time] = {}
         for name, given_rows in relations.items():
             if name not in columns:

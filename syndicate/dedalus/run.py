@@ -213,7 +213,8 @@ def run(
 
     Raises :class:`DedalusParadox`, :class:`DedalusEndless`, :class:`DedalusArithmetic`, :class:`ScheduleError`.
     """
-    rules = with_crashes(rules, clock.schedule.net if clock.schedule is not None else None, clock.start)
+    if clock.schedule is not None:
+        rules = with_crashes(rules, clock.schedule.net, clock.start)
     tries = [assumed or NOTHING_ASSUMED]
     if assumed is None and clock.schedule is not None and (said := clock.into_the_past()):
         tries.append((said, frozenset()))
@@ -245,8 +246,10 @@ def _model(
         try:
             once.run()
         finally:
-            once.lowered.plan.close()
-        if (once.early, once.ahead) == assumed:
+            if engine is not None:
+                once.lowered.plan.close()
+        demands = once.demands()
+        if demands == assumed:
             model = once.model()
             if stable is not None and assumed != NOTHING_ASSUMED and not stable(rules, clock, events, model, assumed):
                 raise DedalusParadox(
@@ -257,7 +260,7 @@ def _model(
             if clock.delivery == "causal":
                 check_causality(once.messages)
             return model
-        assumed = once.early, once.ahead
+        assumed = demands
     raise DedalusParadox(_paradox(assumed, "what arrives in the past, or is read of a time to come, prevents itself"))
 
 
@@ -283,7 +286,7 @@ def stepped(plan: Plan, time: int, changes: Mapping[str, dict[Row, int]]) -> Map
     The plan is then as it was.  The rows are of values of Dedalus, which are their own keys, and no weight is 0.
     """
     try:
-        return plan.step({name: ZSet.adopt(weights) for name, weights in changes.items()})
+        return plan.run({name: ZSet.adopt(weights) for name, weights in changes.items()})
     except StepFailed as error:
         if isinstance(error.__cause__, DedalusArithmetic):
             why = str(error.__cause__)
@@ -342,53 +345,41 @@ class Pass:
                 if rule.head.time is None:
                     self.always.setdefault(rule.head.relation, set()).add(row)
                 elif isinstance(rule.head.time, int):
-                    self.event(rule.head.time, rule.head.relation, row)
+                    self.at(rule.head.time, rule.head.relation).add(row)
         for time, relations in self.facts.items():
             for name, rows in relations.items():
                 if rows:
                     self.at(time, name).update(rows)
         for time, name, row in self.assumed_early:
-            self.event(time, name, row)
+            self.at(time, name).add(row)
         net = self.clock.schedule.net if self.clock.schedule is not None else None
         if net is not None and self.lowered.arities.get("crash") == 3:
             self.always.setdefault("crash", set()).update(net.crashes())
         for constants in self.lowered.constants.values():
             for time in constants:
-                self.visit(time)
-                self.visit(time + 1)
+                heappush(self.times, time)
+                heappush(self.times, time + 1)
 
-    @property
-    def early(self) -> Early:
-        """The messages that arrive when they are sent, or before."""
-        return frozenset(self.arrived)
-
-    @property
-    def ahead(self) -> Early:
-        """What is true at constant times that are read before they have come."""
-        return frozenset(
+    def demands(self) -> Assumed:
+        """What is to be assumed: arrivals when a message is sent, or before, and what is true at constant times that
+        are read before they have come.
+        """
+        ahead = [
             (time, name, row)
             for name, times in self.lowered.constants.items()
             for time in times
             if self.clock.start < time <= self.clock.until
             for row, spans in self.intervals[name].items()
             if any(since <= time < to for since, to in spans)
-        )
-
-    def event(self, time: int, name: str, row: Row) -> None:
-        """Let a row be there at one time."""
-        self.at(time, name).add(row)
+        ]
+        return frozenset(self.arrived), frozenset(ahead)
 
     def at(self, time: int, name: str) -> set[Row]:
         """The rows of a relation that are there at one time, to be added to."""
         if time not in self.events:
-            self.visit(time)
+            heappush(self.times, time)
             self.events[time] = {}
         return self.events[time].setdefault(name, set())
-
-    def visit(self, time: int) -> None:
-        """Let a timestep be evaluated."""
-        if self.clock.start <= time <= self.clock.until:
-            heappush(self.times, time)
 
     # -------------------------------------------------------------------------------------------------- timesteps
 
@@ -449,7 +440,8 @@ class Pass:
             f"+{name}": {**dict.fromkeys(coming, 1), **dict.fromkeys(going, -1)}
             for name, (coming, going) in moving.items()
         }
-        self.set_time(time, changes)
+        if self.lowered.timed:
+            self.set_time(time, changes)
         return changes
 
     def evaluate(self, time: int, changes: Mapping[str, dict[Row, int]]) -> Mapping[str, ZSet]:
@@ -522,8 +514,6 @@ class Pass:
 
     def set_time(self, time: int, changes: dict[str, dict[Row, int]]) -> None:
         """Set the clock, and what is read of constant times."""
-        if not self.lowered.timed:
-            return
         before = self.last
         changes[NOW] = {(time,): 1} if before is None else {(before,): -1, (time,): 1}
         for name, times in self.lowered.constants.items():
@@ -571,7 +561,7 @@ class Pass:
                 if at <= time:
                     self.arrived.add((at, name, row))
                 elif at <= self.clock.until:
-                    self.event(at, name, row)
+                    self.at(at, name).add(row)
 
     def choices(self) -> list[Chosen]:
         """What was chosen, in order of time."""
@@ -583,7 +573,7 @@ class Pass:
 
     def model(self) -> Model:
         """What was true."""
-        choices = self.choices()
+        choices = self.choices() if self.clock.chosen else []
         net = self.clock.schedule.net if self.clock.schedule is not None else None
         start, until, messages = self.clock.start, self.clock.until, self.messages
         return Model(self.intervals, start, until, messages, self.visited, choices, self.rules, self.facts, net)

@@ -35,7 +35,7 @@ from syndicate.flow.local_engine import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.profile import Profile, profile
 from syndicate.flow.snapshot import restored, snapshot
-from syndicate.flow.stream import Stream, StreamNetlist
+from syndicate.flow.stream import Stream, StreamNetlist, outside_root
 from syndicate.flow.trace import Trace
 from syndicate.flow.zset import Given, IndexedZSet, ZSet
 from syndicate.values.value import Ref
@@ -76,7 +76,8 @@ class Circuit(StreamNetlist):
         >>> c.step({"facts": ["a", "b"]})["out"], c.step({"facts": {"a": -1, "x": -1}})["out"]
         (ZSet({'b': 1}), ZSet({'a': -1}))
         """
-        self._at_root("source")
+        if self.above is not None:
+            raise outside_root("source")
         if unique and key is not None:
             raise CircuitError(f"the source {name!r} has a key, and so is a set already: leave unique= out")
         if key is not None and not callable(key):
@@ -97,14 +98,16 @@ class Circuit(StreamNetlist):
         >>> c = Circuit(); c.sink("all", c.constant({"a": 1}) + c.source("more")); c.step()["all"], c.step()["all"]
         (ZSet({'a': 1}), ZSet({}))
         """
-        self._at_root("constant")
+        if self.above is not None:
+            raise outside_root("constant")
         node = self.add(Kind.SOURCE, "constant", [], [Carries.ZSET], {"zset": ZSet(zset)}, share=False)
         node.name = name
         return Stream(self, Port(node.id))
 
     def sink(self, name: str, *streams: Stream) -> None:
         """Output to outside: what changed in a step, under this name; a tuple of that for several streams."""
-        self._at_root("sink")
+        if self.above is not None:
+            raise outside_root("sink")
         if name in self.sinks:
             raise CircuitError(f"the circuit has a sink {name!r} already: choose another name")
         if not streams:
@@ -121,10 +124,6 @@ class Circuit(StreamNetlist):
         node = self.add(Kind.SINK, "sink", [stream.port for stream in streams], [], {}, share=False)
         node.name = name
         self.sinks[name] = node
-
-    def _at_root(self, what: str) -> None:
-        if self.above is not None:
-            raise CircuitError(f"a {what} belongs to the root circuit: use export() to bring a stream out of a loop")
 
     # --------------------------------------------------------------------------------------------------- loops
 
@@ -239,10 +238,12 @@ class Circuit(StreamNetlist):
     @property
     def engine(self) -> LocalEngine:
         """The local engine of this circuit, made at first use; from then on the circuit cannot be changed."""
-        self._at_root("step")
         if self._engine is None:
+            if self.above is not None:
+                raise outside_root("step")
             self._engine = LocalEngine(self)
-            self._engine.watch(on=self._watched)
+            if self._watched:
+                self._engine.watch()
         return self._engine
 
     def step(self, deltas: Mapping[str, Given | Columns] | None = None) -> Outputs:
@@ -285,7 +286,8 @@ class Circuit(StreamNetlist):
 
         The circuit may not be complete yet.
         """
-        self._at_root("watch")
+        if self.above is not None:
+            raise outside_root("watch")
         self._watched = on
         if self._engine is not None:
             self._engine.watch(on=on)
@@ -340,9 +342,11 @@ class Circuit(StreamNetlist):
 
         Raises :class:`SnapshotDamaged` or :class:`SnapshotMismatch`; the circuit is then as it was before.
         """
-        self._at_root("restore")
+        if self.above is not None:
+            raise outside_root("restore")
         engine = restored(self, data)
-        engine.watch(on=self._watched)
+        if self._watched:
+            engine.watch()
         self._engine = engine
 
     def __repr__(self) -> str:

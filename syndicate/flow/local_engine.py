@@ -23,8 +23,9 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import length_hint
 from sys import getsizeof
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -35,11 +36,11 @@ from syndicate.flow.comparison import where
 from syndicate.flow.element import Batch, Element, Key, Mixed, add_up, is_rearranging, key_of
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
-from syndicate.flow.node import AS_BEFORE, Carries, Kind, Netlist, Node, Port
+from syndicate.flow.node import AS_BEFORE, LINEAR, Carries, GlobalId, Kind, Netlist, Node, Port
 from syndicate.flow.operators import LOOP_MAKERS, MAKERS
 from syndicate.flow.operators.error_location import failing_element
-from syndicate.flow.scope import AbstractEngine, Scope, Step
-from syndicate.flow.undo import note_whole, take_back
+from syndicate.flow.scope import AbstractEngine, Committable, Scope
+from syndicate.flow.undo import Log, note_whole, take_back
 from syndicate.flow.word_circuit import tabular
 from syndicate.flow.word_tables import WordTable
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
@@ -108,6 +109,12 @@ def _passes_on(node: Node) -> bool:
 
 _SELDOM: Final = 8
 """Memory is looked after every so many steps."""
+
+SMALL_CHANGE: Final = 100
+"""Fewer rows than this leave fewer objects than the garbage collector waits for."""
+
+BOUNDED: Final = (LINEAR - {"flat_map"}) | {"source", "sink", "distinct", "aggregate"}
+"""Operators that give about as many rows as they take: a step of no others is as large as what it is given."""
 
 
 class Outputs(dict[str, Element]):
@@ -247,22 +254,26 @@ class LocalEngine(AbstractEngine):
     """
 
     measures: Measures | None = None
+    makers, loop_makers = MAKERS, LOOP_MAKERS
 
     def __init__(self, circuit: Netlist) -> None:
-        super().__init__()
         self.circuit = circuit
+        self.epoch = 0
+        self.undo: Log = []
+        self.commits: list[Committable] = []
+        self.states: dict[GlobalId, list[Element]] = {}
         self.outputs: Outputs = _NO_OUTPUTS
+        self.keeps_columns = False
         self.readied: Readied | None = None  # for columns, at the first
-        self._empties = {
-            name: _shown(node, [_EMPTY[kind] for kind in _kinds(node)]) for name, node in circuit.sinks.items()
-        }
+        self._empties: dict[str, Element] = {}
         self.inspect: Callable[[Outputs], object] | None = None
         self._busy = False
         self._pause = CollectorPause()  # of the garbage collector, in the step that runs
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
         self.tables = None if library is None else tabular(self.root)
-        self._takers = takers(circuit)
+        self._takers: frozenset[str] | None = None
+        self._grows = not all(node.op in BOUNDED for node in circuit.nodes)
         self._constants = [
             (self.root.slots[Port(node.id)], node.params["zset"].batch)
             for node in circuit.nodes
@@ -280,10 +291,6 @@ class LocalEngine(AbstractEngine):
     def make_loop(self, circuit: Netlist, above: Scope, position: int) -> Loop:
         """The scope of a child circuit."""
         return Loop(self, circuit, above, position)
-
-    def operator(self, scope: Scope, node: Node) -> Step:
-        """The step of an operator."""
-        return (LOOP_MAKERS if scope.depth else MAKERS)[node.op](scope, node)
 
     def failing_element(self, scope: Scope, node: Node) -> str:
         """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
@@ -334,7 +341,8 @@ class LocalEngine(AbstractEngine):
         self._busy = True
         try:
             outputs = self._run(deltas)
-            self._pause.end()  # it looks when something is made next: when the log has gone
+            if self._pause.works:
+                self._pause.end()  # it looks when something is made next: when the log has gone
             self._busy = False
             del self.undo[:]  # here the step happens
             return outputs
@@ -353,7 +361,10 @@ class LocalEngine(AbstractEngine):
         root = self.root
         pipeline = None if self.tables is None else self.tables.pipeline
         if pipeline is None:  # one call of the kernel makes next to nothing that the collector would look at
-            self._pause.begin()
+            for change in deltas.values():
+                if self._grows or length_hint(change, SMALL_CHANGE) >= SMALL_CHANGE:
+                    self._pause.begin()
+                    break
         if self.tables is not None and self.epoch and not self.epoch % _SELDOM:
             self.tables.give_back()
         if self.measures is not None:
@@ -367,7 +378,8 @@ class LocalEngine(AbstractEngine):
         ]  # fmt: skip
         delayed: dict[int, Batch] = {}
         if pipeline is None or not pipeline.run(batches, outputs):
-            self._pause.begin()
+            if pipeline is not None:
+                self._pause.begin()
             if self.epoch == 0:
                 batches += [(slot, self._table_of(slot, batch)) for slot, batch in self._constants]
             for slot, batch in [*batches, *root.delayed.items()]:
@@ -482,6 +494,8 @@ class LocalEngine(AbstractEngine):
 
     def _as_table(self, name: str, rows: dict[Key, int]) -> ColumnTable | None:
         """A large change by rows as a table, where that is worth it and can be."""
+        if self._takers is None:
+            self._takers = takers(self.circuit)
         if name not in self._takers or type(rows) is not dict or type(next(iter(rows))) not in (int, tuple):
             return None
         try:
@@ -515,29 +529,22 @@ class LocalEngine(AbstractEngine):
     def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""
         name, first = node.name, inputs[0]
-        show: Callable[[Element], Element] = ZSet.adopt if _kinds(node)[0] is Carries.ZSET else IndexedZSet.adopt
+        kinds = [node.circuit.carries(port) for port in node.inputs]
+        shows: list[Callable[[Element], Element]] = [
+            ZSet.adopt if kind is Carries.ZSET else IndexedZSet.adopt for kind in kinds
+        ]
+        show = shows[0]
+        empties = tuple([of(_EMPTY[kind]) for of, kind in zip(shows, kinds, strict=True)])
+        self._empties[name] = empties[0] if len(inputs) == 1 else empties
 
         def step() -> None:
             self.outputs[name] = show(cells[first])
 
         def step_of_several() -> None:
-            self.outputs[name] = _shown(node, [cells[i] for i in inputs])
+            self.outputs[name] = tuple([of(cells[i]) for of, i in zip(shows, inputs, strict=True)])
 
         return step if len(inputs) == 1 else step_of_several
 
 
 _RUN: Final = LocalEngine.step.__code__
 _EMPTY: dict[Carries, object] = {Carries.ZSET: {}, Carries.INDEXED: []}
-
-
-def _kinds(node: Node) -> list[Carries]:
-    return [node.circuit.carries(port) for port in node.inputs]
-
-
-def _shown(node: Node, batches: Iterable[Element]) -> Element:
-    """The batches of a sink as the user gets them."""
-    shown = tuple(
-        ZSet.adopt(batch) if kind is Carries.ZSET else IndexedZSet.adopt(batch)
-        for kind, batch in zip(_kinds(node), batches, strict=True)
-    )
-    return shown[0] if len(shown) == 1 else shown

@@ -238,10 +238,12 @@ class Netlist:
 
     def order(self) -> list[Node]:
         """The nodes so that each comes after those it depends on; raises :class:`CycleError`."""
+        is_one = True  # as they were made, unless something was connected later
         for node in self.nodes:
             if not node.inputs and node.op in ("z1", "z1_trace", "forward"):
                 raise CircuitError(f"{node} was never connected: call connect(stream) on it")
-        return in_order(self.nodes)
+            is_one = is_one and max(node.dependencies, default=-1) < node.id
+        return list(self.nodes) if is_one else in_order(self.nodes)
 
     def walk(self) -> Iterator[Node]:
         """All nodes, those of a child after the child's."""
@@ -289,16 +291,18 @@ POSITIVE: Final = frozenset({"distinct", "aggregate", "source", "constant"})
 UNFLAT: Final = frozenset({"integrate", "differentiate", "consolidate", "inspect", "join_trace"})
 
 
+@define(eq=False)
 class StaticProperties:
-    """The static properties of the streams of one circuit, computed when asked for."""
+    """The static properties of the streams of one circuit, computed when asked for.
 
-    def __init__(self, circuit: Netlist, above: StaticProperties | None = None) -> None:
-        """*above* has the properties of the circuit around, for a loop."""
-        self.circuit = circuit
-        self.above = above
-        self._free: bool | None = None
-        self._flat: dict[Port, bool] = {}
-        self._steady: bool | None = None
+    *above* has those of the circuit around, for a loop.
+    """
+
+    circuit: Netlist
+    above: StaticProperties | None = None
+    _free: bool | None = field(default=None, init=False)
+    _flat: dict[Port, bool] = field(factory=dict, init=False)
+    _steady: bool | None = field(default=None, init=False)
 
     def is_flat(self, port: Port) -> bool:
         """Whether a stream changes at most once an epoch, at the first iteration."""

@@ -14,7 +14,7 @@ Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -33,6 +33,8 @@ A = TypeVar("A", bound=dict[Element, Element] | set[Key])
 AnyArrangement: TypeAlias = Arrangement | TimedArrangement
 Step: TypeAlias = Callable[[], Any]
 """What a node does in a tick: it reads its cells, and returns its batch, of what it carries."""
+Maker: TypeAlias = "Callable[[Scope, Node], Step]"
+"""What makes the step of an operator."""
 
 
 @define(eq=False)
@@ -71,25 +73,23 @@ class AbstractEngine:
     """What the scopes of one engine share, and what they ask of it.
 
     ``epoch`` counts the steps done, ``undo`` is the log of the one that runs, and ``commits`` is what it has to commit;
-    ``states`` maps the global id of each node to what it keeps, ``outputs`` each sink to what it gives.
+    ``states`` maps the global id of each node to what it keeps, ``outputs`` each sink to what it gives.  ``makers``
+    make the steps of operators at the root, ``loop_makers`` in loops.
     """
 
     measures: Measuring | None = None
-
-    def __init__(self) -> None:
-        self.epoch = 0
-        self.undo: Log = []
-        self.commits: list[Committable] = []
-        self.states: dict[GlobalId, list[Any]] = {}
-        self.outputs: dict[str, Element] = {}
-        self.keeps_columns = False  # whether this step brings Columns, and what it brings is kept so
+    epoch: int
+    undo: Log
+    commits: list[Committable]
+    states: dict[GlobalId, list[Element]]
+    outputs: dict[str, Element]
+    keeps_columns: bool
+    """Whether this step brings Columns, and what it brings is kept so."""
+    makers: Mapping[str, Maker]
+    loop_makers: Mapping[str, Maker]
 
     def make_loop(self, circuit: Netlist, above: Scope, position: int) -> Scope:
         """The scope of a child circuit."""
-        raise NotImplementedError  # abstract
-
-    def operator(self, scope: Scope, node: Node) -> Step:
-        """The step of an operator."""
         raise NotImplementedError  # abstract
 
     def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Step:
@@ -109,7 +109,7 @@ class Scope:
         self.circuit = circuit
         self.above = above
         self.position = position
-        self.depth: int = circuit.depth
+        self.depth: int = 0 if above is None else above.depth + 1
         self.undo: Log = engine.undo
         self.prefix: tuple[int, ...] = ()
         self.now: Any = 0  # an iteration, or in nested loops a tuple of them, as each reader knows
@@ -222,33 +222,28 @@ class Scope:
     # --------------------------------------------------------------------------------------------------- building
 
     def _build(self) -> None:
-        order = self.circuit.order()
-        for node in order:
-            outputs = len(node.carries) if node.child is not None else 0
-            if node.child is not None or not node.carries:
-                self._place(node, Carries.ZSET)
-            for output in range(outputs or len(node.carries)):
-                self.slots[Port(node.id, output)] = self._place(node, node.carries[output])
+        places: list[int] = []
+        for node in self.circuit.order():
+            places.append(len(self.cells))
+            own = node.child is not None or not node.carries  # a loop runs at a place before those of its outputs
+            empties = [EMPTY[kind] for kind in ((Carries.ZSET, *node.carries) if own else node.carries)]
+            first = len(self.cells) + own
+            self.slots.update({Port(node.id, output): first + output for output in range(len(node.carries))})
+            self.cells += empties
+            self.empties += empties
+            self.steps += [_nothing] * len(empties)
+            self.nodes += [node] * len(empties)
+            self.readers += [[] for _ in empties]
+            self.takers += [None] * len(empties)
         for port in self.slots if self.above is not None else ():  # in order, so that the question never goes deep
             self.is_flat(port)
-        at = 0
-        for node in order:
-            self._make(node, at)
-            at += 1 + (len(node.carries) if node.child is not None else 0)
+        for at in places:
+            self._make(self.nodes[at], at)
         delays = {id(delay.trace): delay for delay in self.traces.values()}
         for slot, delay in self.traces.items():
             delay.base = delays[id(self.cells[slot].base)]
             if delay.base is not delay:
                 self.state(self.nodes[slot], delay.owed)
-
-    def _place(self, node: Node, carries: Carries) -> int:
-        self.cells.append(EMPTY[carries])
-        self.empties.append(EMPTY[carries])
-        self.steps.append(_nothing)
-        self.nodes.append(node)
-        self.readers.append([])
-        self.takers.append(None)
-        return len(self.cells) - 1
 
     def _make(self, node: Node, at: int) -> None:
         if node.child is not None:
@@ -271,15 +266,17 @@ class Scope:
             return
         if node.kind in STATIC:
             return
-        for i in self.inputs(node):
+        inputs = self.inputs(node)
+        for i in inputs:
             if at not in self.readers[i]:
                 self.readers[i].append(at)
         if node.kind is Kind.SINK:
-            self.steps[at] = self.engine.sink(node, self.cells, self.inputs(node))
+            self.steps[at] = self.engine.sink(node, self.cells, inputs)
             return
         if node.carries[0] is Carries.TRACE:
-            self.cells[at] = TraceView(self.cells[self.inputs(node)[-1]].base)
-        self.steps[at] = self.engine.operator(self, node)
+            self.cells[at] = TraceView(self.cells[inputs[-1]].base)
+        makers = self.engine.loop_makers if self.depth else self.engine.makers
+        self.steps[at] = makers[node.op](self, node)
 
     # --------------------------------------------------------------------------------------------------- running
 
@@ -364,7 +361,13 @@ class Scope:
         for arrangement in self.closing:
             arrangement.close(self.now, self.undo)
         self.closing.clear()
-        self.clear()
+        empties = self.empties
+        for slot in self.touched:
+            if type(cells[slot]) is TraceView:
+                cells[slot] = TraceView(cells[slot].base)
+            else:
+                cells[slot] = empties[slot]
+        self.touched.clear()
         return taken
 
     def _absorb_traces(self) -> None:
@@ -378,16 +381,6 @@ class Scope:
         for delay, groups in lacking:
             self.undo.append((delay.restore, delay.owed.groups))
             delay.restore(groups)
-
-    def clear(self) -> None:
-        """Empty the cells."""
-        cells, empties = self.cells, self.empties
-        for slot in self.touched:
-            if type(cells[slot]) is TraceView:
-                cells[slot] = TraceView(cells[slot].base)
-            else:
-                cells[slot] = empties[slot]
-        self.touched.clear()
 
     def reset(self) -> None:
         """Forget a tick that failed, wherever it did."""

@@ -115,7 +115,7 @@ class Stream:
     @property
     def carries(self) -> Carries:
         """What its values are."""
-        return self.node.carries[self.port.output]
+        return self.circuit.nodes[self.port.node].carries[self.port.output]
 
     def named(self, name: str) -> Stream:
         """The same stream; messages, graphs and profiles call its node by this name."""
@@ -388,6 +388,11 @@ class Stream:
         return Stream(first.circuit, Port(node.id))
 
 
+def outside_root(what: str) -> CircuitError:
+    """The error for what only the root of a circuit has."""
+    return CircuitError(f"a {what} belongs to the root circuit: use export() to bring a stream out of a loop")
+
+
 @define(eq=False, slots=False)
 class StreamNetlist(Netlist):
     """A circuit whose streams are connected: what :class:`~syndicate.flow.circuit.Circuit` is built with."""
@@ -488,8 +493,10 @@ def _stream(op: str, stream: object) -> Stream:
     raise CircuitError(f"{op} needs a stream, not {stream!r}")
 
 
-def _together(op: str, *others: object) -> list[Stream]:
-    """The streams, imported into the innermost of their circuits."""
-    streams = [_stream(op, stream) for stream in others]
-    inner = max((stream.circuit for stream in streams), key=lambda circuit: len(circuit.path))
-    return [inner.bring(stream, op) for stream in streams]
+def _together(op: str, left: Stream, right: object) -> tuple[Stream, Stream]:
+    """Two streams, imported into the inner one of their circuits."""
+    if isinstance(right, Stream) and right.circuit is left.circuit:
+        return left, right
+    other = _stream(op, right)
+    inner = left.circuit if len(left.circuit.path) >= len(other.circuit.path) else other.circuit
+    return inner.bring(left, op), inner.bring(other, op)

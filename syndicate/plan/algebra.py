@@ -51,9 +51,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final, TypeAlias
 
-from attrs import evolve, field, fields, fields_dict, frozen
+from attrs import evolve, field, fields, frozen
 
 from syndicate.errors import PlanError
 from syndicate.flow.aggregates import Aggregate, aggregate_of
@@ -107,17 +108,23 @@ def _to_keys(rows: Iterable[Iterable[Element]]) -> tuple[Key, ...]:
     return tuple(dict.fromkeys(key_of(tuple(row)) for row in rows))
 
 
+_NO_OPERATORS: Final = frozenset["type[Expression]"]()
+
+
 @frozen(eq=False, repr=False)
 class Expression:
     """What all expressions have: a heading, and parts.  Made by :class:`Product` and the other operators."""
 
     heading: Heading = field(init=False, default=())
+    operators: frozenset[type[Expression]] = field(init=False, default=_NO_OPERATORS)
+    """What kinds of expressions it is made of, its own among them."""
     _identity: tuple[Element, ...] = field(init=False, default=())
     _hash: int = field(init=False, default=0)
 
     def parts(self) -> tuple[Expression, ...]:
         """The expressions that this one is made of."""
-        return tuple(part for name in _shape(type(self))[1] if isinstance(part := getattr(self, name), Expression))
+        names = _names(type(self))  # type: ignore[arg-type]  # a class has a hash of its own
+        return tuple([part for name in names if isinstance(part := getattr(self, name), Expression)])
 
     def detail(self) -> str:
         """What it does, without its parts."""
@@ -129,7 +136,10 @@ class Expression:
         if not all(type(name) is str and name for name in names) or len(set(names)) < len(names):
             names = heading_of(self.title(), names)  # says what is wrong
         object.__setattr__(self, "heading", names)
-        identity = (type(self), *[getattr(self, name) for name in _shape(type(self))[0]])
+        kind = type(self)
+        below = [part.operators for part in self.parts()]
+        object.__setattr__(self, "operators", _NO_OPERATORS.union((kind,), *below))
+        identity = (kind, *[getattr(self, name) for name in _names(kind)])  # type: ignore[arg-type]  # as in parts()
         object.__setattr__(self, "_identity", identity)
         object.__setattr__(self, "_hash", hash(identity))
 
@@ -175,15 +185,10 @@ class Expression:
         return f"{type(self).__name__}({', '.join(filter(None, [self.detail(), *inner]))})"
 
 
-_SHAPES: Final[dict[object, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
-
-
-def _shape(kind: type[Expression]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of what an expression of a kind is made of, and of those that may be parts."""
-    if kind not in _SHAPES:
-        names = tuple(one.name for one in fields(kind) if one.init)
-        _SHAPES[kind] = names, tuple(name for name in ("source", "left", "right", "body") if name in fields_dict(kind))
-    return _SHAPES[kind]
+@cache
+def _names(kind: type[Expression]) -> tuple[str, ...]:
+    """The names of what an expression of a kind is made of."""
+    return tuple(one.name for one in fields(kind) if one.init)
 
 
 def _short(expression: Expression) -> str:
@@ -212,6 +217,10 @@ class Relation(Expression):
     def detail(self) -> str:
         """The name."""
         return self.name
+
+    def title(self) -> str:
+        """What it is called in a message."""
+        return f"relation {self.name}"
 
 
 @frozen(eq=False, repr=False)

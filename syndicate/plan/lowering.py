@@ -110,7 +110,7 @@ from syndicate.plan.algebra import (
     meant,
     walk,
 )
-from syndicate.plan.rewrite import Needs, Rewriting
+from syndicate.plan.rewrite import MOVING, Needs, Rewriting
 from syndicate.plan.rules import Rule, Rules, Stratum
 from syndicate.plan.scalar import Attr, Compare, Condition, Const, RowFunctions, Scalar, substitute
 from syndicate.values.value import Ref, fields_of, is_record
@@ -149,13 +149,9 @@ class RowView:
         """The attributes that are constants."""
         return {name: at for name, at in self.columns.items() if isinstance(at, Const)}
 
-    def positions(self, names: Iterable[str]) -> set[int]:
-        """The positions of some attributes."""
-        return {at for name in names if isinstance(at := self.columns[name], int)}
-
     def is_set(self, names: Iterable[str]) -> bool:
         """Whether the rows, reduced to some attributes, all differ."""
-        return self.key is not None and self.key <= self.positions(names)
+        return self.key is not None and self.key <= {at for name in names if isinstance(at := self.columns[name], int)}
 
 
 @define(eq=False)
@@ -180,7 +176,10 @@ class Lowering:
         self.root = NameScope({})
         self.rule: Rule | None = None
         rewriting = Rewriting()
-        self.bodies = {rule: rewriting.push(rule.body) for rule in program.rules}
+        self.bodies = {
+            rule: rule.body if MOVING.isdisjoint(rule.body.operators) else rewriting.push(rule.body)
+            for rule in program.rules
+        }
         self.needs = Needs([(body, program[rule.head].heading) for rule, body in self.bodies.items()], bag=bag)
 
     def run(self) -> Circuit:
@@ -228,13 +227,15 @@ class Lowering:
         if not views:
             views.append(self.lower(Literal(heading, ()), self.root))
         self.rule = None
-        view = self._folded(name, self._sum(views, heading))
+        view = self._sum(views, heading)
+        if self.program.declared[name].lattices:
+            view = self._folded(name, view)
         self.root.names[name] = self.as_set(view, heading, name)
 
     def _folded(self, name: str, view: RowView) -> RowView:
-        """The rows of a relation, those that agree on what is no lattice value as one; as they are if there is none."""
+        """The rows of a relation with lattices, those that agree on what is no lattice value as one."""
         declared = self.program.declared[name]
-        return self._grouped(declared.merged(declared.relation), view) if declared.lattices else view
+        return self._grouped(declared.merged(declared.relation), view)
 
     def _loop(self, stratum: Stratum) -> None:
         names = stratum.relations
@@ -252,7 +253,8 @@ class Lowering:
                         self.rule = rule
                         views.append(self.lower(self.bodies[rule], inside))
                 self.rule = None
-                views_by_name[name] = self.as_rows(self._folded(name, self._sum(views, headings[name])), headings[name])
+                view = self._sum(views, headings[name])
+                views_by_name[name] = self.as_rows(self._folded(name, view) if name in folds else view, headings[name])
             return views_by_name
 
         folds = {name for name in names if self.program.declared[name].lattices}
@@ -296,8 +298,9 @@ class Lowering:
 
     def _named(self, stream: Stream, name: str = "") -> Stream:
         """The stream; its node is called after the relation, or after the rule that it is part of."""
-        if not stream.node.name:
-            stream.named(name or (self.rule.label if self.rule else ""))
+        node = stream.node
+        if not node.name:
+            node.name = name or (self.rule.label if self.rule else "")
         return stream
 
     # --------------------------------------------------------------------------------------------------- expressions
@@ -587,7 +590,10 @@ class Plan:
         Raises :class:`FactError` for what fits no given relation; what
         :meth:`syndicate.flow.circuit.Circuit.step` raises, where a user's function does.
         """
-        deltas = {name: self.delta(name, facts) for name, facts in (changes or {}).items()}
+        return self.run({name: self.delta(name, facts) for name, facts in (changes or {}).items()})
+
+    def run(self, deltas: Mapping[str, ZSet]) -> Mapping[str, ZSet]:
+        """The same of changes that fit, as whoever made the relations may know."""
         if self.engine is None:
             return self.circuit.step(deltas)
         changed = self.engine.step(deltas)

@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from syndicate.flow.aggregates import Aggregate, lattice
 from syndicate.flow.element import Element
@@ -173,12 +173,15 @@ def _reads_only(condition: Condition, *expressions: Expression) -> bool:
     return all(any(name in one.heading for one in expressions) for name in condition.attributes())
 
 
+MOVING: Final = frozenset({Selection, NaturalJoin, ThetaJoin, EquiJoin, Product, GroupBy})
+"""Operators for which an expression is rewritten: without any of these it stays as it is."""
+
+
+@define(eq=False)
 class Rewriting:
     """Moves selections down and puts joins in order; of several expressions, what is met twice is rewritten once."""
 
-    def __init__(self) -> None:
-        """Of nothing yet."""
-        self._done: dict[tuple[Expression, Conditions], Expression] = {}
+    _done: dict[tuple[Expression, Conditions], Expression] = field(factory=dict, init=False)
 
     def push(self, expression: Expression, conditions: Iterable[Condition] = ()) -> Expression:
         """The rows of *expression* for which *conditions* hold."""

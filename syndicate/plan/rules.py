@@ -93,13 +93,12 @@ Growing: TypeAlias = Mapping[str, ColumnValue]
 NOTHING: Growing = {}
 
 
+@define(eq=False)
 class Growth:
-    """The analysis of expressions over relations with lattice columns."""
+    """The analysis of expressions over relations of which some columns hold *lattices*."""
 
-    def __init__(self, lattices: Mapping[str, Growing]) -> None:
-        """*lattices* are the columns of relations that hold lattice values."""
-        self.lattices = lattices
-        self._of: dict[Expression, Growing] = {}
+    lattices: Mapping[str, Growing]
+    _of: dict[Expression, Growing] = field(factory=dict, init=False)
 
     def of(self, expression: Expression) -> Growing:
         """The attributes of an expression whose values may grow."""
@@ -273,9 +272,19 @@ class Rule:
 
     head: str
     body: Expression
-    origin: str
+    _origin: object = field(eq=False)
     number: int
-    text: str = ""
+    _text: object = field(default="", eq=False)
+
+    @property
+    def origin(self) -> str:
+        """Where it was written."""
+        return str(self._origin)
+
+    @property
+    def text(self) -> str:
+        """How it was written."""
+        return str(self._text)
 
     def __str__(self) -> str:
         origin = self.origin or f"rule {self.number} of {self.head}"
@@ -448,13 +457,12 @@ class Rules:
         if bag and exact:
             raise PlanError(f"relation {name}: a bag takes every row that is given: leave exact= out")
         record = attributes[0] if len(attributes) == 1 and isinstance(attributes[0], type) else None
-        heading = _fields(name, record) if record is not None else heading_of(f"relation {name}", attributes)
-        declared = self._declare(name, heading, lattices)
+        declared = self._declare(name, attributes if record is None else _fields(name, record), lattices)
         declared.given = True
         declared.bag = bag
         declared.exact = exact
         if key is not None:
-            declared.key = frozenset(key)
+            declared.key, heading = frozenset(key), declared.relation.heading
             unknown = sorted(declared.key - set(heading))
             if unknown:
                 raise PlanError(
@@ -470,13 +478,14 @@ class Rules:
         are one row, in which these values are merged; a plain value is made an element, and a row with None there is
         none.  Such a relation may be read by its own rules, as long as they read the values in a monotone way.
         """
-        return self._declare(name, heading_of(f"relation {name}", attributes), lattices).relation
+        return self._declare(name, attributes, lattices).relation
 
-    def rule(self, head: Relation | str, body: Expression, *, origin: str = "", text: str = "") -> Rule:
+    def rule(self, head: Relation | str, body: Expression, *, origin: object = "", text: object = "") -> Rule:
         """Let the rows of *body* be rows of *head*.
 
-        *origin* and *text* are for messages: a file and a line, and how the rule was written.  A head given by its
-        name is declared with the body's attributes if it is not yet known.
+        *origin* and *text* are for messages: a file and a line, and how the rule was written, or what has these as its
+        text, which is then made where it is read.  A head given by its name is declared with the body's attributes if
+        it is not yet known.
         """
         is_expression("A rule's body", body)
         name = head if isinstance(head, str) else head.name
@@ -505,7 +514,10 @@ class Rules:
             self[name]
             self._outputs[name] = None
 
-    def _declare(self, name: str, heading: Heading, lattices: Mapping[str, type[Lattice]] | None = None) -> Declared:
+    def _declare(
+        self, name: str, attributes: Iterable[Element], lattices: Mapping[str, type[Lattice]] | None = None
+    ) -> Declared:
+        heading: Heading = tuple(attributes)
         for column, cls in (lattices or {}).items():
             if column not in heading:
                 raise PlanError(
@@ -542,13 +554,22 @@ class Rules:
         return list(self._outputs) or [name for name, declared in self.declared.items() if declared.rules]
 
     def edges(self) -> list[Edge]:
-        """Which relation depends on which, by which rule."""
-        growth = Growth({name: declared.lattices for name, declared in self.declared.items()})
+        """Which relation depends on which, by which rule.
+
+        Raises :class:`PlanError` for a rule that reads an unknown relation or one under another heading.
+        """
+        lattices = {name: declared.lattices for name, declared in self.declared.items() if declared.lattices}
+        growth = Growth(lattices)
         edges = []
         for rule in self.rules:
-            declared = self.declared[rule.head]
-            plain = [name for name in declared.relation.heading if name not in declared.lattices]
-            edges += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, plain)]
+            head = self.declared[rule.head]
+            plain = [name for name in head.relation.heading if name not in head.lattices]
+            grows = lattices or GroupBy in rule.body.operators
+            for one in occurrences(rule.body, growth if grows else None, plain):
+                read = self.declared.get(one.name)
+                if read is None or read.relation.heading != one.heading:
+                    raise self._misread(rule, one)
+                edges.append(Edge(rule.head, one.name, one.why, rule))
         return edges
 
     def points_of_order(self) -> list[Edge]:
@@ -562,7 +583,8 @@ class Rules:
         :class:`Unstratifiable` for a cycle that is not monotone.
         """
         for rule in self.rules:
-            self._check(rule)
+            if Fixpoint in rule.body.operators:
+                self._check_loops(rule)
         below: dict[str, list[Edge]] = {name: [] for name in self.declared}
         for edge in self.edges():
             below[edge.head].append(edge)
@@ -583,20 +605,21 @@ class Rules:
             strata.append(Stratum(level, tuple(ordered), tuple(rules), bool(inner)))
         return strata
 
-    def _check(self, rule: Rule) -> None:
-        """Raise for a relation that a rule reads otherwise than it is declared, and for a wrong loop in the rule."""
-        for occurrence in occurrences(rule.body):
-            declared = self.declared.get(occurrence.name)
-            if declared is None:
-                raise PlanError(
-                    f"{rule} reads {occurrence.name!r}, which is not declared"
-                    f"{meant(occurrence.name, self.declared)}: use edb() or idb()"
-                )
-            if declared.relation.heading != occurrence.heading:
-                raise PlanError(
-                    f"{rule} reads {occurrence.name} with the attributes {listed(occurrence.heading)}, but it has "
-                    f"{listed(declared.relation.heading)}: rename them"
-                )
+    def _misread(self, rule: Rule, read: Occurrence) -> PlanError:
+        """The error for a relation that a rule reads otherwise than it is declared."""
+        declared = self.declared.get(read.name)
+        if declared is None:
+            return PlanError(
+                f"{rule} reads {read.name!r}, which is not declared{meant(read.name, self.declared)}: use edb() or "
+                "idb()"
+            )
+        return PlanError(
+            f"{rule} reads {read.name} with the attributes {listed(read.heading)}, but it has "
+            f"{listed(declared.relation.heading)}: rename them"
+        )
+
+    def _check_loops(self, rule: Rule) -> None:
+        """Raise for a wrong loop in a rule."""
         for loop in walk(rule.body):
             if not isinstance(loop, Fixpoint):
                 continue

@@ -42,7 +42,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, overload
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from syndicate.errors import PlanError
 from syndicate.flow import rearranges
@@ -92,7 +92,7 @@ class Const:
 
 def to_scalar(value: object) -> Scalar:
     """The scalar where an attribute is expected: a string is an attribute's name."""
-    return Attr(value) if isinstance(value, str) else to_operand(value)
+    return value if isinstance(value, SCALARS) else Attr(value) if isinstance(value, str) else Const(value)
 
 
 def to_operand(value: object) -> Scalar:
@@ -358,12 +358,11 @@ def _meaning(function: Callable[..., Element], meaning: FunctionSource) -> Calla
     return function
 
 
+@define(eq=False)
 class RowFunctions:
     """Makes row functions, the same one for the same request."""
 
-    def __init__(self) -> None:
-        """Nothing made yet."""
-        self._functions: dict[tuple[str, tuple[Element, ...]], Callable[..., Element]] = {}
+    _functions: dict[tuple[str, tuple[Element, ...]], Callable[..., Element]] = field(factory=dict, init=False)
 
     def row(self, scalars: Sequence[Scalar], places: Places, arguments: str = "r") -> Callable[..., Element]:
         """A function that gives the tuple of some scalars."""

@@ -28,6 +28,7 @@ Source: Alvaro et al. 2011b, "Lamport Clocks" and "Distribution Model"; ``docs/d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappush
 from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
@@ -129,7 +130,7 @@ class Local:
         if type(sent) is not int or not 0 <= sent < LAST or sent - self.time > FURTHEST:
             raise RowMisfit(f"{short(sent)} is no time of sending: a timestep, at most {FURTHEST} ahead of {self.time}")
         at = max(self.time, sent) + 1
-        self.part.visit(at)
+        heappush(self.part.times, at)
         self.part.arriving.setdefault(at, {}).setdefault(relation, {})[fitting] = None
         if self.noting:
             self.coming.setdefault(at, []).append(Arrival(relation, fitting, sent, at))
