@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -44,13 +45,20 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+SHARED = ("spark", "standing", "failing")
+"""Fixtures that cost seconds: one process runs all tests that use one."""
+
+
 @pytest.hookimpl(tryfirst=True)  # else xdist has read the groups already, and each process opens a session
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test that uses the Spark session, so that nobody has to remember to; one process runs them all."""
+    """Mark each test that uses the Spark session, so that nobody has to remember to, and those for one process."""
     for item in items:
-        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
+        names = item.fixturenames if isinstance(item, pytest.Function) else []
+        if "spark" in names:
             item.add_marker("spark")
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        for name in SHARED:
+            if name in names:
+                item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -59,7 +67,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     failed would not be found again.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        report.nodeid = report.nodeid.removesuffix("@spark")
+        report.nodeid = re.sub(r"@\w+$", "", report.nodeid)
 
 
 def pytest_collection_finish() -> None:

@@ -425,7 +425,7 @@ MUTANTS: Final = [
     _mutant(acknowledged_before_the_commit, stormy, "S2|S3", 21, 1),
     _mutant(lost_is_retracted, moving, "S2|S3", 0, 2),
     _mutant(never_removed, moving, "S2|S3|S4", 1, 3),
-    _mutant(a_commit_for_each_event, crowd.ending, "S2|S3", 5, 4),
+    _mutant(a_commit_for_each_event, crowd.ending, "S2|S3", 6, 4),
     _mutant(acknowledged_after_a_failed_commit, crowd.ending, "S2|S3|crash", 1, 5),
     _mutant(a_session_does_not_stop_its_facet, moving, "S1", 0, 6),
     _mutant(removals_before_additions, crowd.behind, "a state is missed", 0, 7),
@@ -439,7 +439,7 @@ MUTANTS: Final = [
     _mutant(withdrawn_without_an_end, crowd.lending, "S10", 11, 15),
     _mutant(the_lost_stay, moving, "S5|S17|crash", 0, 16),
     _mutant(a_storm_of_dials, crowd.outage, "S15", 0, 17),
-    _mutant(ended_without_a_flush, crowd.ending, "S13", 4, 18),
+    _mutant(ended_without_a_flush, crowd.ending, "S13", 6, 18),
     _mutant(the_turn_is_not_restored, crowd.ending, "S3|crash", 0, 19),
     _mutant(a_number_twice, crowd.cheating, "S11|S6|S1", 0, 20),
     _mutant(nothing_recovered, moving, "S2|S3", 1),
@@ -454,7 +454,7 @@ MUTANTS: Final = [
     _mutant(the_last_goes_first, crowd.crying, "S7", 0),
     _mutant(sent_again_over_the_next, crowd.talking, "S8", 0),
     _mutant(synced_too_early, crowd.talking, "S14", 0),
-    _mutant(one_hears_less, crowd.talking, "S16", 0),
+    _mutant(one_hears_less, crowd.talking, "S16", 24),
     _mutant(tasks_outlive_their_facets, crowd.talking, "S17", 0),
 ]
 

@@ -13,7 +13,7 @@ from tests.relay.simulation.test_worked_systems import FOLDER
 from tests.relay.simulation.test_worked_systems import SYSTEMS as WORKED
 
 RULES = [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "voting", "storing", "gossip")]
-SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "20"))
+SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "8"))
 
 
 def digests(hashes: int, seeds: int = SEEDS, *scenarios: str, **variables: str) -> str:
@@ -55,7 +55,7 @@ def test_native_kernels_change_no_byte_of_a_run() -> None:
 @pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
 def test_nor_of_a_run_with_rules() -> None:
     """Bloom, its store, Dedalus and nested dataspaces: what rules say does not hang on the order of a batch."""
-    seeds = max(4, SEEDS // 25)
+    seeds = max(2, SEEDS // 25)
     pure, kernels = (
         digests(7, seeds, *RULES, SYNDICATE_PURE="1"),
         digests(8, seeds, *RULES, SYNDICATE_NATIVE="require"),

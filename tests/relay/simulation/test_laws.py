@@ -11,7 +11,7 @@ from tests.relay.simulation import crowd
 from tests.relay.simulation.mutants import MUTANTS, Mutant, broken_by
 from tests.relay.simulation.systems import moving
 
-RUNS = int(os.environ.get("SYNDICATE_SEEDS", "4"))
+RUNS = int(os.environ.get("SYNDICATE_SEEDS", "2"))
 SEEDS = 100
 """How many others are tried where a mutant's own seed does not show it any more, for what a seed means has changed."""
 
@@ -37,10 +37,9 @@ def test_each_law_has_an_error_that_it_finds() -> None:
 
 def test_nothing_is_broken_as_it_is() -> None:
     """The same systems without a planted error; and with them every law had something to look at."""
-    for seed in range(30):
-        outcome = moving.run(seed)
-        assert outcome.held, outcome
-    assert any(moving.run(seed).at_rest for seed in range(5))
+    outcomes = [moving.run(seed) for seed in range(max(RUNS, 10))]
+    assert [str(each.violation) for each in outcomes if not each.held] == []
+    assert any(each.at_rest for each in outcomes)
 
 
 @pytest.mark.parametrize(

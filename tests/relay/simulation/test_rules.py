@@ -28,7 +28,7 @@ from syndicate.lattice import Set
 from syndicate.simulation.guard import guarded
 from syndicate.storage.event_log import LogWriter
 
-SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "12"))
+SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "6"))
 
 
 @record
@@ -183,8 +183,8 @@ def test_quorums_that_do_not_meet_are_seen(monkeypatch: pytest.MonkeyPatch) -> N
     """With one replica for a write and one for a read, some seed reads what was there before."""
     for name in ("write_quorum", "read_quorum"):
         monkeypatch.setattr(Ann, name, classmethod(lambda cls: 1))
-    violations = [storing.run(seed).violation for seed in range(30)]
-    assert "a finished write is not read" in {each.name for each in violations if each is not None}
+    violations = (storing.run(seed).violation for seed in range(30))
+    assert any(each is not None and each.name == "a finished write is not read" for each in violations)
 
 
 GOSSIP = Program.parse(

@@ -29,7 +29,7 @@ pytest.importorskip("pandas")  # before the run, in which datetime is not what C
 
 from tests.syndicate.spark.microbatches import Batch, Session, Stream, write_whole
 
-SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "12"))
+SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "6"))
 BATCHES = 8
 DISKS = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Where real files are: a sync takes no time there."""

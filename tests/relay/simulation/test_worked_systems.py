@@ -12,7 +12,7 @@ from relay.simulation.campaign import find_scenario
 from syndicate.simulation.guard import guarded
 from tests.relay.simulation.systems import ROOT
 
-SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "12"))
+SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "6"))
 """How many seeds the mended forms are given."""
 FOLDER = ROOT / "examples" / "simulated"
 

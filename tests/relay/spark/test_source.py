@@ -186,23 +186,23 @@ def simple(text: str) -> Any:
         ({"events": "messages"}, "read them as a stream"),
     ],
 )
-def test_mistakes_of_readers(broker: Broker, settings: dict[str, str | None], error: str) -> None:
+def test_mistakes_of_readers(standing: Broker, settings: dict[str, str | None], error: str) -> None:
     """Each is reported with the option's name and what to do, before any row is read."""
-    changed = {**options(broker, pattern=SENSORS, columns=COLUMNS), **settings}
+    changed = {**options(standing, pattern=SENSORS, columns=COLUMNS), **settings}
     data_source = source({name: text for name, text in changed.items() if text is not None})
     with pytest.raises(SourceError, match=error):
         data_source.reader(data_source.schema())
 
 
-def test_mistakes_about_columns(broker: Broker) -> None:
+def test_mistakes_about_columns(standing: Broker) -> None:
     """A schema that is given by hand has the captures; a stream's says what comes and what goes."""
-    data_source = source(options(broker, pattern=SENSORS))
+    data_source = source(options(standing, pattern=SENSORS))
     with pytest.raises(SourceError, match="the schema has the columns name, and the pattern captures name, value"):
         data_source.reader(simple("name string"))
     with pytest.raises(SourceError, match="add weight bigint to the schema"):
         data_source.streamReader(simple("name string,value double"))
     with pytest.raises(SourceError, match=r"does not answer.*cap"):
-        source({**options(broker, pattern=SENSORS), "cap": options(broker)["cap"].replace("79", "80", 1)}).schema()
+        source({**options(standing, pattern=SENSORS), "cap": options(standing)["cap"].replace("79", "80", 1)}).schema()
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_mistakes_about_columns(broker: Broker) -> None:
         ({"label": "Sensor", "txnversion": "3"}, "name string", "name it, with txnAppId"),
     ],
 )
-def test_mistakes_of_writers(broker: Broker, settings: dict[str, str], schema: str, error: str) -> None:
+def test_mistakes_of_writers(standing: Broker, settings: dict[str, str], schema: str, error: str) -> None:
     """Each is reported before any row is written."""
     with pytest.raises(SyndicateError, match=error):
-        source({**options(broker), **settings}).writer(simple(schema), overwrite=False)
+        source({**options(standing), **settings}).writer(simple(schema), overwrite=False)
 
 
 def test_writing_once(broker: Broker) -> None:
