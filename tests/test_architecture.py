@@ -19,6 +19,8 @@ import pytest
 
 from syndicate.graph import components
 
+pytestmark = pytest.mark.xdist_group("texts")  # one process reads them all
+
 ROOT = Path(__file__).parents[1]
 LONGEST = 700
 
@@ -194,9 +196,8 @@ def imports(name: str, path: Path) -> list[tuple[str, int]]:
 @each_module
 def test_docstring_and_length(name: str) -> None:
     """Each module says what it is, and is short enough to be read in one go."""
-    text = MODULES[name].read_text()
-    assert ast.get_docstring(ast.parse(text)), f"{name} has no docstring: say what it is, and why it exists"
-    lines = text.count("\n")
+    assert ast.get_docstring(parsed(MODULES[name])), f"{name} has no docstring: say what it is, and why it exists"
+    lines = MODULES[name].read_text().count("\n")
     assert lines <= LONGEST, f"{name} has {lines} lines, more than {LONGEST}: it is two nouns, split it"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ import pytest
 
 from tests.test_architecture import LAYERS, MODULES
 from tests.test_conformance import is_there
+
+pytestmark = pytest.mark.xdist_group("texts")  # one process reads them all
 
 ROOT = Path(__file__).parents[1]
 NOTES = ROOT / "docs" / "design"
@@ -56,14 +59,30 @@ ELSEWHERE = {
 }
 
 
+@functools.cache
+def all_files() -> list[Path]:
+    """The files of the repository; what is aside, as an environment with Spark, is not looked through."""
+    results = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in ASIDE and not name.startswith(".")]
+        results += [Path(folder, name) for name in names if name not in ASIDE and not name.startswith(".")]
+    return sorted(path for path in results if path.is_file())
+
+
 def files(*endings: str) -> list[Path]:
     """The files of the repository with one of these endings."""
-    return sorted(
-        path
-        for path in ROOT.rglob("*")
-        if path.suffix in endings
-        and not any(part in ASIDE or part.startswith(".") for part in path.relative_to(ROOT).parts)
-        and path.is_file()
+    return [path for path in all_files() if path.suffix in endings]
+
+
+@functools.cache
+def ends() -> frozenset[str]:
+    """Each part of a path of ours that begins and ends with a whole name."""
+    ours = [path.relative_to(ROOT).parts for path in files(".py", ".ts", ".md", ".toml", ".properties")]
+    return frozenset(
+        "/".join(parts[first:last])
+        for parts in ours
+        for first in range(len(parts))
+        for last in range(first + 1, len(parts) + 1)
     )
 
 
@@ -212,11 +231,8 @@ def test_each_name_in_a_guide_is_there(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(NOTES.glob("*.md")), ids=lambda path: path.stem)
 def test_each_path_in_a_note_is_there(path: Path) -> None:
     """`flow/loop.py` or `tick/sending` is the end of a path of ours."""
-    ours = [str(one.relative_to(ROOT)) for one in files(".py", ".ts", ".md", ".toml", ".properties")]
-    ends = {"/".join(parts[at:]) for one in ours for parts in (one.split("/"),) for at in range(len(parts))}
-    ends |= {"/".join(end.split("/")[:count]) for end in ends for count in range(1, end.count("/") + 1)}
     paths = [name for name in MENTION.findall(FENCE.sub("", path.read_text())) if OWN_PATH.fullmatch(name)]
-    assert [name for name in paths if name.rstrip("/") not in ends and f"{name}.py" not in ends] == []
+    assert [name for name in paths if name.rstrip("/") not in ends() and f"{name}.py" not in ends()] == []
 
 
 def test_a_name_that_leads_astray_is_found() -> None:
