@@ -8,18 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TypeAlias
+from time import perf_counter
+from typing import Final, TypeAlias
 
 from relay.protocol.observer import heard
+from relay.protocol.packets import Entry
 from relay.session.membrane import Crossing, Membrane
 from relay.session.peer_assertions import PeerAssertion
-from syndicate.actors.facet import Facet
+from syndicate.actors.facet import AbstractSystem, Facet
 from syndicate.actors.turn import Turn
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC
 from syndicate.values.value import Frozen, Ref, thaw
 
 Understood: TypeAlias = tuple[int, Ref | None, Frozen, PeerAssertion | None]
 """An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
+
+
+WHILE: Final = 0.0003
+"""Seconds after which others are looked at: an event may hold thousands of nested values in caveats, or none."""
+
+
+def for_a_while(system: AbstractSystem, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """As many of *entries*, from the first, as are taken within ``WHILE``; at least one."""
+    clock = system.stopwatch or perf_counter
+    ends = clock() + WHILE
+    for entry in entries:
+        yield entry
+        if clock() > ends:
+            break
 
 
 def place(event: Understood) -> int:

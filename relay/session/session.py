@@ -56,7 +56,7 @@ from relay.session.ending import take_back
 from relay.session.fan_out import ENOUGH, SOME, Reach, stretch
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Outbox, next_packet
-from relay.session.packet_events import Understood, act, patched, place
+from relay.session.packet_events import Understood, act, for_a_while, patched, place
 from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.shared_bytes import said
@@ -562,7 +562,7 @@ class Session(State):
             usual = understand_usual(self.membrane, self.assertions, part) if len(part) > 1 else ()
             self.asserts_in += len(usual)
             events += usual
-            events += [self._understood(oid, event) for oid, event in part[len(usual) :]]
+            events += [self._understood(*each) for each in for_a_while(self.facet.actor.system, part[len(usual) :])]
         if len(events) == len(entries):
             if self._patch is None:
                 self._patch = patched(events, self.membrane.release, PART)

@@ -80,6 +80,7 @@ class AbstractSystem(Protocol):
 
     ending_others: bool
     interrupt: BaseException | None
+    stopwatch: Callable[[], float] | None
 
     @property
     def turn(self) -> AbstractTurn:

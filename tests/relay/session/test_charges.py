@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -17,11 +18,13 @@ from relay.capabilities.sturdy import DEFAULT as PUBLIC
 from relay.capabilities.sturdy import parse_ref
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import MINE, A, M, Nop, Packet, R, TurnPacket, WireRef, write
+from relay.protocol.packets import MINE, YOURS, A, M, Nop, Packet, R, TurnPacket, WireRef, write
 from relay.protocol.packets import S as SYNCED
 from relay.server.durable import durable
 from relay.server.journal import Journal
+from relay.session import packet_events
 from relay.session.fan_out import ENOUGH, Reach
+from relay.session.session import Session
 from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, on_asserted, on_retracted, prevent_inert_check, ref
 from syndicate.actors.actor import Actor
 from syndicate.actors.keep import FORGET, KEEP, VOLATILE
@@ -535,3 +538,30 @@ def test_what_is_kept_is_charged_as_what_it_is(kind: int, word: Symbol) -> None:
     settled(boot)
     assert totals[0] >= 50
     assert totals[0] == totals[1] - (word is FORGET)  # what is asserted is heard by who observes behind it
+
+
+def test_what_takes_long_to_understand_is_understood_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few events it has: others are looked at when time is over.  It is one turn all the same."""
+    pieces: list[int] = []
+    understand = Session._understand
+
+    def counting(self: Session) -> None:
+        understand(self)
+        pieces.append(len(self._events or self._acts))
+
+    monkeypatch.setattr(Session, "_understand", counting)
+    monkeypatch.setattr(packet_events, "perf_counter", count(step=packet_events.WHILE / 8).__next__)
+    seen: list[int] = []
+
+    def publish() -> Ref:
+        ds = dataspace()
+        on_asserted(ds, ["v", capture(), capture()])(lambda n, narrowed: seen.append(n))
+        return ds
+
+    wire = Wire(publish)
+    narrowed = WireRef(YOURS, 0, ((Symbol("reject"), (Symbol("lit"), 1)),))
+    wire.right.inject(turn(*[(A, (SEQ, "v", n, narrowed), n) for n in range(100)]))
+    wire.system.drain()
+    assert seen == [*range(100)]
+    assert pieces[-1] == 100
+    assert max(after - before for before, after in pairwise([0, *pieces])) <= 9
