@@ -113,6 +113,8 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@.venv/bin/syndicate simulate examples/simulated/work_queue.py:bills --seeds 100000 --from $$RANDOM$$RANDOM --jobs 2
 	@.venv/bin/syndicate simulate examples/simulated/work_queue.py:bills+kills=2000,cuts=3,until=100 --seeds 2000 --from $$RANDOM$$RANDOM --jobs 2
 	@SYNDICATE_SEEDS=2000 SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
+	@SYNDICATE_SEEDS=200 SYNDICATE_ORDERS=1000 $(PYTHON_BIN) -m pytest --timeout 0 tests/test_orders.py \
+	    tests/relay/protocol/codec/test_kernels.py tests/relay/session/test_usual_packets.py
 	@$(MAKE) mutants
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \

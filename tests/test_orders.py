@@ -14,7 +14,7 @@ from tests.hashes import printed
 from tests.orders import SYSTEMS
 
 ROOT = Path(__file__).parents[1]
-SEEDS = int(os.environ.get("SYNDICATE_ORDERS", "40"))
+SEEDS = int(os.environ.get("SYNDICATE_ORDERS", "12"))
 
 
 def said(hashes: int, **variables: str) -> list[str]:

@@ -6,6 +6,7 @@ held, and the turns are the same.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from syndicate.values.pattern import encode
 from syndicate.values.text import parse_pattern
 from syndicate.values.value import Frozen, Symbol, freeze
 
+SEEDS: Final = int(os.environ.get("SYNDICATE_SEEDS", "4"))
 CODECS: Final[dict[str, type[Msgpack | Preserves]]] = {"msgpack": Msgpack, "preserves": Preserves}
 KERNELS: Final = (
     *[(session_module, name) for name in ("do_usual", "say_usual", "understand_usual", "act_usual", "weight")],
@@ -173,7 +175,7 @@ def script(seed: int, codec: str, peers: int, count: int) -> Iterator[tuple[int,
 
 @pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
 @pytest.mark.parametrize("limits", LIMITS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("codec", CODECS)
 def test_kernels_do_what_a_session_does(codec: str, seed: int, limits: str) -> None:
     """Of random packets in random pieces, usual and others, until the end or until a limit is exceeded."""

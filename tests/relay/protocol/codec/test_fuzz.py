@@ -1,4 +1,4 @@
-"""60,000 mutated frames for each codec: see fuzz.py, which runs for longer by itself, and in `make nightly`."""
+"""20,000 mutated frames for each codec: see fuzz.py, which runs for longer by itself, and in `make nightly`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.relay.protocol.codec.fuzz import CODECS, fuzz
 
-FRAMES = 60_000
+FRAMES = 20_000
 SHARDS = 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from syndicate.values.value import MINUS_TWO, SEQ, TRUE, Frozen, Symbol, freeze
 from tests.relay.protocol.codec.fuzz import mutants, packet, value
 
 Either: TypeAlias = Msgpack | Preserves
+SEEDS: Final = int(os.environ.get("SYNDICATE_SEEDS", "1"))
 CODECS: Final[dict[str, type[Either]]] = {"msgpack": Msgpack, "preserves": Preserves}
 KERNELS: Final = [
     (msgpack_module, "read_msgpack"),
@@ -115,7 +117,7 @@ def test_the_same_bytes_and_forms(name: str, seed: int) -> None:
     assert counts["usual"] > counts["rare"]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_same_of_mutated_frames(name: str, seed: int) -> None:
     """Packets and errors, at limits that some of them are beyond.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ from tests.syndicate.spark.engine.alike import alike, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+FULL = bool(os.environ.get("SYNDICATE_NIGHTLY"))
+WAYS = [(3, sums.MOST_GROUPS), (0, 2), *([(3, 2), (0, sums.MOST_GROUPS)] if FULL else [])]
 
 
 def build() -> Circuit:
@@ -48,8 +52,7 @@ def held(engine: SparkEngine) -> list[GroupSums]:
     return list(engine.root.sums.values())
 
 
-@pytest.mark.parametrize("most", [sums.MOST_GROUPS, 2])
-@pytest.mark.parametrize("small", [3, 0])
+@pytest.mark.parametrize(("small", "most"), WAYS)
 def test_steps(small: int, most: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deltas in the driver and in files; groups that are too many to be held."""
     monkeypatch.setattr(sums, "MOST_GROUPS", most)
