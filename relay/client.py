@@ -293,6 +293,10 @@ class _Keeper:
         self.ever = True
 
 
+_NOT_VALID: Final = ("<sturdyref-failed-validation>", "expired", "revoked")
+"""Why a server refuses a reference where another one helps; other reasons are no fault of the reference's."""
+
+
 class _Attempt(Entity):
     """One connection, from its beginning to its end; the observer of the gatekeeper's answer."""
 
@@ -398,10 +402,9 @@ class _Attempt(Entity):
             )
         elif self._session is not None:
             self.refused = True
-            self._session.end(
-                f"{self._keeper.wanted.address} refuses the capability ({unparse_form(why, str)}): use one that the "
-                "server prints"
-            )
+            reason = unparse_form(why, str)
+            remedy = ": use one that the server prints" if reason in _NOT_VALID else ""
+            self._session.end(f"{self._keeper.wanted.address} refuses the capability ({reason}){remedy}")
 
     def retract(self, handle: Assertion) -> None:
         grant = self._granted.pop(handle, None)

@@ -332,6 +332,7 @@ async def test_connections_of_a_dataspace_are_bounded(tmp_path: Path) -> None:
                 await until(lambda: first.ds)
                 theirs.spawn(second)
                 await until(lambda: "too-many-of-this-dataspace" in second.reasons)
+                assert "use one that" not in second.reasons, "no other capability helps"
                 assert not second.ds
             await until(lambda: second.ds)
         await until(lambda: server.broker.census.spaces["orders"].account.connections == 0)
