@@ -323,11 +323,13 @@ class Pass:
     events: dict[int, Rows] = field(factory=dict)
     times: list[int] = field(factory=list)
     always: Rows = field(factory=dict)
-    support: dict[str, dict[Row, int]] = field(factory=lambda: defaultdict(dict))
-    present: Rows = field(factory=lambda: defaultdict(set))
-    intervals: Intervals = field(factory=dict)
-    sending: dict[int, dict[Row, set[Value]]] = field(factory=lambda: defaultdict(lambda: defaultdict(set)))
-    awake: dict[str, int] = field(factory=lambda: defaultdict(int))
+    standing: list[Mapping[str, Collection[Row]]] = field(factory=list)
+    """What is there at all times, by relation."""
+    support: dict[str, dict[Row, int]] = field(init=False)
+    present: Rows = field(init=False)
+    intervals: Intervals = field(init=False)
+    sending: dict[int, dict[Row, set[Value]]] = field(init=False)
+    awake: dict[str, int] = field(init=False)
     messages: list[Message] = field(factory=list)
     arrived: set[tuple[int, str, Row]] = field(factory=set)
     visited: int = 0
@@ -338,7 +340,12 @@ class Pass:
         self.clock.chosen.clear()
         self.clock.used.clear()
         self.lowered = lower(self.rules, self.clock.choose, self.engine)
+        self.standing.append(self.always)
+        self.support = {name: {} for name in self.lowered.arities}
+        self.present = {name: set() for name in self.lowered.arities}
         self.intervals = {name: {} for name in self.lowered.arities}
+        self.sending = {number: defaultdict(set) for number in self.lowered.heads}
+        self.awake = dict.fromkeys(self.lowered.live, 0)
         for rule in self.rules:
             if rule.fact:
                 row = tuple(term.value for term in rule.head.terms if isinstance(term, Constant))
@@ -412,17 +419,13 @@ class Pass:
         """What is there at one time, whatever is there at others."""
         return self.events.get(time, {})
 
-    def missing(self, name: str, rows: set[Row], time: int) -> set[Row]:
-        """Those rows of a relation that are not given to the plan at a time."""
-        rest = rows.difference(self.support[name])  # one by one: at the cost of what is asked, not of what is there
-        for source in (self.always, self.here(time)):
-            if rest and name in source:
-                rest -= source[name]
-        return rest
-
     def changing(self, name: str, rows: set[Row], time: int) -> tuple[set[Row], set[Row]]:
         """The touched rows of a relation that come at a time, and those that go."""
-        missing, present = self.missing(name, rows, time), self.present[name]
+        missing = rows.difference(self.support[name])  # one by one: at the cost of what is asked, not of what is there
+        for source in (*self.standing, self.here(time)):
+            if missing and name in source:
+                missing = missing.difference(source[name])
+        present = self.present[name]
         coming = rows - present
         return coming - missing if missing else coming, missing & present
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import length_hint
 from sys import getsizeof
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -360,11 +359,8 @@ class LocalEngine(AbstractEngine):
         """All of a step: each change of what is kept is noted in the log before it is made."""
         root = self.root
         pipeline = None if self.tables is None else self.tables.pipeline
-        if pipeline is None:  # one call of the kernel makes next to nothing that the collector would look at
-            for change in deltas.values():
-                if self._grows or length_hint(change, SMALL_CHANGE) >= SMALL_CHANGE:
-                    self._pause.begin()
-                    break
+        if pipeline is None and self._grows:
+            self._pause.begin()
         if self.tables is not None and self.epoch and not self.epoch % _SELDOM:
             self.tables.give_back()
         if self.measures is not None:
@@ -378,7 +374,7 @@ class LocalEngine(AbstractEngine):
         ]  # fmt: skip
         delayed: dict[int, Batch] = {}
         if pipeline is None or not pipeline.run(batches, outputs):
-            if pipeline is not None:
+            if not self._pause.works and (self._grows or any(len(batch) >= SMALL_CHANGE for _, batch in batches)):
                 self._pause.begin()
             if self.epoch == 0:
                 batches += [(slot, self._table_of(slot, batch)) for slot, batch in self._constants]

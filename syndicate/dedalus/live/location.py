@@ -379,9 +379,9 @@ class _Part(Pass):
     inspect: Callable[[Mapping[str, ZSet]], object] | None = None
     """Called with what a timestep changes before it has happened: if it raises, that fails."""
 
-    def missing(self, name: str, rows: set[Row], time: int) -> set[Row]:
-        """Those rows of a relation that are not given to the plan at a time."""
-        return Pass.missing(self, name, rows, time).difference(self.asserted.get(name, ()))
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.standing.append(self.asserted)
 
     def here(self, time: int) -> Rows:
         """What is there at one time, and what was sent."""
