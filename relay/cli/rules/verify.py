@@ -26,6 +26,7 @@ from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.induction import LOOKING_BACK
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds
 from syndicate.dedalus.why.derivation import shown
+from syndicate.explain.derivation import named
 
 verify = Verb(
     "verify",
@@ -221,7 +222,7 @@ def verify_dedalus(
         watch.clear()
     if output is not None and verdict.violation_exists:
         write(json.dumps({**verdict.schedule(), **({"events": events} if events else {})}), output)
-    outside = [*verdict.outside, *_unheard(bounds["nodes"], locations)]
+    outside = [*_unnamed(bounds["nodes"], verdict), *verdict.outside, *_unheard(bounds["nodes"], locations)]
     if as_json:
         click.echo(json.dumps({**verdict.to_json(), "outside": outside}))
     else:
@@ -233,6 +234,16 @@ def _unheard(nodes: Iterable[Value], locations: list[Value] | None) -> list[str]
     """What a recorded run does not say of nodes that have no event log."""
     unknown = [node for node in nodes if locations is not None and node not in locations]
     return [f"what came from outside to {Constant(node)}, which has no event log in that run" for node in unknown]
+
+
+def _unnamed(nodes: Iterable[Value], verdict: Verdict) -> list[str]:
+    """What no fault is tried at, though it sends or receives, where nothing was found."""
+    if verdict.violation_exists:
+        return []
+    ends = {end for one in verdict.model.messages for end in (*one.senders, one.row[0])}
+    others = sorted(str(Constant(end)) for end in ends.difference(nodes))
+    first = [*others[:5], *([f"{len(others) - 5} more"] if len(others) > 5 else [])]
+    return [f"faults at {named(first)}, not among --nodes"] if others else []
 
 
 @define(eq=False)

@@ -300,6 +300,15 @@ def test_three_phases_split(tmp_path: Path, bounds: list[object], says: str) -> 
     assert '["t"]' in json.dumps(json.loads(run.stdout)["split"]["9"])
 
 
+def test_nodes_that_are_not_named() -> None:
+    """At who sends and receives, and is not among the nodes, no fault is tried: the verdict says so."""
+    bounds = ("--eot", 9, "--eff", 0, "--late", 1, "--invariant", "split")
+    left_out = call("verify", CASES / "three_phase.ded", *bounds, "--nodes", "C,1")
+    assert (left_out.exit_code, 'faults at "a", "b" and "d", not among --nodes' in left_out.stdout) == (0, True)
+    named = call("verify", CASES / "three_phase.ded", *bounds, "--nodes", "C,a,b,d")
+    assert (named.exit_code, "not among --nodes" in named.stdout) == (1, False)
+
+
 def test_proofs_for_all_times(tmp_path: Path) -> None:
     """Proved, broken, unknown: only the first is a success; bounds are not asked for, but an invariant is."""
     program = tmp_path / "switch.ded"
