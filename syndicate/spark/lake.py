@@ -40,6 +40,7 @@ from syndicate.spark.errors import Interrupted, explained
 from syndicate.spark.feed_position import PlaceGone
 from syndicate.spark.row_origin import Versioned
 from syndicate.spark.sink_table import WEIGHT, quoted
+from syndicate.spark.spark_connect import own_session
 from syndicate.spark.versions import Format, unfit_session
 
 if TYPE_CHECKING:
@@ -127,6 +128,10 @@ class Lake(Versioned):
         frame = session.table(self.sql).where("false").withColumn(feed.kind, f.lit("").cast("string"))
         frame = frame.withColumn(feed.order, f.lit(0).cast(order))
         return frame if feed.commit is None else frame.withColumn(feed.commit, f.lit(0).cast("bigint"))
+
+    def session(self, given: SparkSession) -> SparkSession:
+        """One of its own: each look has Iceberg's catalog load the table again."""
+        return own_session(given)
 
     def _commits(self, session: SparkSession) -> DataFrame:
         """The version, the time and the parent of each commit that the table still has."""
@@ -235,14 +240,17 @@ class LakeTable:
     def __init__(self, lake: Lake, schema: pa.Schema, session: SparkSession) -> None:
         self.lake = lake
         self.schema = schema
-        self.session = session
+        self.given = session
         self.batch = -1
         self.run = f"syndicate-{uuid.uuid4()}"
         if (problem := unfit_session(session, lake.kind)) is not None:
             raise SinkError(f"{lake}: {problem}")
         if unequal := [each.name for each in schema if "map" in str(each.type)]:
             raise SinkError(f"the column {unequal[0]!r} is a map, by which no lake compares rows: make a list of it")
+        # A MERGE takes its options from its session: two sinks, and what else a program writes, cannot share one.
+        self.session = self._explained(lambda: own_session(session))
         self._explained(self._make)
+        self._tell()
         self.version: str | None = None
 
     def _explained(self, act: Callable[[], T]) -> T:
@@ -325,6 +333,12 @@ class LakeTable:
         self._explained(lambda: self._merge(changes, batch))
         self.batch = batch
         self.version = self._explained(lambda: self.lake.newest(self.session))
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let the session that was given see the table as it is now."""
+        if self.lake.kind == "iceberg":  # whose catalog keeps what it knows
+            self._explained(lambda: self.given.catalog.refreshTable(self.lake.sql))
 
     def _merge(self, changes: pa.Table, batch: int) -> None:
         note = json.dumps({"run": self.run, "batch": batch})

@@ -51,6 +51,10 @@ class Versioned(RowOrigin):
         """Whether it is followed by them, and not polled."""
         return True
 
+    def session(self, given: SparkSession) -> SparkSession:
+        """The session in which it is read."""
+        return given
+
     @abstractmethod
     def first(self, session: SparkSession) -> str | None:
         """The version to begin with; None if there is none yet."""

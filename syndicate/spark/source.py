@@ -298,6 +298,8 @@ class _Source(Follower):
         """Follow the rows; return whether the assertions stay when that has ended."""
         try:
             opened = await self.opened(session)
+            if self.options.origin is not None:
+                opened = await self.in_thread(self.options.origin.session, opened)
             again = functools.partial(self._make, make, opened)
             frame = await self.in_thread(again)
             if self.options.of_streams and not frame.isStreaming:

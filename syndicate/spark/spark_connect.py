@@ -37,6 +37,27 @@ def java_context(session: SparkSession) -> JavaObject | None:
     return session.sparkContext._jsc
 
 
+def own_session(session: SparkSession) -> SparkSession:
+    """A session beside *session*, with what is set there now, and options, views and open catalogs of its own.
+
+    A catalog of Iceberg's hands out one object for a table, through which all statements of a session see each other's
+    commits.  Who makes it load the table again while a statement runs leaves the session with an object that never
+    hears of that statement's commit: then a program does not see its own row, and its next UPDATE is refused.  So what
+    has to load tables again, or sets options for a statement, does that in a session that nobody else uses.
+    """
+    if is_connect(session):
+        clone = getattr(session, "cloneSession", None)  # from Spark 4.1 on
+        return session if clone is None else clone()
+    from pyspark import RDD
+    from pyspark.sql import SparkSession
+
+    to_frame = RDD.toDF  # of the session that was made last, which is to stay the program's
+    try:
+        return SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+    finally:
+        RDD.toDF = to_frame  # type: ignore[method-assign]  # as Spark does
+
+
 def refuse_stream(session: object, name: str) -> None:
     """Raise :class:`SourceError` if a stream of *name* cannot be followed with this session."""
     if is_connect(session):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from syndicate.spark import Lake
 from tests.syndicate.spark.lakes.test_lakes import CHANGES, Delta, Iceberg
 from tests.syndicate.spark.lakes.test_lakes import Lake as Table
 from tests.syndicate.spark.test_changing import sourced
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +66,59 @@ async def test_each_version(table: Table, tmp_path: Path, key: list[str]) -> Non
         await table.do("INSERT INTO T VALUES ('j', 1, 'blue')")
         await watched.until(*await table.read())
         assert len(watched.said("the table was read as a whole")) == 1
+
+
+def held(session: SparkSession, gate: Path) -> str:
+    """The name of a table of one row, which is planned, without a task of Spark's, only when there is such a file."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+    tries = int(10 * PATIENCE)
+
+    class Reader(DataSourceReader):
+        def partitions(self) -> Sequence[InputPartition]:
+            for _ in range(tries):
+                if gate.exists():
+                    break
+                time.sleep(0.1)
+            return [InputPartition(0)]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+            yield ("slow", 7)
+
+    class Held(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "held"
+
+        def schema(self) -> str:
+            return "article string, pieces int"
+
+        def reader(self, schema: object) -> DataSourceReader:
+            return Reader()
+
+    session.dataSource.register(Held)
+    session.read.format("held").load().createOrReplaceTempView("held")
+    return "held"
+
+
+async def test_a_write_beside_looks(table: Table, tmp_path: Path) -> None:
+    """A program sees what it has written, and can change it, whatever its source looks at while it writes."""
+    gate = tmp_path / "gate"
+    slow = await trio.to_thread.run_sync(held, table.session, gate)
+    other = type(table)(table.session.newSession(), table.home)
+    followed: Any = origin(table)
+    async with sourced(followed, session=table.session, every=2) as watched:
+        await watched.until(*await table.read())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(table.do, f"INSERT INTO T SELECT * FROM {slow}")
+            try:
+                await other.do("INSERT INTO T VALUES ('quick', 1)")
+                await watched.until(("a", 1), ("b", 2), ("c", 3), ("quick", 1))
+            finally:
+                gate.touch()
+        assert await table.read() == [("a", 1), ("b", 2), ("c", 3), ("quick", 1), ("slow", 7)]
+        await table.do("UPDATE T SET pieces = 0")
+        await watched.until(*[(name, 0) for name in ("a", "b", "c", "quick", "slow")])
 
 
 async def test_since(table: Table, tmp_path: Path) -> None:

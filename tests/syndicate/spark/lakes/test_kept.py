@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -158,6 +159,34 @@ async def test_twice(lake: Lake, session: SparkSession, warehouse: Path) -> None
     for _ in range(2):
         table.append(gone, 1)
     assert others(lake, warehouse) == [("a", 1.0)]
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+async def test_two_in_one_session(kind: Any, session: SparkSession, tmp_path: Path) -> None:
+    """Each commit of a sink has its run and the batch's number, whatever else the session commits meanwhile."""
+    import pyarrow as pa
+
+    name = tmp_path.name.replace("-", "_")
+    names = [f"{tmp_path}/{each}" if kind == "delta" else f"warehouse.db.{name}_{each}" for each in ("one", "two")]
+    schema = pa.schema([("name", pa.string()), ("grams", pa.float64())])
+    tables = [LakeTable(Lake(kind, each), schema, session) for each in names]
+
+    def kept(table: LakeTable, batches: int) -> None:
+        for batch in range(batches):
+            table.append(pa.table({"name": [f"{batch}"], "grams": [1.0], "weight": [1]}), batch)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, kept, tables[0], 6)
+        nursery.start_soon(trio.to_thread.run_sync, kept, tables[1], 4)
+    for table, batches in zip(tables, (6, 4), strict=True):
+        assert session.table(table.lake.sql).count() == batches
+        if kind == "delta":
+            notes = session.sql(f"DESCRIBE HISTORY {table.lake.sql}").where("operation = 'MERGE'").collect()
+            said = [(note["run"], int(note["batch"])) for note in (json.loads(row["userMetadata"]) for row in notes)]
+        else:
+            rows = session.table(f"{table.lake.sql}.snapshots").collect()
+            said = [(row["summary"]["syndicate.run"], int(row["summary"]["syndicate.batch"])) for row in rows]
+        assert sorted(said) == [(table.run, batch) for batch in range(batches)]
 
 
 async def test_columns(lake: Lake, session: SparkSession, warehouse: Path) -> None:
