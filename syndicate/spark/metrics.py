@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from syndicate.errors import SourceError
+from syndicate.spark.session import java_gateway
 from syndicate.spark.spark_connect import is_connect, is_stopped, java_context
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ def _context(session: SparkSession) -> SparkContext | None:
 
 
 def _register(session: SparkSession, name: str, numbers: Sequence[str]) -> dict[str, SparkAccumulator]:
-    jvm, context = session.sparkContext._jvm, java_context(session)
-    assert jvm is not None
+    jvm, context = java_gateway().jvm, java_context(session)
     assert context is not None
     scala = context.sc()
     accumulators = {number: scala.longAccumulator(f"syndicate.{name}.{number}") for number in numbers}
