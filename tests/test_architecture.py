@@ -122,8 +122,8 @@ INSIDE = {
         tape shrink order history clock disk alternation process guard watch properties
     """,
     "syndicate.spark": """
-        spark_connect metrics columns bulk errors change_feed java outage progress to_arrow arrow schema_evolution
-        difference engine session threads streaming_query archive worker_daemon feed_position stream_engine sink_table
+        spark_connect columns bulk errors change_feed java outage progress to_arrow arrow schema_evolution
+        difference engine session metrics threads streaming_query archive worker_daemon feed_position stream_engine sink_table
         versions row_origin jdbc kafka lake kafka_sink rows current_rows delivery follower journal sink source
         streaming
     """,
