@@ -123,9 +123,9 @@ INSIDE = {
     """,
     "syndicate.spark": """
         spark_connect columns bulk errors change_feed java outage progress to_arrow arrow schema_evolution
-        difference engine session metrics threads streaming_query archive worker_daemon feed_position stream_engine sink_table
-        versions row_origin jdbc kafka lake kafka_sink rows current_rows delivery follower journal sink source
-        streaming
+        difference engine session metrics threads streaming_query archive worker_daemon feed_position stream_engine
+        sink_table versions row_origin jdbc kafka lake kafka_sink rows current_rows delivery follower journal sink
+        source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape worker_process rows symbolic_column scalars workers batch compile errors key_lookup

@@ -81,6 +81,8 @@ def passes(said: Sequence[tuple[str, str]]) -> bool:
     True
     >>> passes([("org.apache.spark.SparkException", "Job aborted"), ("java.net.ConnectException", "refused")])
     True
+    >>> passes([("org.apache.iceberg.exceptions.ValidationException", "Found conflicting files")])
+    True
     >>> passes([("org.apache.spark.sql.AnalysisException", "[UNRESOLVED_COLUMN.WITH_SUGGESTION] `di`")])
     False
     """
@@ -93,14 +95,15 @@ _PASSING: Final = re.compile(
     r"\[(PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND|UNABLE_TO_INFER_SCHEMA|FAILED_READ_FILE\.(FILE_NOT_EXIST|"
     r"CANNOT_READ_FILE_FOOTER)|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|DELTA_(PATH_DOES_NOT_EXIST|TABLE_NOT_FOUND|"
     r"FILE_NOT_FOUND(_DETAILED)?|CONCURRENT_\w+)|CONCURRENT_\w+)[\].]"
+    r"|^(Found (new )?conflicting|Missing required files to delete|Cannot commit, )"
     r"|ExecutorLostFailure|Python worker exited unexpectedly|FileNotFoundException|NoSuchFileException"
 )
-"""Spark's names of what passes, and what it only quotes from a task."""
+"""Spark's names of what passes, what Iceberg says after another commit, and what is quoted from a task."""
 
 _PASSING_CLASS: Final = re.compile(
     r"^java\.(io\.(\w*IOException|FileNotFoundException|EOFException)|net\.\w+Exception|nio\.file\.\w+Exception"
     r"|sql\.SQL(Transient\w*|Recoverable)Exception|util\.concurrent\.TimeoutException)$"
-    r"|\.(NotFoundException|NoSuchTableException|RuntimeIOException|ServiceUnavailableException)$"
+    r"|\.(NotFoundException|NoSuchTableException|Commit(Failed|StateUnknown)Exception|RuntimeIOException|ServiceUnavailableException)$"
 )
 """Java's classes of it, and those of Iceberg and Hadoop's object stores."""
 

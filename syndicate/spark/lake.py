@@ -129,9 +129,9 @@ class Lake(Versioned):
         frame = frame.withColumn(feed.order, f.lit(0).cast(order))
         return frame if feed.commit is None else frame.withColumn(feed.commit, f.lit(0).cast("bigint"))
 
-    def session(self, given: SparkSession) -> SparkSession:
+    def session(self, outer: SparkSession) -> SparkSession:
         """One of its own: each look has Iceberg's catalog load the table again."""
-        return own_session(given)
+        return own_session(outer)
 
     def _commits(self, session: SparkSession) -> DataFrame:
         """The version, the time and the parent of each commit that the table still has."""
@@ -152,6 +152,13 @@ class Lake(Versioned):
             session.catalog.refreshTable(self.sql)  # a catalog keeps what it knows for half a minute
             frame = session.table(f"{self.sql}.refs").where("name = 'main'").select("snapshot_id")
         return next((str(row[0]) for row in frame.collect()), None)
+
+    def parent(self, session: SparkSession, version: str) -> str | None:
+        """The version before, of one that there is."""
+        if self.kind == "delta":
+            return str(int(version) - 1)
+        rows = session.table(f"{self.sql}.history").where(f"snapshot_id = {int(version)}").select("parent_id").collect()
+        return next((str(row[0]) for row in rows if row[0] is not None), None)
 
     def first(self, session: SparkSession) -> str | None:
         """The version to begin with."""
@@ -332,7 +339,9 @@ class LakeTable:
         """Commit a batch; raises :class:`SinkError`."""
         self._explained(lambda: self._merge(changes, batch))
         self.batch = batch
-        self.version = self._explained(lambda: self.lake.newest(self.session))
+        newest = self._explained(lambda: self.lake.newest(self.session))
+        if newest is not None and self._explained(lambda: self.lake.parent(self.session, newest)) == self.version:
+            self.version = newest  # otherwise somebody has committed beside us, whom the next batch looks at
         self._tell()
 
     def _tell(self) -> None:

@@ -51,9 +51,9 @@ class Versioned(RowOrigin):
         """Whether it is followed by them, and not polled."""
         return True
 
-    def session(self, given: SparkSession) -> SparkSession:
+    def session(self, outer: SparkSession) -> SparkSession:
         """The session in which it is read."""
-        return given
+        return outer
 
     @abstractmethod
     def first(self, session: SparkSession) -> str | None:

@@ -12,6 +12,7 @@ import pytest
 from syndicate.errors import SparkMissing
 from syndicate.spark import open_session
 from syndicate.spark.session import _options
+from syndicate.spark.spark_connect import own_session
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:
@@ -34,6 +35,21 @@ def test_round_trip(spark: SparkSession) -> None:
     assert [row[0] for row in spark.range(1).select(worker(col("id"))).collect()] == [sys.executable]
     origin = udf(lambda _: getattr(sys.modules["__main__"].__spec__, "name", None))
     assert [row[0] for row in spark.range(1).select(origin(col("id"))).collect()] == ["syndicate.spark.worker_daemon"]
+
+
+def test_a_session_beside_another(spark: SparkSession) -> None:
+    """It has the options of the other as they were, views and options of its own, and makes no frames for it."""
+    spark.conf.set("spark.syndicate.before", "1")
+    own = own_session(spark)
+    own.conf.set("spark.syndicate.after", "2")
+    own.range(1).createOrReplaceTempView("here")
+    assert own.conf.get("spark.syndicate.before") == "1"
+    assert spark.conf.get("spark.syndicate.after", None) is None
+    assert own.catalog.tableExists("here")
+    assert not spark.catalog.tableExists("here")
+    frame: Any = spark.sparkContext.parallelize([(1,)])
+    assert frame.toDF().sparkSession is spark
+    spark.conf.unset("spark.syndicate.before")
 
 
 def test_what_workers_are_forked_from_has_one_thread() -> None:

@@ -161,6 +161,40 @@ async def test_twice(lake: Lake, session: SparkSession, warehouse: Path) -> None
     assert others(lake, warehouse) == [("a", 1.0)]
 
 
+async def test_beside_another_writer(lake: Lake, session: SparkSession) -> None:
+    """A batch is committed whatever else is while it is made, and whoever keeps the table hears of that."""
+    import pyarrow as pa
+
+    table = LakeTable(lake, pa.schema([("name", pa.string()), ("grams", pa.float64())]), session)
+    other = session.newSession()
+
+    def foreign(name: int) -> None:
+        other.sql(f"INSERT INTO {lake.sql} VALUES ('{name}', 2.0)").collect()
+
+    async def others() -> None:
+        for name in range(4):
+            await trio.to_thread.run_sync(foreign, name)
+
+    def batch(number: int) -> None:
+        table.append(pa.table({"name": [f"{number}"], "grams": [1.0], "weight": [1]}), number)
+
+    table.contents()
+    batch(0)
+    assert not table.overtaken()
+    foreign(9)  # as if it came between a look and the commit
+    batch(1)
+    assert table.overtaken()
+    table.contents()
+    batch(2)
+    assert not table.overtaken()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        for number in range(3, 6):
+            await trio.to_thread.run_sync(batch, number)
+    there = sorted((row["name"], row["grams"]) for row in table.contents().to_pylist())
+    assert there == sorted([*[(f"{n}", 1.0) for n in range(6)], *[(f"{n}", 2.0) for n in (0, 1, 2, 3, 9)]])
+
+
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
 async def test_two_in_one_session(kind: Any, session: SparkSession, tmp_path: Path) -> None:
     """Each commit of a sink has its run and the batch's number, whatever else the session commits meanwhile."""
