@@ -19,6 +19,7 @@ from relay.protocol.codec import Msgpack, Preserves
 from relay.protocol.limits import Limits
 from relay.protocol.packets import MINE, YOURS, A, Event, M, Nop, Packet, R, S, TurnPacket, WireRef, write
 from relay.session import membrane as membrane_module
+from relay.session import packet_events
 from relay.session import session as session_module
 from relay.session.backlog import weight
 from relay.session.session import Session
@@ -41,6 +42,12 @@ LIMITS: Final = {
     "usual": Limits(),
     "tight": Limits(handles=12, events=6, frame=300, nodes=60, asserted=9000, debt=2048),
 }
+
+
+@pytest.fixture(autouse=True)
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where others are looked at meanwhile is by the clock, which stands."""
+    monkeypatch.setattr(packet_events, "perf_counter", lambda: 0.0)
 
 
 class Still(System):
