@@ -118,8 +118,9 @@ class Delta(Lake):
 
     async def forget(self) -> None:
         await self.do("VACUUM T RETAIN 0 HOURS")
-        [last] = await trio.to_thread.run_sync(self.collect, f"DESCRIBE HISTORY {self.table} LIMIT 1")
-        self.first = last["version"]
+        # VACUUM commits its start and its end, which no feed shows: from there it would seem that some was missed.
+        history = await trio.to_thread.run_sync(self.collect, f"DESCRIBE HISTORY {self.table}")
+        self.first = max(commit["version"] for commit in history if not commit["operation"].startswith("VACUUM"))
 
 
 @pytest.fixture(params=[Iceberg, Delta])
