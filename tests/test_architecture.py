@@ -168,6 +168,13 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), path)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def trees() -> Iterator[None]:
+    """They are let go afterwards: what is tested next in this process would wait for a collector that walks them."""
+    yield
+    parsed.cache_clear()
+
+
 def _imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
     """The modules of ours that `name` imports, in functions and for type checking too; with lines."""
     pending: list[ast.AST] = [parsed(path)]

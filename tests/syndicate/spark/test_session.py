@@ -40,6 +40,8 @@ def test_round_trip(spark: SparkSession) -> None:
 def test_a_session_beside_another(spark: SparkSession) -> None:
     """It has the options of the other as they were, views and options of its own, and makes no frames for it."""
     spark.conf.set("spark.syndicate.before", "1")
+    frame: Any = spark.sparkContext.parallelize([(1,)])
+    before = frame.toDF().sparkSession
     own = own_session(spark)
     own.conf.set("spark.syndicate.after", "2")
     own.range(1).createOrReplaceTempView("here")
@@ -47,8 +49,7 @@ def test_a_session_beside_another(spark: SparkSession) -> None:
     assert spark.conf.get("spark.syndicate.after", None) is None
     assert own.catalog.tableExists("here")
     assert not spark.catalog.tableExists("here")
-    frame: Any = spark.sparkContext.parallelize([(1,)])
-    assert frame.toDF().sparkSession is spark
+    assert frame.toDF().sparkSession is before
     spark.conf.unset("spark.syndicate.before")
 
 
