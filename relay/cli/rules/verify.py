@@ -26,6 +26,7 @@ from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.induction import LOOKING_BACK
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds
 from syndicate.dedalus.why.derivation import shown
+from syndicate.errors import SyndicateError
 from syndicate.explain.derivation import named
 
 verify = Verb(
@@ -240,7 +241,11 @@ def _unnamed(nodes: Iterable[Value], verdict: Verdict) -> list[str]:
     """What no fault is tried at, though it sends or receives, where nothing was found."""
     if verdict.violation_exists:
         return []
-    ends = {end for one in verdict.model.messages for end in (*one.senders, one.row[0])}
+    try:
+        messages = verdict.model.messages
+    except SyndicateError:  # a run computes what the question does not depend on, too, and that may fail
+        return []
+    ends = {end for one in messages for end in (*one.senders, one.row[0])}
     others = sorted(str(Constant(end)) for end in ends.difference(nodes))
     first = [*others[:5], *([f"{len(others) - 5} more"] if len(others) > 5 else [])]
     return [f"faults at {named(first)}, not among --nodes"] if others else []

@@ -414,16 +414,22 @@ def test_a_packet_that_is_not_too_much_is_one_turn(count: int, turns: list[tuple
     assert (100, 100 * count) in turns
 
 
+def asked(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[Any]:
+    """The forms for which a function is called from now on, its last arguments."""
+    forms: list[Any] = []
+    function = getattr(owner, name)
+
+    def noting(*arguments: Any) -> Any:
+        forms.append(arguments[-1])
+        return function(*arguments)
+
+    monkeypatch.setattr(owner, name, noting)
+    return forms
+
+
 def test_what_observers_hear_is_narrowed_once_for_all_of_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many observe through a narrowed reference, and however large what they hear is."""
-    forms: list[Any] = []
-    pass_on = Confined.pass_on
-
-    def counting(self: Confined, form: Any) -> Any:
-        forms.append(form)
-        return pass_on(self, form)
-
-    monkeypatch.setattr(Confined, "pass_on", counting)
+    forms = asked(monkeypatch, Confined, "pass_on")
     inner: list[Ref] = []
 
     def publish() -> Ref:
@@ -470,14 +476,7 @@ def test_what_observers_hear_is_forgotten_once_in_a_turn() -> None:
 @pytest.mark.parametrize("count", [40, 400, 4000])
 def test_what_caveats_make_is_made_once(narrowed: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked for when an event is charged, and when it passes; nothing is kept of it, whether it does or not."""
-    made: list[Any] = []
-    rewritten = caveats._rewritten
-
-    def counting(rewriters: Any, form: Any) -> Any:
-        made.append(form)
-        return rewritten(rewriters, form)
-
-    monkeypatch.setattr(caveats, "_rewritten", counting)
+    made = asked(monkeypatch, caveats, "_rewritten")
     wire = Wire(lambda: attenuate(attenuate(dataspace(), "<reject <lit 1>>"), *["<reject <lit 2>>"] * (narrowed - 1)))
     passage = wire.right.published.entity  # type: ignore[union-attr]  # it is published
     assert isinstance(passage, Attenuated)

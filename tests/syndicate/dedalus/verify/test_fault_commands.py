@@ -309,6 +309,18 @@ def test_nodes_that_are_not_named() -> None:
     assert (named.exit_code, "not among --nodes" in named.stdout) == (1, False)
 
 
+def test_what_is_not_asked_for_may_fail(tmp_path: Path) -> None:
+    """The verdict does not depend on it."""
+    pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    program = tmp_path / "far.ded"
+    program.write_text(
+        'p("a", 1)@1; q("b", X)@async :- p("a", X); half(X / 0) :- q("b", X); bad(X) :- q("b", X), X > 5;'
+        'p("a", X)@next :- p("a", X);'
+    )
+    done = call("verify", program, "--eot", 4, "--eff", 0, "--nodes", "a,b", "--late", 1, "--invariant", "bad")
+    assert (done.exit_code, "the question does not depend on" in done.stdout) == (0, True)
+
+
 def test_proofs_for_all_times(tmp_path: Path) -> None:
     """Proved, broken, unknown: only the first is a success; bounds are not asked for, but an invariant is."""
     program = tmp_path / "switch.ded"
