@@ -502,26 +502,11 @@ class Attenuated(Passage):
         return passed
 
 
-class _Copies(dict[tuple[int, object, tuple[Frozen, ...]], tuple[Frozen, Frozen]]):
-    """What was copied in this turn, and the copies, by identity, whose copy it is, and the caveats."""
+_copies: Final[dict[tuple[int, object, tuple[Frozen, ...]], tuple[Frozen, Frozen]]] = {}
+"""What was copied in this turn, and the copies, by identity, whose copy it is, and the caveats."""
 
-    _forgetting: list[Callable[[], None]] | None = None
-    """What the turn does afterwards, which is to forget them: a turn that has crashed did not."""
-
-    def note(self, key: tuple[int, object, tuple[Frozen, ...]], form: Frozen, copy: Frozen) -> None:
-        """Keep it until the turn is over."""
-        afterwards = current("hear").afterwards
-        if self._forgetting is not afterwards:
-            self._forgetting = afterwards
-            afterwards.append(self._forget)
-        self[key] = form, copy
-
-    def _forget(self) -> None:
-        self.clear()
-        self._forgetting = None
-
-
-_copies: Final = _Copies()
+_forget: Final = _copies.clear
+"""What a turn does afterwards that has copied something: once, unless something else came to be done between."""
 
 
 class Confined(Passage):
@@ -562,8 +547,11 @@ class Confined(Passage):
         entry = _copies.get(key)
         if entry is not None:
             return entry[1]
+        afterwards = current("hear").afterwards
+        if not afterwards or afterwards[-1] is not _forget:
+            afterwards.append(_forget)
         copy = self.pass_on(form)
-        _copies.note(key, form, copy)
+        _copies[key] = form, copy
         return copy
 
     def _narrowed(self, ref: Ref) -> Ref:

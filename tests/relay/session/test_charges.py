@@ -476,19 +476,19 @@ def test_what_observers_hear_is_forgotten_once_in_a_turn() -> None:
 @pytest.mark.parametrize("count", [40, 400, 4000])
 def test_what_caveats_make_is_made_once(narrowed: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked for when an event is charged, and when it passes; nothing is kept of it, whether it does or not."""
-    made = asked(monkeypatch, caveats, "_rewritten")
+    forms = asked(monkeypatch, caveats, "_rewritten")
     wire = Wire(lambda: attenuate(attenuate(dataspace(), "<reject <lit 1>>"), *["<reject <lit 2>>"] * (narrowed - 1)))
     passage = wire.right.published.entity  # type: ignore[union-attr]  # it is published
     assert isinstance(passage, Attenuated)
     wire.right.inject(turn(*[(A, (SEQ, "v", n), n) for n in range(count)]))
     wire.system.drain()
-    assert len(made) == count
+    assert len(forms) == count
     wire.right.inject(turn(*[(R, n) for n in range(count)]))
     wire.system.drain()
-    assert len(made) == count
+    assert len(forms) == count
     wire.right.inject(turn(*[(M, (SEQ, "v", n)) for n in range(count)]))
     wire.system.drain()
-    assert len(made) == 2 * count
+    assert len(forms) == 2 * count
     assert not passage._foreseen
     wire.right.inject(turn(*[(M, (SEQ, "v", n)) for n in range(count)]))
     wire.right.session.facet.enter(lambda: wire.right.session.end("it has gone"))
