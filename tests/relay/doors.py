@@ -85,13 +85,6 @@ async def rest(stream: Stream) -> bytes:
     return heard
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that other tasks bring about."""
-    with trio.fail_after(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - polling says what is waited for
-            await trio.sleep(0.001)
-
-
 def descriptors() -> int:
     """How many are open."""
     return len([*Path("/proc/self/fd").iterdir()])

@@ -53,18 +53,12 @@ from syndicate.actors.verbs import ref
 from syndicate.errors import ActorCrashed, AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
 from syndicate.values.value import FALSE
 from tests.relay.commands import present
+from tests.waiting import until
 from tests.work import PATIENCE
 
 SCHEMES = ["tcp", "unix", "tls", "ws", "wss", "stdio"]
 KEY = b"sixteen bytes!!!"
 BRIEF = Limits(opening=0.5)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that other tasks bring about."""
-    with trio.fail_after(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other processes
-            await trio.sleep(0.005)
 
 
 @pytest.fixture(scope="module")

@@ -45,8 +45,8 @@ from syndicate.introspect import Chronicle
 from syndicate.introspect.spans import Spans, parse, traced
 from syndicate.testing import settled
 from syndicate.values.value import Symbol
-from tests.relay.server.test_broker import until
 from tests.relay.server.test_server import Start, end, opened, start
+from tests.waiting import until
 
 __all__ = ["start"]  # a fixture
 

@@ -20,7 +20,7 @@ from syndicate.actors.facet import Facet
 from syndicate.introspect import Chronicle, why, written
 from syndicate.values.value import SEQ, Symbol
 from tests.relay.commands import Start, end
-from tests.relay.server.test_broker import until
+from tests.waiting import until
 
 
 @record

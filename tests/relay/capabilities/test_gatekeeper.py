@@ -44,7 +44,7 @@ from syndicate.testing import Seen, settled, watch
 from syndicate.values.value import freeze
 from tests.relay.wire import Wire
 from tests.strategies import REFS
-from tests.work import PATIENCE
+from tests.waiting import until
 
 KEY = b"sixteen bytes!!!"
 FAILED = Record("rejected", [Record("sturdyref-failed-validation")])
@@ -431,13 +431,6 @@ def test_oids_cannot_be_probed_by_time(gate: Gate) -> None:
 # ---------------------------------------------------------------------------------------------------- end to end
 
 SAYS = Symbol("Says")
-
-
-async def until(condition: Any) -> None:
-    """Wait for something that other tasks bring about."""
-    with trio.fail_after(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
-            await trio.sleep(0.005)
 
 
 async def test_a_holder_narrows_offline_and_the_guest_is_held_to_it() -> None:

@@ -33,14 +33,8 @@ from syndicate.testing import Seen, watch
 from syndicate.values.text import unparse
 from syndicate.values.value import Value
 from tests.inside import index_of
+from tests.waiting import until
 from tests.work import PATIENCE
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that other tasks bring about."""
-    with trio.fail_after(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
-            await trio.sleep(0.005)
 
 
 @asynccontextmanager

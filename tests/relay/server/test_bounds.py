@@ -24,7 +24,8 @@ from syndicate.values.value import SEQ, SET, freeze
 from tests.relay.commands import present
 from tests.relay.hostile import OBSERVE
 from tests.relay.hostile import Peer as Wire
-from tests.relay.server.test_broker import serving, until
+from tests.relay.server.test_broker import serving
+from tests.waiting import until
 
 
 async def test_what_has_gone_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,16 +44,10 @@ from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze
 from tests.inside import index_of
 from tests.relay.commands import present
+from tests.waiting import until
 from tests.work import PATIENCE
 
 KEY = b"sixteen bytes!!!"
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that other tasks bring about."""
-    with trio.fail_after(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
-            await trio.sleep(0.005)
 
 
 class Server:

@@ -18,8 +18,9 @@ from relay.transport import Tls
 from syndicate import Record, Ref, assert_, capture, during, open_system, send
 from syndicate.errors import CertificateError, ConfigError
 from tests.relay.doors import Files
-from tests.relay.server.test_broker import Server, until
+from tests.relay.server.test_broker import Server
 from tests.relay.server.test_spaces import begin
+from tests.waiting import until
 
 ONLY_OBSERVE = "<rewrite <bind <rec Observe [<_> <_>]>> <ref 0>>"
 CLIENTS: list[dict[str, Any]] = [

@@ -45,6 +45,7 @@ from syndicate import (
 )
 from syndicate.errors import ConnectError
 from syndicate.testing import Seen, watch
+from tests.waiting import until
 from tests.work import PATIENCE
 
 Process: TypeAlias = "subprocess.Popen[str]"
@@ -99,16 +100,9 @@ def end(process: Process, timeout: float = PATIENCE) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def once(address: str, cap: str = DEFAULT, **options: Any) -> None:
+def once(address: str, cap: str = DEFAULT, attempts: int = 1, **options: Any) -> None:
     """Connect, do a round trip, and disconnect."""
-    run(lambda: connect(address, cap, attempts=1, **options)(lambda ds: sync(ds, stop_actor)))
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for something that other tasks bring about."""
-    with trio.fail_after(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other processes
-            await trio.sleep(0.005)
+    run(lambda: connect(address, cap, attempts=attempts, **options)(lambda ds: sync(ds, stop_actor)))
 
 
 # ---------------------------------------------------------------------------------------------------- the start
@@ -609,8 +603,7 @@ def test_sighup_again_and_again(start: Start, tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGHUP)
         time.sleep(0.005 * (number % 3))
     server.process.send_signal(signal.SIGHUP)
-    time.sleep(0.2)
-    once(address + "2")
+    once(address + "2", attempts=1000)
     once(address)
     server.process.send_signal(signal.SIGHUP)
     server.process.terminate()

@@ -45,7 +45,8 @@ from syndicate.introspect import introspection
 from syndicate.simulation.disk import SimulatedDisk
 from syndicate.values.text import unparse
 from syndicate.values.value import Symbol, Value, freeze
-from tests.relay.server.test_broker import Server, until
+from tests.relay.server.test_broker import Server
+from tests.waiting import until
 
 KEYS = {name: (name * 16)[:16].encode() for name in ("main", "orders", "older", "other")}
 

@@ -72,6 +72,7 @@ from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import freeze
 from tests.inside import index_of
 from tests.relay.protocol.codec.test_frozen_collection import colliding
+from tests.waiting import until
 from tests.work import PATIENCE
 
 
@@ -79,13 +80,6 @@ def send_all(target: Ref, messages: Iterable[Any]) -> None:
     """Send messages in one turn."""
     for message in messages:
         send(target, message)
-
-
-async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Wait for something that other tasks bring about."""
-    with trio.fail_after(seconds):
-        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
-            await trio.sleep(0.002)
 
 
 class Peer:

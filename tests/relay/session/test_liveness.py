@@ -25,6 +25,7 @@ from relay.transport import Address
 from syndicate import Field, Ref, assert_, capture, during, on_stop, open_system, query_set
 from syndicate.values.value import TRUE, freeze
 from tests.relay.hostile import Peer
+from tests.waiting import until
 from tests.work import PATIENCE
 
 BRISK = Limits(ping=0.3, idle=1.5, opening=1.5, stall=2.0)
@@ -81,13 +82,6 @@ async def line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     with trio.fail_after(PATIENCE):
         return (await trio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)).strip()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what another process brings about."""
-    with trio.fail_after(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other processes
-            await trio.sleep(0.01)
 
 
 @asynccontextmanager

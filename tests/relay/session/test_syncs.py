@@ -39,10 +39,10 @@ from syndicate.actors.verbs import Computed
 from syndicate.errors import NobodyAnswers, NotAValue, NotSent
 from syndicate.service import ask
 from syndicate.values.value import Value
-from tests.relay.doors import until
 from tests.relay.wire import Wire
 from tests.strategies import examples
 from tests.test_examples import server
+from tests.waiting import until
 
 ACTORS = 3
 

@@ -29,8 +29,9 @@ from syndicate.values.pattern import capture, encode, pattern_of
 from syndicate.values.value import SEQ, freeze
 from tests.relay.doors import Files
 from tests.relay.server.test_broker import serving
-from tests.relay.session.test_link import TIMES, Fake, begin, goes_on, published, until
+from tests.relay.session.test_link import TIMES, Fake, begin, goes_on, published
 from tests.relay.wire import Wire as Both
+from tests.waiting import until
 
 CODECS: list[Callable[[], Codec]] = [Msgpack, Preserves, PreservesText]
 

@@ -29,7 +29,7 @@ from syndicate.spark import (
 )
 from syndicate.testing import watch
 from tests.relay.spark.brokers import DURABLE
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 
 
 @record

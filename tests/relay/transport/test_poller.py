@@ -15,7 +15,8 @@ from relay.transport.poller import AVAILABLE, CROWD, Poller, polling
 from relay.transport.stream import ByteStream
 from syndicate import assert_
 from syndicate.actors.system import System
-from tests.relay.session.test_link import descriptors, place, until
+from tests.relay.session.test_link import descriptors, place
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="there is no epoll here")
 

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from relay.transport import Address, Stream, Tls, open_listener, open_stream
 from syndicate.errors import CertificateError, ConnectError
-from tests.relay.doors import BRIEF, Files, door, listening, rest, until
+from tests.relay.doors import BRIEF, Files, door, listening, rest
+from tests.waiting import until
 from tests.work import PATIENCE
 
 

@@ -19,7 +19,8 @@ import trio
 
 from relay.transport import Address, ByteStream, Stream, open_listener, open_stream
 from syndicate.errors import AddressError, ConnectError, ListenError
-from tests.relay.doors import Files, descriptors, door, listening, rest, until
+from tests.relay.doors import Files, descriptors, door, listening, rest
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

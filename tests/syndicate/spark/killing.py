@@ -27,7 +27,7 @@ from syndicate.spark.journal import unpacked
 from syndicate.testing import watch
 from syndicate.values.value import thaw
 from tests.syndicate.spark.crashing import Box
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 MANY = int(os.environ.get("SYNDICATE_SPARK_CRASHES", "0"))

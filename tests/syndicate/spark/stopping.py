@@ -12,7 +12,7 @@ from syndicate.actors.actor import Actor
 from syndicate.flow import Circuit
 from syndicate.spark import open_session, spark_source, spark_view
 from syndicate.testing import Seen, watch
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,7 +18,7 @@ from syndicate.spark.columns import forms
 from syndicate.testing import watch
 from syndicate.values.absent import ABSENT
 from syndicate.values.value import Dictionary, freeze
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

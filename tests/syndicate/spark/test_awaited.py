@@ -20,7 +20,7 @@ from syndicate.spark.sink_table import SinkTable
 from syndicate.testing import watch
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_sink import Jar, World, sunk
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.syndicate.spark.test_changing import sourced
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

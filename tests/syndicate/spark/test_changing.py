@@ -21,7 +21,7 @@ from syndicate.spark import Feed, spark_source
 from syndicate.spark import feed_position as module
 from syndicate.testing import Seen, watch
 from syndicate.values.absent import ABSENT
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import trio
 
 from syndicate import capture, dataspace, on_asserted, open_system, record, spawn
 from syndicate.spark import read_snapshot, spark_sink, spark_source
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

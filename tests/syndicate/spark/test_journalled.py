@@ -27,7 +27,7 @@ from syndicate.spark.delivery import AHEAD, SELDOM
 from syndicate.spark.errors import Interrupted
 from syndicate.testing import Seen, watch
 from tests.syndicate.spark.microbatches import Batch, Session, Stream
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

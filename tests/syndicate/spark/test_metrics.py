@@ -15,7 +15,7 @@ from syndicate.errors import SourceError
 from syndicate.spark import query_metrics
 from syndicate.spark.metrics import OF_A_SOURCE, Gauges, SparkAccumulator, gauges
 from tests.syndicate.spark.test_source import Box, Drop, box, sourced
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from syndicate.actors.actor import Actor
 from syndicate.errors import SourceError
 from syndicate.spark import spark_source
 from tests.syndicate.spark.microbatches import Session, Stream
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from syndicate.spark import SparkProgress, spark_source
 from syndicate.testing import watch
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_journalled import drop
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 MANY = 3000

@@ -22,7 +22,7 @@ from syndicate.errors import NotAValue, PatternError, SinkError
 from syndicate.spark.sink import SparkWritten, spark_sink
 from syndicate.spark.sink_table import SinkTable, read_changes, read_snapshot
 from syndicate.testing import Seen, watch
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

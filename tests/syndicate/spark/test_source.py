@@ -37,7 +37,7 @@ from syndicate.errors import JavaMissing, SourceError
 from syndicate.spark import SparkSource, spark_source
 from syndicate.spark import follower as module
 from syndicate.testing import Seen, watch
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

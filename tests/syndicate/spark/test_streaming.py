@@ -27,7 +27,7 @@ from syndicate.spark.streaming import _Follower, spark_view
 from syndicate.testing import Seen, watch
 from tests.syndicate.spark.microbatches import Batch, Session, Stream
 from tests.syndicate.spark.test_journalled import drop
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from syndicate.errors import SinkError
 from syndicate.spark import Kafka, Lake, SparkWritten, spark_sink
 from syndicate.spark.lake import LakeTable
 from syndicate.testing import settled, watch
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

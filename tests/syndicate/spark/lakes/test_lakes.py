@@ -13,7 +13,7 @@ import trio
 
 from syndicate.errors import SourceError
 from tests.syndicate.spark.test_changing import Watched, sourced
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from tests.syndicate.spark.lakes.conftest import JARS
 from tests.syndicate.spark.lakes.kafka import KafkaBroker
 from tests.syndicate.spark.lakes.test_kept import Kept, kept
 from tests.syndicate.spark.test_changing import sourced
-from tests.syndicate.spark.waiting import until
+from tests.waiting import until
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:
