@@ -9,12 +9,14 @@ use crate::current_turn;
 use crate::session_bytes::note_message;
 use crate::poller::Arrival;
 use crate::object_slots::Slot;
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyList, PyTuple, PyType};
+use std::ptr::null_mut;
 
 /// The number of a kind of event, as `syndicate/index/event.py` has them, and as a Python object.
 pub struct Kind(i64, PyOnceLock<Py<PyAny>>);
@@ -60,7 +62,7 @@ pub struct ActorNames {
     pub gate: Slot,
     interest: Py<PyAny>,
     form: Slot,
-    bulk_handle: Py<PyAny>,
+    bulk_handle: Py<PyType>,
 }
 
 impl ActorNames {
@@ -94,7 +96,7 @@ impl ActorNames {
                 gate: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "gate")?,
                 interest: py.import("syndicate.index.interest")?.getattr("INTEREST")?.unbind(),
                 form: Slot::of(&class("syndicate.actors.turn", "Handle")?, "form")?,
-                bulk_handle: py.import("syndicate.actors.bulk")?.getattr("BulkHandle")?.unbind(),
+                bulk_handle: class("syndicate.actors.bulk", "BulkHandle")?.unbind(),
             })
         })
     }
@@ -121,16 +123,24 @@ pub fn event<'py>(
     }
 }
 
+/// What is under the first key of a dictionary, if that is *key* itself.
+#[inline]
+fn only<'py>(dictionary: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let (mut at, mut first, mut value) = (0, null_mut(), null_mut());
+    // SAFETY: what it says is borrowed from the dictionary, and nothing runs meanwhile.
+    unsafe {
+        let found = ffi::PyDict_Next(dictionary.as_ptr(), &mut at, &mut first, &mut value) != 0;
+        (found && first == key.as_ptr()).then(|| Bound::from_borrowed_ptr(dictionary.py(), value))
+    }
+}
+
 /// The events that are noted for an actor.
 #[inline]
 pub fn noted<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
     let pending = pending.cast::<PyDict>()?;
     let events = match pending.len() {
         0 => None,
-        1 => match pending.iter().next() {
-            Some((only, events)) if only.is(actor) => Some(events), // and no hash is asked for
-            _ => None,
-        },
+        1 => only(pending, actor), // and no hash is asked for
         _ => pending.get_item(actor)?,
     };
     Ok(events.map(|events| events.cast_into::<PyList>()).transpose()?)
@@ -194,7 +204,7 @@ impl Telling {
             Ok(form)
         };
         if actors.facet.fits(&observers) {
-            let value = if actors.raw.get(&observers)?.is_truthy()? { raw(captures)? } else { values };
+            let value = if actors.raw.holds(&observers)? { raw(captures)? } else { values };
             let actor = actors.actor.get(&actors.facet.get(&observers)?)?;
             let event = event(kind, observers, value, notice)?;
             return match noted(&pending, &actor)? {
@@ -209,8 +219,8 @@ impl Telling {
         for (actor, audiences) in groups.cast::<PyDict>()?.iter() {
             for audience in audiences.cast::<PyList>()?.iter() {
                 let is_raw = match audience.cast_exact::<PyTuple>() {
-                    Ok(several) => actors.raw.get(&several.get_item(0)?)?.is_truthy()?,
-                    Err(_) => actors.raw.get(&audience)?.is_truthy()?,
+                    Ok(several) => actors.raw.holds(&several.get_item(0)?)?,
+                    Err(_) => actors.raw.holds(&audience)?,
                 };
                 let value = if is_raw { raw(captures)? } else { values.clone() };
                 let event = event(kind, audience, value, notice.clone())?;
@@ -267,12 +277,12 @@ fn send<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<()
     };
     let form = frozen(names, &value, 0)?;
     let actor = actors.actor.get(&actors.facet.get(&target)?)?;
-    let value = if actors.raw.get(&target)?.is_truthy()? { form } else { thawed(names, &form, 0)? };
+    let value = if actors.raw.holds(&target)? { form } else { thawed(names, &form, 0)? };
     let pending = actors.pending.get(&turn)?;
     let event = event(MESSAGE.of(py), target, value, None)?;
     match noted(&pending, &actor)? {
         Some(events) => events.append(event),
-        None if actors.system.get(&actor)?.is(&actors.turn_system.get(&turn)?) => open(&pending, &actor, event),
+        None if actors.system.has(&actor, &actors.turn_system.get(&turn)?)? => open(&pending, &actor, event),
         None => Err(PyErr::from_value(actors.foreign.bind(py).call1((actor,))?)),
     }
 }
@@ -296,7 +306,7 @@ fn handle_event<'py>(
     dataspace: &Bound<'py, PyAny>,
     kind: &Bound<'py, PyAny>,
     value: &Bound<'py, PyAny>,
-    event: &Bound<'py, PyTuple>,
+    handle: &Bound<'py, PyAny>,
 ) -> PyResult<bool> {
     let py = dataspace.py();
     let gate = actors.gate.get(dataspace)?;
@@ -308,13 +318,12 @@ fn handle_event<'py>(
     if !kind.is(ASSERT.of(py)) && !kind.is(RETRACT.of(py)) {
         return Ok(false);
     }
-    let handle = event.get_borrowed_item(3)?;
-    if handle.get_type().is(&actors.bulk_handle) {
+    if is_exactly(handle, &actors.bulk_handle) {
         return Ok(false);
     }
-    let form = if kind.is(ASSERT.of(py)) { value.clone() } else { actors.form.get(&handle)? };
+    let form = if kind.is(ASSERT.of(py)) { value.clone() } else { actors.form.get(handle)? };
     if let Ok(compound) = form.cast_exact::<PyTuple>() {
-        if compound.get_item(0)?.is(actors.interest.bind(py)) {
+        if compound.as_slice().first().is_some_and(|head| head.is(&actors.interest)) {
             return Ok(false);
         }
     }
@@ -334,7 +343,7 @@ fn notify<'py>(
     entity: &Bound<'py, PyAny>,
     kind: &Bound<'py, PyAny>,
     value: &Bound<'py, PyAny>,
-    event: &Bound<'py, PyTuple>,
+    handle: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
     let py = entity.py();
     if kind.is(MESSAGE.of(py)) {
@@ -348,12 +357,12 @@ fn notify<'py>(
         if actors.on_asserted.fits(entity) {
             return call(&actors.on_asserted.get(entity)?, value);
         }
-        entity.call_method1(intern!(py, "assert_"), (value, event.get_item(3)?))?;
+        entity.call_method1(intern!(py, "assert_"), (value, handle))?;
     } else if kind.is(RETRACT.of(py)) {
         if actors.on_asserted.fits(entity) {
             return Ok(()); // it does nothing, as each entity's that has none of its own
         }
-        entity.call_method1(intern!(py, "retract"), (event.get_item(3)?,))?;
+        entity.call_method1(intern!(py, "retract"), (handle,))?;
     } else {
         entity.call_method1(intern!(py, "sync"), (value,))?;
     }
@@ -367,15 +376,14 @@ fn handle<'py>(
     turn: &Bound<'py, PyAny>,
     target: &Bound<'py, PyAny>,
     facet: Bound<'py, PyAny>,
-    event: &Bound<'py, PyTuple>,
+    (kind, value, handle): (&Bound<'py, PyAny>, &Bound<'py, PyAny>, &Bound<'py, PyAny>),
 ) -> PyResult<()> {
-    let (kind, value) = (event.get_borrowed_item(0)?, event.get_borrowed_item(2)?);
     actors.turn_facet.set(turn, facet)?;
     let entity = actors.entity.get(target)?;
-    if actors.gate.fits(&entity) && handle_event(actors, &entity, &kind, &value, event)? {
+    if actors.gate.fits(&entity) && handle_event(actors, &entity, kind, value, handle)? {
         return Ok(());
     }
-    notify(actors, turn, &entity, &kind, &value, event)
+    notify(actors, turn, &entity, kind, value, handle)
 }
 
 /// Handle these events, one after the other, in the turn of their actor.
@@ -392,19 +400,19 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
     while at < events.len() {
         let event = events.get_item(at)?.cast_into::<PyTuple>()?;
         at += 1;
-        let kind = event.get_borrowed_item(0)?;
-        let target = event.get_borrowed_item(1)?;
-        let value = event.get_borrowed_item(2)?;
-        if is_exactly(&target, &names.reference) {
-            let facet = actors.facet.get(&target)?;
-            if actors.alive.get(&facet)?.is_truthy()? {
-                handle(actors, turn, &target, facet, &event)?;
+        let [kind, target, value, by] = event.as_slice() else {
+            return Err(PyValueError::new_err("an event has a kind, a target, a value and a handle"));
+        };
+        if is_exactly(target, &names.reference) {
+            let facet = actors.facet.get(target)?;
+            if actors.alive.holds(&facet)? {
+                handle(actors, turn, target, facet, (kind, value, by))?;
             } else if kind.is(ASSERT.of(py)) || kind.is(SYNC.of(py)) {
-                actors.refuse.bind(py).call1((turn, kind, target, value, event.get_item(3)?))?;
+                actors.refuse.bind(py).call1((turn, kind, target, value, by))?;
             }
         } else if kind.is(ENTER.of(py)) {
-            if actors.alive.get(&target)?.is_truthy()? {
-                actors.turn_facet.set(turn, target.to_owned())?;
+            if actors.alive.holds(target)? {
+                actors.turn_facet.set(turn, target.clone())?;
                 match value.cast_exact::<Arrival>() {
                     Ok(arrival) => arrival.get().__call__(py)?,
                     Err(_) => value.call0().map(|_| ())?,
@@ -413,8 +421,8 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
         } else {
             for target in target.cast::<PyTuple>()?.iter_borrowed() {
                 let facet = actors.facet.get(&target)?;
-                if actors.alive.get(&facet)?.is_truthy()? {
-                    handle(actors, turn, &target, facet, &event)?;
+                if actors.alive.holds(&facet)? {
+                    handle(actors, turn, &target, facet, (kind, value, by))?;
                 }
             }
         }

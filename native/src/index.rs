@@ -57,7 +57,7 @@ fn one_more(count: &AtomicU64) {
 #[inline]
 fn head_of<'py>(form: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match form.cast_exact::<PyTuple>() {
-        Ok(tuple) => tuple.get_item(0),
+        Ok(tuple) => tuple.as_slice().first().map_or_else(|| tuple.get_item(0), |head| Ok(head.clone())),
         Err(_) => Ok(form.py().None().into_bound(form.py())),
     }
 }

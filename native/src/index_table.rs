@@ -73,25 +73,25 @@ fn steps(written: &Bound<'_, PyAny>) -> PyResult<Path> {
 #[inline]
 fn project<'py>(form: &Bound<'py, PyAny>, path: &Path) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = form.py();
-    let mut part = form.clone();
+    let mut part = form;
+    let mut made; // by Python, to step on from
     for step in path {
         part = match step {
-            Step::Place(place) => match part.cast_exact::<PyTuple>() {
-                Ok(compound) if place + 1 < compound.len() => compound.get_item(place + 1)?,
+            Step::Place(place) => match part.cast_exact::<PyTuple>().map(|compound| compound.as_slice().get(place + 1)) {
+                Ok(Some(part)) => part,
                 _ => return Ok(None),
             },
-            Step::Key(_) => {
+            Step::Key(key) => {
                 let names = IndexNames::of(py)?;
-                let Step::Key(key) = step else { unreachable!() };
-                let part = names.child.bind(py).call1((part, key))?;
-                if part.is(&names.missing) {
+                made = names.child.bind(py).call1((part, key))?;
+                if made.is(&names.missing) {
                     return Ok(None);
                 }
-                part
+                &made
             }
         };
     }
-    Ok(Some(part))
+    Ok(Some(part.clone()))
 }
 
 /// What is at all of these paths, as a tuple; None if one does not exist.
@@ -151,7 +151,7 @@ impl Class {
     fn has(&self, form: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(match form.cast_exact::<PyTuple>() {
             Ok(compound) => match &self.tag {
-                Some(tag) => compound.get_borrowed_item(0)?.is(tag),
+                Some(tag) => compound.as_slice().first().is_some_and(|head| head.is(tag)),
                 None => false,
             },
             Err(_) => self.plain.as_ref().is_some_and(|plain| form.get_type().is(plain)),
@@ -299,7 +299,7 @@ impl Program {
     /// Whether nobody wants the values of captures.
     #[inline]
     fn is_raw(&self, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
-        IndexNames::of(handler.py())?.raw.get(handler)?.is_truthy()
+        IndexNames::of(handler.py())?.raw.holds(handler)
     }
 
     fn keep<'py>(&self, key: &Bound<'py, PyAny>, form: &Bound<'py, PyAny>) -> PyResult<()> {

@@ -44,20 +44,40 @@ impl Slot {
         })
     }
 
+    /// What is in it if the object is of this very class, without a reference: only until something may run; else null.
+    #[inline(always)]
+    fn there(&self, object: &Bound<'_, PyAny>) -> *mut ffi::PyObject {
+        if !self.fits(object) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the offset is that of an object slot of this very class.
+        unsafe { *((object.as_ptr() as *const u8).offset(self.offset) as *const *mut ffi::PyObject) }
+    }
+
     /// What is in it.
     #[inline(always)]
     pub fn get<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = object.py();
-        // SAFETY: the offset is that of an object slot of this very class.
-        unsafe {
-            if ffi::Py_TYPE(object.as_ptr()) == self.class.as_ptr() as *mut ffi::PyTypeObject {
-                let place = (object.as_ptr() as *const u8).offset(self.offset) as *const *mut ffi::PyObject;
-                if !(*place).is_null() {
-                    return Ok(Bound::from_borrowed_ptr(py, *place));
-                }
-            }
+        let there = self.there(object);
+        if there.is_null() {
+            return object.getattr(self.name.bind(object.py()));
         }
-        object.getattr(self.name.bind(py))
+        // SAFETY: it is an object.
+        Ok(unsafe { Bound::from_borrowed_ptr(object.py(), there) })
+    }
+
+    /// Whether it is *other* that is in it.
+    #[inline]
+    pub fn has(&self, object: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let there = self.there(object);
+        Ok(if there.is_null() { self.get(object)?.is(other) } else { there == other.as_ptr() })
+    }
+
+    /// Whether nothing, that is, None, is in it.
+    #[inline]
+    pub fn is_none(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let there = self.there(object);
+        // SAFETY: None is always there.
+        Ok(if there.is_null() { self.get(object)?.is_none() } else { there == unsafe { ffi::Py_None() } })
     }
 
     /// Store *value*, as the descriptor itself does: past a `__setattr__` that refuses.
@@ -94,6 +114,12 @@ impl Slot {
     /// Whether what is in it is true.
     #[inline]
     pub fn holds(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let there = self.there(object);
+        // SAFETY: all three are always there.
+        let (yes, no, none) = unsafe { (ffi::Py_True(), ffi::Py_False(), ffi::Py_None()) };
+        if there == yes || there == no || there == none {
+            return Ok(there == yes); // which most are
+        }
         self.get(object)?.is_truthy()
     }
 

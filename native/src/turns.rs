@@ -138,16 +138,16 @@ pub fn note_assertion<'py>(
     let py = turn.py();
     let (names, actors) = (TurnNames::of(py)?, ActorNames::of(py)?);
     let handle = handle(names, &facet, &target, &form)?;
-    if !actors.alive.get(&facet)?.is_truthy()? {
+    if !actors.alive.holds(&facet)? {
         return Ok(handle);
     }
     let actor = actors.actor.get(&actors.facet.get(&target)?)?;
-    let value = if actors.raw.get(&target)?.is_truthy()? { form } else { thawed(Names::of(py)?, &form, 0)? };
+    let value = if actors.raw.holds(&target)? { form } else { thawed(Names::of(py)?, &form, 0)? };
     let pending = actors.pending.get(&turn)?;
     let event = event(ASSERT.of(py), target, value, Some(handle.clone()))?;
     match noted(&pending, &actor)? {
         Some(events) => events.append(event)?,
-        None if actors.system.get(&actor)?.is(&actors.turn_system.get(&turn)?) => open(&pending, &actor, event)?,
+        None if actors.system.has(&actor, &actors.turn_system.get(&turn)?)? => open(&pending, &actor, event)?,
         None => return Err(PyErr::from_value(actors.foreign.bind(py).call1((actor,))?)),
     }
     names.handles.get(&facet)?.cast::<PyDict>()?.set_item(&handle, py.None())?;
@@ -259,12 +259,12 @@ fn hand_over<'py>(
     events: &Bound<'py, PyList>,
 ) -> PyResult<()> {
     let py = turn.py();
-    if !names.tracing.get(turn)?.is_none() {
+    if !names.tracing.is_none(turn)? {
         return actor.call_method1(intern!(py, "_commit"), (turn, events)).map(|_| ());
     }
     let afterwards = names.afterwards.get(turn)?;
     if any(afterwards.clone())? {
-        if !names.journal.get(turn)?.is_none() {
+        if !names.journal.is_none(turn)? {
             return actor.call_method1(intern!(py, "_commit"), (turn, events)).map(|_| ());
         }
         names.afterwards.set(turn, PyList::empty(py).into_any())?;
@@ -343,8 +343,8 @@ pub fn take_turns<'py>(
 fn usual<'py>(slots: &SystemSlots, system: &Bound<'py, PyAny>) -> PyResult<bool> {
     Ok(!slots.lanes.holds(system)?
         && !slots.outdated.holds(system)?
-        && slots.meter.get(system)?.is_none()
-        && slots.chronicle.get(system)?.is_none())
+        && slots.meter.is_none(system)?
+        && slots.chronicle.is_none(system)?)
 }
 
 /// Take turns until the clock says *end*, or there is something else to look at; true if no turn is left.
