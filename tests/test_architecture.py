@@ -47,7 +47,7 @@ PLAN = """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap check json_values arguments assert_and_send query console rules replay
+        exit_codes keyboard target bench cap check json_values arguments assert_and_send kick query console rules replay
         span_export server simulated_run simulate why
     """,
     "relay.cli.rules": """

@@ -17,7 +17,7 @@ struct ReferenceNames {
     caveats: Slot,
 }
 
-const SYMBOL: u8 = 1;
+pub const SYMBOL: u8 = 1;
 pub const REFERENCE: u8 = 3;
 /// How an array of keys and values begins: an extension of no bytes.
 const DICTIONARY: [u8; 3] = [0xC7, 0, 5];

@@ -11,6 +11,7 @@ use crate::msgpack::{self, Msgpack};
 use crate::packets::{self, Most, Read};
 use crate::preserves::Preserves;
 use crate::object_slots::Slot;
+use crate::packet_scanner::asserts_more;
 use crate::turns::{note_assertion, note_retraction, TurnNames};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -485,7 +486,11 @@ pub fn done_of<'py>(
     let mut only: Option<Act<'py>> = None; // the only event so far, whose reach nobody needs unless another one comes
     let mut short = false;
     while at < data.as_bytes().len() {
-        if !tables.preserves && msgpack::items(data.as_bytes(), at).is_some_and(|items| items > events + 1) {
+        let bytes = data.as_bytes();
+        if !tables.preserves
+            && (msgpack::items(bytes, at).is_some_and(|items| items > events + 1)
+                || asserts_more(bytes, at, session.asserted as usize))
+        {
             break; // nothing of it is read here that is read again elsewhere
         }
         let (form, end) = match tables.read(data, at)? {

@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "dedalus": ("relay.cli.rules", "dedalus", "Programs in Dedalus: logic in time, with messages."),
     "demo": ("relay.demo", "demo_command", "Who is in the air? A year of flights, live in a dataspace."),
     "get": ("relay.cli.query", "get_main", "Print the first assertion that matches a pattern."),
+    "kick": ("relay.cli.kick", "kick_main", "End the session of a peer of a server."),
     "query": ("relay.cli.query", "query_main", "Print the assertions that match a pattern."),
     "replay": ("relay.cli.replay", "replay_main", "Do in a dataspace what was recorded, at the recorded times."),
     "rules": ("relay.cli.rules", "rules", "Programs of rules, in Bloom or Dedalus: check, run, why, verify."),

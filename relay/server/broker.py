@@ -473,13 +473,14 @@ class Broker:
             self._leaving.add(peer)
         self._nursery.start_soon(peer.tap.close)
 
-    def _kick(self, name: str) -> None:
-        """End a session because an operator says so."""
-        peers = [peer for peer in self.census.peers.values() if peer.name == name]
-        logger().warning("kicked", peer=name, sessions=len(peers))
-        for peer in peers:
-            if peer.session is not None:
-                peer.session.cut("kicked", "an operator of the server has ended this session")
+    def _kick(self, name: str) -> int:
+        """End the sessions of that name because an operator says so; returns how many."""
+        there = [peer.session for peer in self.census.peers.values() if peer.name == name]
+        sessions = [session for session in there if session is not None and session.reason is None]
+        logger().warning("kicked", peer=name, sessions=len(sessions))
+        for session in sessions:
+            session.cut("kicked", "an operator of the server has ended this session")
+        return len(sessions)
 
     # ------------------------------------------------------------------------------------------------ overload
 

@@ -2,14 +2,18 @@ r"""What an operator may do from afar: observe what the broker says of itself, e
 
 The broker alone asserts in its admin dataspace.  Whoever holds the admin capability gets what is before it: an
 ``Observe`` passes, ``<kick "127.0.0.1:5123">`` as a message ends the session of that peer, and all else is dropped, so
-that nobody can forge what the broker says of itself, to whomever else observes it.
+that nobody can forge what the broker says of itself, to whomever else observes it.  Who asserts ``<kick name o>``
+learns what came of it: *o* gets ``<kicked n>``, how many sessions end, or ``<error text>`` where nobody has that name.
 
 >>> from syndicate import Record, assert_, capture, dataspace, ref, send
 >>> from syndicate.testing import settled, watch
 >>> seen = []
+>>> def kick(name):
+...     print(name, "is to go")
+...     return 1
 >>> def boot():
 ...     admin = dataspace()
-...     operators = ref(Operators(admin, lambda name: print(name, "is to go")))
+...     operators = ref(Operators(admin, kick))
 ...     seen.append(watch(operators, Record("peer", [capture()])))
 ...     assert_(admin, Record("peer", ["alice"]))
 ...     assert_(operators, Record("peer", ["mallory"]))
@@ -57,11 +61,23 @@ _KICK: Final = Symbol("kick")
 
 
 class Operators(Passage):
-    """Stands before the dataspace *admin*; *kick* is called with the name of a peer that is to go."""
+    """Stands before the dataspace *admin*; *kick* is called with the name of a peer that is to go, and returns how many
+    sessions end by that.
+    """
 
-    def __init__(self, admin: Ref, kick: Callable[[str], object]) -> None:
+    def __init__(self, admin: Ref, kick: Callable[[str], int]) -> None:
         super().__init__(attenuate(admin, ONLY_OBSERVE))
         self._kick = kick
+
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
+        """Do what an operator says, and answer; or hand on."""
+        match form:
+            case (label, str(name), Ref() as observer) if label is _KICK:
+                count = self._kick(name)
+                answer = Record("kicked", [count]) if count else Record("error", [f"nobody has the name {name}"])
+                send(observer, answer)
+            case _:
+                super().assert_(form, handle)
 
     def message(self, form: Frozen) -> None:
         """Do what an operator says."""

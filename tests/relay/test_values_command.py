@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from syndicate import Record, Ref, assert_, run, send, stop_actor, sync
 from syndicate.errors import TextError
 from syndicate.values.value import freeze
 from tests.relay.commands import Process, Server, Start, command, end
+from tests.relay.hostile import Peer
 from tests.strategies import values
 from tests.work import PATIENCE
 
@@ -99,6 +101,27 @@ def test_what_is_beyond_a_quota_ends_the_command(
     assert err.startswith(f"syndicate {words[0]}: ")
     first.terminate()
     assert end(first)[0] == 143
+
+
+def test_kick_says_whom_it_has_ended(start: Start, tmp_path: Path) -> None:
+    """By the name that the server asserts of a peer; nobody has it a second time, and a script gets to know."""
+    server = start(
+        "server", "--listen", "tcp://127.0.0.1:0", "--listen", f"unix://{tmp_path}/s", "--admin", "127.0.0.1:0"
+    )
+    assert server.stdout is not None
+    address = server.stdout.readline().split()[-1]
+    admin = next(line for line in server.stdout if line.startswith("watch itself")).split("'")[1]
+    operator = {"SYNDICATE_ADDRESS": address, "SYNDICATE_CAP": admin}
+    here = Peer(f"{tmp_path}/s")  # whose name no command has
+    names = [json.loads(line) for line in end(start("syndicate", "query", "<peer $ _ _>", **operator))[1].splitlines()]
+    (name,) = [name for name in names if name.startswith("unix:")]  # the other is the question's
+    assert end(start("syndicate", "kick", name, **operator)) == (0, "", "1 session ended\n")
+    with closing(here.socket), pytest.raises(ConnectionError):
+        here.receive()
+    code, out, err = end(start("syndicate", "kick", name, **operator))
+    assert (code, out) == (1, "")
+    assert err.startswith(f"syndicate kick: nobody has the name {name}: ")
+    assert len(err.splitlines()) == 1
 
 
 def test_get_waits(syndicate: Callable[..., Process], server: Server) -> None:

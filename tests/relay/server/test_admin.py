@@ -129,6 +129,37 @@ def kicking(broker: Broker, name: str) -> Callable[[], None]:
     return boot
 
 
+async def test_who_ends_a_session_learns_whether_there_was_one() -> None:
+    """How many of that name end; where there is none, that; and once it has ended, that too."""
+    seen: list[Seen] = []
+    async with serving() as (_, broker), open_system(observer(broker, Record("peer", [capture(), ANY, ANY]), seen)):
+        await until(lambda: seen and len(seen[0]) == 1)
+        async with open_system(lambda: connect(broker.addresses[0])(lambda ds: assert_(ds, "here"))):
+            await until(lambda: len(seen[0]) == 2)
+            name = seen[0][1][1]
+            answers = [await asked(broker, each) for each in ("nobody", name)]
+            await until(lambda: ("-", name) in seen[0])  # and it comes again, by another name
+            answers.append(await asked(broker, name))
+        absent = [Record("error", [f"nobody has the name {each}"]) for each in ("nobody", name)]
+        assert answers == [absent[0], Record("kicked", [1]), absent[1]]
+
+
+async def asked(broker: Broker, name: str) -> Value:
+    """What is answered to an operator who ends the session of *name*."""
+    answers: list[Value] = []
+
+    class Answer(Entity):
+        def message(self, value: Value) -> None:
+            answers.append(value)
+
+    def ask(admin: Ref) -> None:
+        assert_(admin, Record("kick", [name, ref(Answer())]))
+
+    async with open_system(lambda: connect(broker.addresses[0], mint("admin", broker.admin_key))(ask)):
+        await until(lambda: answers)
+    return answers[0]
+
+
 async def test_counts_only_while_observed() -> None:
     """The counts of sessions are asserted while somebody is interested, and grow; otherwise they cost nothing."""
     seen: list[Seen] = []

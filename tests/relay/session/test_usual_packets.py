@@ -23,10 +23,12 @@ from relay.session import packet_events
 from relay.session import session as session_module
 from relay.session.backlog import weight
 from relay.session.session import Session
+from relay.session.state import PART
 from relay.session.usual_packets import do_usual, say_usual
 from syndicate import Ref, current_facet, dataspace, native, prevent_inert_check
 from syndicate.actors.system import System
 from syndicate.actors.trace import Trace, Turned
+from syndicate.actors.turn import current
 from syndicate.values.pattern import encode
 from syndicate.values.text import parse_pattern
 from syndicate.values.value import Frozen, Symbol, freeze
@@ -305,3 +307,31 @@ def test_usual_packets_are_done_by_kernels(codec: str) -> None:
                 place.state()
     assert counts["done"] > 290
     assert counts["said"] > 290
+
+
+@pytest.mark.skipif(not native.library, reason="without kernels a session reads all itself")
+@pytest.mark.parametrize("asserting", [100, 129, 1000])
+def test_what_asserts_much_is_not_read_twice(asserting: int) -> None:
+    """A kernel that reads a packet finds where it is cut.  What asserts more than it does it leaves unread, whatever
+    else that says first: the session reads it in parts.
+    """
+    place = Place(Msgpack, 1, Limits())
+    place.feed(0, place.say(0, TurnPacket([(0, (M, "first"))])))
+    place.system.drain()
+    session = place.sessions[0]
+    said: list[tuple[int, Event]] = [(0, (M, freeze(["says", [["a"], {1: "b"}, 2.5, b"c"]])))] * 20
+    said += [(0, (A, freeze(["has", number]), number)) for number in range(asserting)]
+    packet = place.say(0, TurnPacket(said))
+    seen: list[bool] = []
+
+    def ask(data: bytes) -> None:
+        tables = session.codec.tables if session.codec else None
+        assert tables is not None
+        arguments = session.facet, session.membrane, session.assertions, tables, data, 0, 1024, 64, 4096
+        seen.append(do_usual(current("ask"), *arguments)[1])
+
+    for size in (len(packet) - 1, len(packet) // 2, 40):
+        session.facet.enter(partial(ask, packet[:size]))
+    place.system.drain()
+    unread = asserting > PART
+    assert seen == [not unread, asserting < 1000, True]
