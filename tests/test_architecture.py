@@ -337,19 +337,20 @@ def names_in(assignment: ast.Assign) -> Iterator[ast.AST]:
 
 def participles(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.arg, str]]:
     """The variables and parameters of functions that have such names."""
-    fields = {id(node.target) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
-    bodies = [part.body for part in ast.walk(tree) if isinstance(part, ast.ClassDef)]
+    parts = list(ast.walk(tree))
+    fields = {id(node.target) for node in parts if isinstance(node, ast.AnnAssign)}
+    bodies = [part.body for part in parts if isinstance(part, ast.ClassDef)]
     fields.update(
         id(node) for body in bodies for part in body if isinstance(part, ast.Assign) for node in names_in(part)
     )
     public = {
         id(node)
-        for part in ast.walk(tree)
+        for part in parts
         if isinstance(part, ast.FunctionDef)
         for node in part.args.args
         if (part.name, node.arg) in PUBLIC_PARAMETERS
     }
-    for part in ast.walk(tree):
+    for part in parts:
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             for node in ast.walk(part):
                 if isinstance(node, ast.arg) and node.arg in PARTICIPLES and id(node) not in public:
