@@ -493,17 +493,17 @@ class Pass:
         """Take down what is true from a time on, and what no longer is; rows that were given, as they were given."""
         begun = ((time, self.clock.until + 1),)
         for name, rows in self.intervals.items():
-            inputs = moving[name][0] if name in moving else set[Row]()
-            copied = next(iter(inputs), None) is not next(iter(out[name]), None)  # a kernel makes rows of its own
+            inputs, changed = moving[name][0] if name in moving else set[Row](), dict(out[name].items())
+            copied = next(iter(inputs), None) is not next(iter(changed), None)  # a kernel makes rows of its own
             if not rows:
-                fresh = dict.fromkeys(out[name], begun)
+                fresh = dict.fromkeys(changed, begun)
                 if copied:
                     rows.update(dict.fromkeys(filter(fresh.__contains__, inputs), begun))
                 if len(rows) < len(fresh):
                     rows.update(fresh)
                 continue
             originals: dict[Row, Row] = dict(zip(inputs, inputs, strict=True)) if copied else {}
-            for row, weight in out[name].items():
+            for row, weight in changed.items():
                 entry = rows.get(row)
                 if entry is None:
                     rows[originals.get(row) or row] = begun

@@ -35,7 +35,7 @@ from syndicate.flow.comparison import where
 from syndicate.flow.element import Batch, Element, Key, Mixed, add_up, is_rearranging, key_of
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
-from syndicate.flow.node import AS_BEFORE, LINEAR, Carries, GlobalId, Kind, Netlist, Node, Port
+from syndicate.flow.node import AS_BEFORE, LINEAR, GlobalId, Kind, Netlist, Node, Port
 from syndicate.flow.operators import LOOP_MAKERS, MAKERS
 from syndicate.flow.operators.error_location import failing_element
 from syndicate.flow.scope import AbstractEngine, Committable, Scope
@@ -525,12 +525,11 @@ class LocalEngine(AbstractEngine):
     def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""
         name, first = node.name, inputs[0]
-        kinds = [node.circuit.carries(port) for port in node.inputs]
         shows: list[Callable[[Element], Element]] = [
-            ZSet.adopt if kind is Carries.ZSET else IndexedZSet.adopt for kind in kinds
+            ZSet.adopt if isinstance(cells[i], dict) else IndexedZSet.adopt for i in inputs
         ]
         show = shows[0]
-        empties = tuple([of(_EMPTY[kind]) for of, kind in zip(shows, kinds, strict=True)])
+        empties = tuple([of(cells[i]) for of, i in zip(shows, inputs, strict=True)])
         self._empties[name] = empties[0] if len(inputs) == 1 else empties
 
         def step() -> None:
@@ -543,4 +542,3 @@ class LocalEngine(AbstractEngine):
 
 
 _RUN: Final = LocalEngine.step.__code__
-_EMPTY: dict[Carries, object] = {Carries.ZSET: {}, Carries.INDEXED: []}

@@ -238,12 +238,12 @@ class Netlist:
 
     def order(self) -> list[Node]:
         """The nodes so that each comes after those it depends on; raises :class:`CycleError`."""
-        is_one = True  # as they were made, unless something was connected later
+        as_made = True  # what they depend on was there before, but for what was connected later
         for node in self.nodes:
             if not node.inputs and node.op in ("z1", "z1_trace", "forward"):
                 raise CircuitError(f"{node} was never connected: call connect(stream) on it")
-            is_one = is_one and max(node.dependencies, default=-1) < node.id
-        return list(self.nodes) if is_one else in_order(self.nodes)
+            as_made = as_made and node.child is None and node.op != "forward"
+        return list(self.nodes) if as_made else in_order(self.nodes)
 
     def walk(self) -> Iterator[Node]:
         """All nodes, those of a child after the child's."""

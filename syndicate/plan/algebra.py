@@ -99,11 +99,6 @@ def listed(names: Iterable[str]) -> str:
 Row: TypeAlias = tuple[Element, ...]
 
 
-def to_names(names: Iterable[str]) -> Heading:
-    """Attributes as a tuple."""
-    return tuple(names)
-
-
 def _to_keys(rows: Iterable[Iterable[Element]]) -> tuple[Key, ...]:
     return tuple(dict.fromkeys(key_of(tuple(row)) for row in rows))
 
@@ -207,7 +202,7 @@ class Relation(Expression):
     """A relation of the program, or the variable of a :class:`Fixpoint`, by name."""
 
     name: str
-    attributes: Heading = field(converter=to_names)
+    attributes: Heading = field(converter=tuple[str, ...])
 
     def __attrs_post_init__(self) -> None:
         if not self.name:
@@ -227,7 +222,7 @@ class Relation(Expression):
 class Literal(Expression):
     """Rows that are always there: facts of a program."""
 
-    attributes: Heading = field(converter=to_names)
+    attributes: Heading = field(converter=tuple[str, ...])
     keys: tuple[Key, ...] = field(converter=_to_keys)
 
     @property
@@ -340,7 +335,7 @@ class Map(Expression):
     """``function(row)``, a pure Python function from a row (a tuple) to a row over *attributes*."""
 
     source: Expression
-    attributes: Heading = field(converter=to_names)
+    attributes: Heading = field(converter=tuple[str, ...])
     function: Callable[[Element], Row]
 
     def __attrs_post_init__(self) -> None:
@@ -356,7 +351,7 @@ class FlatMap(Expression):
     """All rows of ``function(row)``, a pure Python function from a row to any number of rows over *attributes*."""
 
     source: Expression
-    attributes: Heading = field(converter=to_names)
+    attributes: Heading = field(converter=tuple[str, ...])
     function: Callable[[Element], Iterable[Row]]
 
     def __attrs_post_init__(self) -> None:
@@ -419,7 +414,7 @@ class GroupBy(Expression):
     """
 
     source: Expression
-    by: Heading = field(converter=to_names)
+    by: Heading = field(converter=tuple[str, ...])
     aggregates: tuple[tuple[str, Agg], ...] = field(converter=_aggs)
 
     def __attrs_post_init__(self) -> None:
@@ -632,7 +627,7 @@ class Fixpoint(Expression):
     """
 
     name: str
-    attributes: Heading = field(converter=to_names)
+    attributes: Heading = field(converter=tuple[str, ...])
     body: Expression
 
     def __attrs_post_init__(self) -> None:

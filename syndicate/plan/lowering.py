@@ -595,7 +595,7 @@ class Plan:
     def run(self, deltas: Mapping[str, ZSet]) -> Mapping[str, ZSet]:
         """The same of changes that fit, as whoever made the relations may know."""
         if self.engine is None:
-            return self.circuit.step(deltas)
+            return self.circuit.engine.step(deltas)
         changed = self.engine.step(deltas)
         return {name: change.to_zset() for name, change in changed.items()}
 

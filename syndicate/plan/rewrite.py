@@ -39,12 +39,14 @@ Source: ``docs/design/plan.md``, "Rewriting".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import methodcaller
 from typing import Final, TypeAlias
 
 from attrs import define, evolve, field
 
 from syndicate.flow.aggregates import Aggregate, lattice
 from syndicate.flow.element import Element
+from syndicate.graph import components
 from syndicate.lattice.lattice import Kind, mark_of
 from syndicate.plan.algebra import (
     Agg,
@@ -85,7 +87,7 @@ class Needs:
         self.free: dict[Expression, frozenset[str]] = {}
         """The relations, and the variables of loops around it, that an expression reads."""
         self._needed: dict[Expression, set[str]] = {}
-        order = _parts_first([root for root, _ in roots])
+        order = [one for (one,) in components([root for root, _ in roots], methodcaller("parts"))]
         for this in order:
             free = frozenset({this.name} if isinstance(this, Relation) else ())
             free = free.union(*(self.free[part] for part in this.parts()))
@@ -141,22 +143,6 @@ class Needs:
             case _:
                 for part in this.parts():
                     yield part, part.heading
-
-
-def _parts_first(roots: Iterable[Expression]) -> list[Expression]:
-    """All expressions, each after its parts."""
-    order: dict[Expression, None] = {}
-    pending = [(root, False) for root in roots]
-    while pending:
-        this, ready = pending.pop()
-        if this in order:
-            continue
-        if ready:
-            order[this] = None
-        else:
-            pending.append((this, True))
-            pending += [(part, False) for part in this.parts()]
-    return list(order)
 
 
 # ------------------------------------------------------------------------------------------------------------ rewriting

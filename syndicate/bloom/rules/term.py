@@ -53,7 +53,7 @@ from syndicate.errors import IllegalRule, SyndicateError, short
 from syndicate.lattice import Map, from_collection
 from syndicate.lattice.lattice import LATTICES, OPERATORS, Lattice, join
 from syndicate.lattice.lattice import Kind as MethodKind
-from syndicate.plan.algebra import listed, meant, to_names
+from syndicate.plan.algebra import listed, meant
 from syndicate.values.value import Value
 
 # ---------------------------------------------------------------------------------------------------------------- terms
@@ -77,7 +77,7 @@ class TermExpression(plan.Expression):
 
     source: plan.Expression
     term: Term
-    attributes: Names = field(converter=to_names)
+    attributes: Names = field(converter=tuple[str, ...])
     rows: Callable[[Value], list[Value]] | None = None
 
     def __attrs_post_init__(self) -> None:

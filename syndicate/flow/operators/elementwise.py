@@ -56,7 +56,7 @@ from syndicate.flow.element import (
 )
 from syndicate.flow.node import Carries, Node
 from syndicate.flow.stream import itself, second
-from syndicate.flow.undo import note
+from syndicate.flow.undo import put_back
 from syndicate.flow.zset import IndexedZSet, ZSet
 
 if TYPE_CHECKING:
@@ -301,7 +301,8 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
         if type(batch) is Mixed:
             out = Mixed()
             meet(batch, state)
-        olds = note(undo, state, batch)
+        olds = list(map(state.get, batch))
+        undo.append((put_back, (state, batch, olds)))
         for (key, weight), old in zip(batch.items(), olds, strict=True):
             if old is None:
                 state[key] = weight
