@@ -36,7 +36,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from attrs import frozen
 
-from syndicate.bloom.declaration import Declaration, Namespace, here, run_block, site_of
+from syndicate.bloom.declaration import Declaration, Namespace, here, run_block, site_of, unmade
 from syndicate.bloom.rules.symbols import Head
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.values.value import Value
@@ -264,6 +264,8 @@ def bloom(function: F) -> F:
 
     @wraps(function)
     def block(program: Namespace) -> None:
+        if not isinstance(program, Namespace):
+            raise unmade(type(program), site_of(function))
         run_block(program, definer(type(program), block), partial(function, program))
         check_used(cast("FunctionType", function), program)
 
@@ -340,7 +342,7 @@ class MissingInstance:
     """A placeholder for what a program's constructor has not made."""
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise BloomDeclaration(f"{owner.__name__} is not made: its __init__ must call super().__init__(**options)")
+        raise unmade(owner, "")
 
 
 def import_module(program: object, as_name: str = "") -> Imported:

@@ -322,6 +322,14 @@ class Declaration:
             raise BloomDeclaration(f"{here()}: a temp without columns has no schema before a rule writes it")
         return self.columns[: self.keys], self.columns[self.keys :]
 
+    if not TYPE_CHECKING:  # what stands in its place depends on the kind
+
+        def __get__(self, instance: object, owner: type) -> Declaration:
+            """The declaration, of a class; a program has the collection in its place, what is no program has none."""
+            if instance is None:
+                return self
+            raise unmade(owner, self.site)
+
     def shape(self) -> tuple[Value, ...]:
         """What must be the same if two modules declare one collection."""
         return (self.kind, self.columns, self.keys, self.location, tuple(sorted(self.lattices.items(), key=str)))
@@ -489,6 +497,13 @@ class Namespace:
     """A program, or a module of one."""
 
     _blocks: BlockRunner
+
+
+def unmade(cls: type, site: str) -> BloomDeclaration:
+    """The error for who reads a collection, or runs a block, of what no program was made of; *site* declares it."""
+    if issubclass(cls, Namespace):
+        return BloomDeclaration(f"{cls.__name__} is not made: its __init__ must call super().__init__(**options)")
+    return BloomDeclaration(f"{site}: {cls.__name__} is no program: derive it from Bloom, class {cls.__name__}(Bloom)")
 
 
 def run_block(program: Namespace, cls: type, block: Callable[[], object]) -> None:

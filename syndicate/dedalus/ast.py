@@ -270,15 +270,25 @@ class Rule:
     choices: tuple[Choice, ...] = field(init=False, eq=False, repr=False)
     """The choices of the body."""
 
-    def __attrs_post_init__(self) -> None:
-        atoms = tuple([goal for goal in self.body if isinstance(goal, Atom)])
-        self.__dict__.update(
-            fact=not self.body,
-            atoms=atoms,
-            times=tuple(dict.fromkeys([atom.time for atom in atoms if isinstance(atom.time, Variable)])),
-            aggregates=tuple([term for term in self.head.terms if isinstance(term, Aggregate)]),
-            choices=tuple([goal for goal in self.body if isinstance(goal, Choice)]),
-        )
+    @fact.default
+    def _fact(self) -> bool:
+        return not self.body
+
+    @atoms.default
+    def _atoms(self) -> tuple[Atom, ...]:
+        return tuple([goal for goal in self.body if isinstance(goal, Atom)])
+
+    @times.default
+    def _times(self) -> tuple[Variable, ...]:
+        return tuple(dict.fromkeys([atom.time for atom in self.atoms if isinstance(atom.time, Variable)]))
+
+    @aggregates.default
+    def _aggregates(self) -> tuple[Aggregate, ...]:
+        return tuple([term for term in self.head.terms if isinstance(term, Aggregate)])
+
+    @choices.default
+    def _choices(self) -> tuple[Choice, ...]:
+        return tuple([goal for goal in self.body if isinstance(goal, Choice)])
 
     @property
     def place(self) -> Position:

@@ -14,7 +14,7 @@ import pytest
 
 import syndicate
 from syndicate.bloom import Bloom, agg, bloom, bootstrap, channel, lmax, lset, scratch, table, temp
-from syndicate.errors import SyndicateError
+from syndicate.errors import BloomDeclaration, SyndicateError
 from syndicate.lattice import Max, Set
 
 
@@ -238,6 +238,39 @@ def test_a_constructor_that_makes_no_program() -> None:
         Own(3).tick()
     with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: lmax\(\) takes no value.* @bootstrap"):
         lmax(0)
+
+
+def test_a_class_that_is_no_program() -> None:
+    """What a class declares that is not derived from Bloom is there for nobody: that is said where it is used."""
+
+    class Forgotten:
+        a = table(["x"], [])
+        top = lmax()
+
+        @bloom
+        def rules(self) -> None:
+            """No rules."""
+
+    for use in (lambda: Forgotten().a, lambda: Forgotten().top, Forgotten().rules):
+        with pytest.raises(BloomDeclaration, match=r"test_mistakes.py:\d+: Forgotten is no program"):
+            use()
+    assert Forgotten.a.columns == ("x",)
+
+    class Derived(Forgotten, Bloom):
+        """A program, with what the other declares."""
+
+    program = Derived()
+    program.a.insert([(1,)])
+    program.tick()
+    assert list(program.a) == [(1,)]
+
+    class Early(Collections):
+        def __init__(self) -> None:
+            self.a.insert([(1, 2)])
+            super().__init__()
+
+    with pytest.raises(BloomDeclaration, match=r"Early is not made"):
+        Early()
 
 
 def test_keys_of_another_length() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
 
-from syndicate.errors import SyndicateError
+from syndicate.errors import StepFailed, SyndicateError
 from syndicate.flow import Circuit, Stream
 from syndicate.flow import aggregates as agg
 from tests.syndicate.flow.circuits import two_sources
@@ -103,3 +104,46 @@ def test_a_comparison_that_raises(name: str, at: int) -> None:
         for delta in ({"a": pairs(range(2, 9)), "b": pairs(range(1, 4))}, {"a": pairs(range(9), -1)}):
             out = [c.step(delta)["out"] for c in built]
             assert bag_of(out[0]) == bag_of(out[1]), (name, at, names)
+
+
+def strict(row: Any) -> Any:
+    """The row, if its value is a number."""
+    return (row[0], row[1] + 0)
+
+
+def added(key: Any, left: Any, right: Any) -> Any:
+    """The sum of two rows' values."""
+    return (key, left[1] + right[1])
+
+
+NAMING: dict[str, Callable[[Stream], Stream]] = {
+    "map": lambda a: a.distinct().map(strict),
+    "filter": lambda a: a.distinct().filter(strict),
+    "flat_map": lambda a: a.distinct().flat_map(lambda row: [strict(row)]),
+    "index_with": lambda a: a.distinct().index_with(first, strict).pairs(),
+    "sum": lambda a: a.distinct().index_with(first, second).aggregate(agg.sum),
+    "join": lambda a: a.index_with(first).join(a.distinct().index_with(first), added),
+    "join_stream": lambda a: a.index_with(first).join_stream(a.index_with(first), added),
+}
+
+
+@pytest.mark.parametrize("name", NAMING)
+def test_which_element_is_named(name: str) -> None:
+    """Of several for which a function raises it is the same one, in whatever order they come, in tables or by rows."""
+    good = [(f"k{number}", number) for number in range(20)]
+    bad = [("k7", "x"), ("k3", "y"), ("k3", "x"), ("k12", "z")]
+    named = set()
+    for seed in range(6):
+        rows = [*good[10:], *bad]
+        random.Random(seed).shuffle(rows)
+        c = Circuit()
+        c.sink("out", NAMING[name](c.source("a")))
+        if seed % 2 and c.engine.tables is not None:
+            c.engine.tables.end()
+            c.engine.tables = None
+        c.step({"a": good[:10]})
+        with pytest.raises(StepFailed) as caught:
+            c.step({"a": rows})
+        named.add(caught.value.element)
+    assert len(named) == 1
+    assert next(iter(named))
