@@ -291,9 +291,9 @@ class LocalEngine(AbstractEngine):
         """The scope of a child circuit."""
         return Loop(self, circuit, above, position)
 
-    def failing_element(self, scope: Scope, node: Node) -> str:
-        """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
-        return failing_element(scope, node)
+    def failing_element(self, scope: Scope, node: Node, error: Exception) -> tuple[str, Exception]:
+        """What shows the arguments for which the function of a node raises such an error, and the one raised there."""
+        return failing_element(scope, node, error)
 
     def watch(self, *, on: bool = True) -> None:
         """Measure each node from now on, or stop."""

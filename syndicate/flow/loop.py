@@ -226,7 +226,7 @@ class Loop(Scope):
             blamed = self._blamed(position, error)
             if blamed is error:
                 raise
-            raise blamed from error
+            raise blamed from blamed.__cause__ or error
         for taker in closing:
             taker.close(now, self.undo)
         return taken

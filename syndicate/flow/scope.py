@@ -96,8 +96,10 @@ class AbstractEngine:
         """The step of a sink."""
         raise NotImplementedError  # abstract
 
-    def failing_element(self, scope: Scope, node: Node) -> str:
-        """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
+    def failing_element(self, scope: Scope, node: Node, error: Exception) -> tuple[str, Exception]:
+        """What shows the arguments for which the function of a node raises such an error, and the one that it raises
+        there; nothing, and *error*, where none can be named.
+        """
         raise NotImplementedError  # abstract
 
 
@@ -337,7 +339,7 @@ class Scope:
             blamed = self._blamed(position, error)
             if blamed is error:  # "raise error from error" would lose its cause
                 raise
-            raise blamed from error
+            raise blamed from blamed.__cause__ or error
 
     def _blamed(self, position: int, error: Exception) -> Exception:
         """The error that the user gets: at which node, at which element."""
@@ -346,7 +348,10 @@ class Scope:
         node = self.nodes[position]
         if isinstance(error, (UnhashableElement, NotAValue)):
             return unhashable(node, str(error))
-        return raised(node, f"{type(error).__name__}: {error}", self.engine.failing_element(self, node))
+        shown, cause = self.engine.failing_element(self, node, error)
+        blamed = raised(node, f"{type(cause).__name__}: {cause}", shown)
+        blamed.__cause__ = cause
+        return blamed
 
     def finish(self) -> dict[int, Batch]:
         """End a tick: what the feedbacks take in, and empty cells."""

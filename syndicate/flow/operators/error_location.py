@@ -22,15 +22,21 @@ Pairs: TypeAlias = list[tuple[Key, Key]]
 """Keys with values."""
 
 
-def failing_element(scope: Scope, node: Node) -> str:
-    """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
+def failing_element(scope: Scope, node: Node, error: Exception) -> tuple[str, Exception]:
+    """What shows the arguments for which the function of a node raises such an error, and the one that it raises there;
+    nothing, and *error*, where none can be named.
+    """
+    other = ""
     for function, arguments in _calls(scope, node):
         try:
             function(*arguments)
-        except Exception:
+        except Exception as again:
             shown = ", ".join(map(repr, arguments))
-            return shown if len(shown) <= 300 else shown[:297] + "..."
-    return ""
+            shown = shown if len(shown) <= 300 else shown[:297] + "..."
+            if type(again) is type(error):
+                return shown, again
+            other = other or shown
+    return other, error
 
 
 def _calls(scope: Scope, node: Node) -> Iterator[Call]:
