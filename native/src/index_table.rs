@@ -238,7 +238,6 @@ impl Program {
     /// The constants of a value, bare if there is one place; None if a place or a check fails.
     #[inline]
     fn key<'py>(&self, form: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = form.py();
         for (path, kind) in &self.checks {
             let Some(part) = project(form, path)? else { return Ok(None) };
             if let Some(class) = kind {

@@ -303,7 +303,7 @@ fn repaid<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, session: &Bound<'py
     let debt = hop.debt.bytes.number(&hop.session.debt.get(session)?)?;
     if !slots.owing.holds(link)?
         || debt > hop.limits.debt.number(&limits)?
-        || hop.session.ping.get(session)?.lt(slots.step.get(link)?)?
+        || hop.session.ping.get(session)?.extract::<f64>()? < slots.step.get(link)?.extract::<f64>()?
         || (slots.dozes.get(link)?.is_none() && hop.session.pings.holds(session)?)
         || !slots.repaid.get(link)?.is_none()
         || slots.polled.number(link)? < 0

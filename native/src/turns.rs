@@ -9,7 +9,7 @@ use crate::fields::settle;
 use crate::current_turn;
 use crate::session_bytes::flush_session;
 use crate::object_slots::{bound_to, slots_of, Slot};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -323,7 +323,10 @@ pub fn take_turns<'py>(
     let queue = names.queue.get(&turn)?;
     while left > 0 && queue.len()? > 0 {
         let batch = names.popleft.bind(py).call1((&queue,))?.cast_into::<PyTuple>()?;
-        let (actor, events) = (batch.get_item(0)?, batch.get_item(1)?.cast_into::<PyList>()?);
+        let [actor, events] = batch.as_slice() else {
+            return Err(PyValueError::new_err("a batch is of an actor, and has events"));
+        };
+        let events = events.cast::<PyList>()?;
         let size = events.len() as isize;
         let aside = match &unless {
             Some(unless) => any(unless.clone())? && unless.contains(events.as_ptr() as usize)?,
@@ -333,7 +336,7 @@ pub fn take_turns<'py>(
             queue.call_method1(intern!(py, "appendleft"), (batch,))?;
             break;
         }
-        take(names, &queue, &turn, &actor, &events)?;
+        take(names, &queue, &turn, actor, events)?;
         left -= size;
     }
     Ok(left)

@@ -13,6 +13,7 @@ use crate::preserves::Preserves;
 use crate::object_slots::Slot;
 use crate::packet_scanner::asserts_more;
 use crate::turns::{note_assertion, note_retraction, TurnNames};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -98,41 +99,41 @@ impl SessionNames {
 }
 
 /// What a codec reads and writes by: its `tables`.
-struct Tables<'py> {
+struct Tables<'a, 'py> {
     preserves: bool,
-    symbols: Bound<'py, PyDict>,
-    references: Bound<'py, PyDict>,
-    written: Bound<'py, PyDict>,
+    symbols: &'a Bound<'py, PyDict>,
+    references: &'a Bound<'py, PyDict>,
+    written: &'a Bound<'py, PyDict>,
     most: Most,
 }
 
-impl<'py> Tables<'py> {
-    fn of(tables: &Bound<'py, PyTuple>) -> PyResult<Tables<'py>> {
-        let name = tables.get_item(0)?;
-        let dictionary = |place: usize| -> PyResult<Bound<'py, PyDict>> { Ok(tables.get_item(place)?.cast_into()?) };
-        let number = |place: usize| -> PyResult<usize> { tables.get_item(place)?.extract() };
+impl<'a, 'py> Tables<'a, 'py> {
+    fn of(tables: &'a Bound<'py, PyTuple>) -> PyResult<Tables<'a, 'py>> {
+        let [name, symbols, references, written, nodes, levels, bytes] = tables.as_slice() else {
+            return Err(PyValueError::new_err("a codec has a name, three tables and three limits"));
+        };
         Ok(Tables {
             preserves: name.cast::<PyString>()?.to_str()? == "preserves",
-            symbols: dictionary(1)?,
-            references: dictionary(2)?,
-            written: dictionary(3)?,
-            most: Most { nodes: number(4)?, levels: number(5)?, bytes: number(6)? },
+            symbols: symbols.cast()?,
+            references: references.cast()?,
+            written: written.cast()?,
+            most: Most { nodes: nodes.extract()?, levels: levels.extract()?, bytes: bytes.extract()? },
         })
     }
 
     fn read(&self, data: &Bound<'py, PyBytes>, at: usize) -> PyResult<Read<'py>> {
         if self.preserves {
-            packets::read::<Preserves>(data, at, &self.symbols, &self.references, self.most)
+            packets::read::<Preserves>(data, at, self.symbols, self.references, self.most)
         } else {
-            packets::read::<Msgpack>(data, at, &self.symbols, &self.references, self.most)
+            packets::read::<Msgpack>(data, at, self.symbols, self.references, self.most)
         }
     }
 
     fn write(&self, form: &Bound<'py, PyAny>, reference: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         if self.preserves {
-            packets::write::<Preserves>(form, &self.written, reference, self.most)
+            packets::write::<Preserves>(form, self.written, reference, self.most)
         } else {
-            packets::write::<Msgpack>(form, &self.written, reference, self.most)
+            packets::write::<Msgpack>(form, self.written, reference, self.most)
         }
     }
 }
@@ -145,7 +146,7 @@ fn number_of(object: &Bound<'_, PyAny>) -> Option<i64> {
 #[inline]
 fn head_of<'py>(form: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match form.cast_exact::<PyTuple>() {
-        Ok(items) if !items.is_empty() => items.get_item(0),
+        Ok(items) if !items.is_empty() => Ok(items.as_slice()[0].clone()),
         _ => Ok(form.py().None().into_bound(form.py())),
     }
 }
@@ -180,7 +181,7 @@ fn dataspace<'py>(
     session: &SessionNames,
     target: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if !is_exactly(target, &names.reference) || !actors.raw.get(target)?.is_truthy()? {
+    if !is_exactly(target, &names.reference) || !actors.raw.holds(target)? {
         return Ok(None);
     }
     let entity = actors.entity.get(target)?;
@@ -296,20 +297,16 @@ impl<'py> Doing<'_, 'py> {
 
     fn event(&self, entry: &Bound<'py, PyAny>) -> PyResult<Option<Act<'py>>> {
         let Ok(entry) = entry.cast_exact::<PyTuple>() else { return Ok(None) };
-        if entry.len() != 3 || !entry.get_borrowed_item(0)?.is(&self.names.seq) {
+        let [head, oid, event] = entry.as_slice() else { return Ok(None) };
+        if !head.is(&self.names.seq) {
             return Ok(None);
         }
-        let oid = entry.get_item(1)?;
-        let event = entry.get_item(2)?;
-        let (Some(_), Ok(event)) = (number_of(&oid), event.cast_exact::<PyTuple>()) else { return Ok(None) };
-        let kind = event.get_item(0)?;
+        let (Some(_), Ok(event)) = (number_of(oid), event.cast_exact::<PyTuple>()) else { return Ok(None) };
+        let Some((kind, parts)) = event.as_slice().split_first() else { return Ok(None) };
         if kind.is(&self.session.retract) {
-            if event.len() != 2 {
-                return Ok(None);
-            }
-            let number = event.get_item(1)?;
-            let Some(assertion) = self.numbers.get_item(&number)? else { return Ok(None) };
-            let Some(number) = number_of(&number) else { return Ok(None) };
+            let [number] = parts else { return Ok(None) };
+            let Some(assertion) = self.numbers.get_item(number)? else { return Ok(None) };
+            let Some(number) = number_of(number) else { return Ok(None) };
             let handle = self.session.assertion_handle.get(&assertion)?;
             if !self.turns.handle_form.fits(&handle) {
                 return Ok(None);
@@ -321,32 +318,25 @@ impl<'py> Doing<'_, 'py> {
             let Some(dataspace) = self.dataspace(&target)? else { return Ok(None) };
             return Ok(Some(Act { kind: &RETRACT, target, value, dataspace, other: assertion, number }));
         }
-        let (kind, size) = if kind.is(&self.session.message) {
-            (&MESSAGE, 2)
-        } else if kind.is(&self.session.assert) {
-            (&ASSERT, 3)
-        } else {
-            return Ok(None);
+        let (kind, value, handle) = match parts {
+            [value] if kind.is(&self.session.message) => (&MESSAGE, value, None),
+            [value, handle] if kind.is(&self.session.assert) => (&ASSERT, value, Some(handle)),
+            _ => return Ok(None),
         };
-        if event.len() != size {
-            return Ok(None);
-        }
-        let value = event.get_item(1)?;
-        if !self.is_usual(&value)? {
+        if !self.is_usual(value)? {
             return Ok(None);
         }
         let Some(crossing) = self.exports.get_item(oid)? else { return Ok(None) };
         let target = self.session.crossing.get(&crossing)?;
         let Some(dataspace) = self.dataspace(&target)? else { return Ok(None) };
         let mut number = 0;
-        if size == 3 {
-            let handle = event.get_item(2)?;
-            match number_of(&handle) {
+        if let Some(handle) = handle {
+            match number_of(handle) {
                 Some(found) if !self.numbers.contains(handle)? => number = found,
                 _ => return Ok(None),
             }
         }
-        Ok(Some(Act { kind, target, value, dataspace, other: crossing, number }))
+        Ok(Some(Act { kind, target, value: value.clone(), dataspace, other: crossing, number }))
     }
 
     /// What an event can reach, as `Reach` counts it: whom it does if a look-up shows more than half of what is *left*.
@@ -636,30 +626,29 @@ pub fn say_usual<'py>(
     let (mut number, mut over) = (last, false);
     for note in notes.iter() {
         let Ok(note) = note.cast_exact::<PyTuple>() else { return Ok(None) };
-        let (kind, proxy) = (note.get_item(0)?, note.get_item(1)?);
-        let (value, handle) = (note.get_item(2)?, note.get_item(3)?);
+        let [kind, proxy, value, handle] = note.as_slice() else { return Ok(None) };
         let event = if kind.is(RETRACT.of(py)) {
             over = true;
-            let sent = session.sent.get(&proxy)?.cast_into::<PyDict>()?;
-            let Some(entry) = sent.get_item(&handle)? else { return Ok(None) };
+            let sent = session.sent.get(proxy)?.cast_into::<PyDict>()?;
+            let Some(entry) = sent.get_item(handle)? else { return Ok(None) };
             let entry = entry.cast_into::<PyTuple>()?;
-            said.push(Saying::Retract { sent, handle, pins: entry.get_item(1)? });
+            said.push(Saying::Retract { sent, handle: handle.clone(), pins: entry.get_item(1)? });
             PyTuple::new(py, [session.retract.bind(py), &entry.get_item(0)?])?
-        } else if over || !is_leaf(names, &value) {
+        } else if over || !is_leaf(names, value) {
             return Ok(None);
         } else if kind.is(MESSAGE.of(py)) {
             said.push(Saying::Message);
-            PyTuple::new(py, [session.message.bind(py), &value])?
+            PyTuple::new(py, [session.message.bind(py), value])?
         } else if kind.is(ASSERT.of(py)) {
             let Some(crossing) = crossings.get_item(proxy.getattr(intern!(py, "ref"))?)? else { return Ok(None) };
             number += 1;
             let event = [session.assert.bind(py).clone(), value.clone(), number.into_pyobject(py)?.into_any()];
-            said.push(Saying::Assert { proxy: proxy.clone(), handle, value, crossing });
+            said.push(Saying::Assert { proxy: proxy.clone(), handle: handle.clone(), value: value.clone(), crossing });
             PyTuple::new(py, event)?
         } else {
             return Ok(None);
         };
-        entries.push(PyTuple::new(py, [seq, &session.oid.get(&proxy)?, event.as_any()])?.into_any());
+        entries.push(PyTuple::new(py, [seq, &session.oid.get(proxy)?, event.as_any()])?.into_any());
     }
     let form = PyTuple::new(py, entries)?.into_any();
     let Some(packet) = Tables::of(&tables)?.write(&form, session.reference.bind(py))? else { return Ok(None) };
