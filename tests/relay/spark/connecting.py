@@ -27,6 +27,7 @@ from syndicate.spark import (
     spark_source,
     spark_view,
 )
+from syndicate.spark.spark_connect import own_session
 from syndicate.testing import watch
 from tests.relay.spark.brokers import DURABLE
 from tests.waiting import until
@@ -100,6 +101,20 @@ def snapshot(session: SparkSession, to: Path) -> list[Any]:
         return []
 
 
+def beside(session: SparkSession) -> Any:
+    """A session of one's own: with the options as they were, and options and views that the other does not have."""
+    session.conf.set("spark.syndicate.before", "1")
+    own = own_session(session)
+    own.conf.set("spark.syndicate.after", "2")
+    own.range(1).createOrReplaceTempView("here")
+    return {
+        "another": own is not session,
+        "options": [own.conf.get("spark.syndicate.before"), session.conf.get("spark.syndicate.after", None)],
+        "views": [own.catalog.tableExists("here"), session.catalog.tableExists("here")],
+        "rows": own.table("here").count(),
+    }
+
+
 async def refused(session: SparkSession) -> Any:
     """What needs a classic session says so."""
 
@@ -130,7 +145,8 @@ async def main(url: str, address: str, directory: str) -> None:
     """All of it."""
     session = SparkSession.builder.remote(url).getOrCreate()
     there = await trio.to_thread.run_sync(data_source, session, address, Path(directory))
-    results = {"source": there, "table": await table(session, Path(directory)), "refused": await refused(session)}
+    results = {"source": there, "beside": await trio.to_thread.run_sync(beside, session)}
+    results |= {"table": await table(session, Path(directory)), "refused": await refused(session)}
     session.stop()
     print(json.dumps(results))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,20 +37,23 @@ def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
     broker.kill()
 
 
-async def test_a_topic(session: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
-    """Messages and tombstones, a broker that is killed and comes back, a source that is started again."""
+async def send(session: SparkSession, broker: KafkaBroker, *messages: tuple[str, int | None]) -> None:
+    """Messages of the topic `stock`; one without pieces is a tombstone."""
+    rows = [
+        (json.dumps({"article": article}), json.dumps({"article": article, "pieces": pieces}) if pieces else None)
+        for article, pieces in messages
+    ]
 
-    def send(*messages: tuple[str, int | None]) -> None:
-        rows = [
-            (json.dumps({"article": article}), json.dumps({"article": article, "pieces": pieces}) if pieces else None)
-            for article, pieces in messages
-        ]
+    def write() -> None:
         frame = session.createDataFrame(rows, "key string, value string")
         frame.write.format("kafka").option("kafka.bootstrap.servers", broker.address).option("topic", "stock").save()
 
-    async def sent(*messages: tuple[str, int | None]) -> None:
-        await trio.to_thread.run_sync(send, *messages)
+    await trio.to_thread.run_sync(write)
 
+
+async def test_a_topic(session: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
+    """Messages and tombstones, a broker that is killed and comes back, a source that is started again."""
+    sent = partial(send, session, broker)
     followed: Any = Kafka(broker.address, "stock", "article string, pieces bigint")
     how: dict[str, Any] = {"session": session, "key": ["article"], "journal": tmp_path / "journal"}
     await sent(("a", 1), ("b", 2), ("a", 3))
@@ -65,6 +69,25 @@ async def test_a_topic(session: SparkSession, broker: KafkaBroker, tmp_path: Pat
     await sent(("d", None), ("a", 6))
     async with sourced(followed, **how) as watched:
         await watched.until(("a", 6), ("c", 4))
+
+
+async def test_a_micro_batch_that_is_repeated(session: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
+    """A source that was stopped before Spark noted its last micro-batch as done is started again, and goes on."""
+    followed: Any = Kafka(broker.address, "stock", "article string, pieces bigint")
+    how: dict[str, Any] = {"session": session, "key": ["article"], "journal": tmp_path / "journal"}
+    await send(session, broker, ("a", 1))
+    async with sourced(followed, **how) as watched:
+        await watched.until(("a", 1))
+        await send(session, broker, ("b", 2))
+        await watched.until(("a", 1), ("b", 2))
+    commits = tmp_path / "journal.checkpoint" / "commits"
+    last = max(int(each.name) for each in commits.glob("[0-9]*"))
+    for each in (commits / f"{last}", commits / f".{last}.crc"):
+        each.unlink(missing_ok=True)
+    async with sourced(followed, **how) as watched:
+        await watched.until(("a", 1), ("b", 2))
+        await send(session, broker, ("c", 3))
+        await watched.until(("a", 1), ("b", 2), ("c", 3))
 
 
 @record
