@@ -322,7 +322,7 @@ class Declaration:
             raise BloomDeclaration(f"{here()}: a temp without columns has no schema before a rule writes it")
         return self.columns[: self.keys], self.columns[self.keys :]
 
-    if not TYPE_CHECKING:  # what stands in its place depends on the kind
+    if not TYPE_CHECKING:  # each kind says what a program has in its place
 
         def __get__(self, instance: object, owner: type) -> Declaration:
             """The declaration, of a class; a program has the collection in its place, what is no program has none."""
