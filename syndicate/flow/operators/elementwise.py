@@ -301,7 +301,7 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
         if type(batch) is Mixed:
             out = Mixed()
             meet(batch, state)
-        olds = list(map(state.get, batch))
+        olds = list(map(state.get, batch))  # as note() does: each tick comes by here
         undo.append((put_back, (state, batch, olds)))
         for (key, weight), old in zip(batch.items(), olds, strict=True):
             if old is None:
