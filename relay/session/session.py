@@ -568,8 +568,9 @@ class Session(State):
                 self._patch = patched(events, self.membrane.release, PART)
             acts = next(self._patch)
             if acts is not None:
-                self._acts, self._patch = acts, None
-                self._entries, self._events = (), NO_EVENTS
+                self._acts, self._patch, self._entries, self._events = acts, None, (), NO_EVENTS
+                if acts is not events:
+                    let_go(self.facet.actor, events)
 
     def _understood(self, oid: int, event: Event) -> Understood:
         kind = event[0]

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relay.session.packet_events import Understood, patched
 from relay.session.peer_assertions import ALIKE, PeerAssertion, PeerAssertions
 from syndicate.errors import ProtocolError
+from syndicate.index.event import ASSERT, RETRACT
 
 
 class Colliding:
@@ -86,3 +88,17 @@ def test_it_is_a_dictionary(steps: list[tuple[int, int, int]]) -> None:
     for number in there:
         assertions.remove(number)
     assert not assertions._alike
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+def test_a_packet_is_put_in_order_in_parts(count: int) -> None:
+    """Also what goes at its end: no part is of more than so many events, and the order is that of one go."""
+    said: list[Understood] = []
+    for number in range(count):
+        assertion = PeerAssertion(("here", number), [], 1)
+        said += [(ASSERT, None, assertion.form, assertion), (RETRACT, None, None, assertion)]
+    (whole,) = [each for each in patched(said, lambda pins: None, 1 << 20) if each is not None]
+    *parts, last = patched(said, lambda pins: None, 128)
+    assert last == whole
+    assert [kind for kind, *_ in whole] == [ASSERT] * count + [RETRACT] * count
+    assert len(parts) >= 3 * count // 128  # each event, and each that goes once more
