@@ -13,9 +13,7 @@ Source: ``docs/design/spark.md``, "State in Spark's own store".
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
-from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol
 
 from attrs import define, field
@@ -27,7 +25,7 @@ from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.groups import appeared_rows, before_and_after, by_group
 from syndicate.spark.engine.joins import met_rows
 from syndicate.spark.engine.key_lookup import of_keys
-from syndicate.spark.engine.rows import summed, table_of
+from syndicate.spark.engine.rows import summed, table_of, weighty
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.sums import result_of
 from syndicate.spark.engine.worker_process import worker
@@ -102,10 +100,8 @@ class PagedInput:
     def added(self, *tables: pa.Table) -> pa.Table:
         """The sums of tables, without rows of no weight."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        rows = summed(pa.concat_tables(tables), self.columns, self.weights)
-        return rows.filter(functools.reduce(or_, (pc.field(name) != 0 for name in self.weights)))
+        return weighty(summed(pa.concat_tables(tables), self.columns, self.weights), self.weights)
 
 
 @define
