@@ -134,10 +134,10 @@ def checked(weight: int) -> int:
 
 def added_up(table: pa.Table, layout: Layout) -> pa.Table:
     """The table with equal rows added, and no weight of 0."""
-    return weighty(summed(table, layout.columns, ["w"]), ["w"])
+    return with_weight(summed(table, layout.columns, ["w"]), ["w"])
 
 
-def weighty(table: pa.Table, weights: Sequence[str]) -> pa.Table:
+def with_weight(table: pa.Table, weights: Sequence[str]) -> pa.Table:
     """The rows of which some weight is not 0."""
     import pyarrow.compute as pc
 

@@ -25,7 +25,7 @@ from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.groups import appeared_rows, before_and_after, by_group
 from syndicate.spark.engine.joins import met_rows
 from syndicate.spark.engine.key_lookup import of_keys
-from syndicate.spark.engine.rows import summed, table_of, weighty
+from syndicate.spark.engine.rows import summed, table_of, with_weight
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.sums import result_of
 from syndicate.spark.engine.worker_process import worker
@@ -101,7 +101,7 @@ class PagedInput:
         """The sums of tables, without rows of no weight."""
         import pyarrow as pa
 
-        return weighty(summed(pa.concat_tables(tables), self.columns, self.weights), self.weights)
+        return with_weight(summed(pa.concat_tables(tables), self.columns, self.weights), self.weights)
 
 
 @define

@@ -44,6 +44,7 @@ def opened(warehouse: str | Path, **more: Any) -> SparkSession:
         "spark.sql.catalog.warehouse.warehouse": str(warehouse),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": 1,  # 50 by default, for each version
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": 1,  # 10,000 by default: VACUUM has so many tasks
         "spark.databricks.delta.retentionDurationCheck.enabled": False,
     }
     return open_session("lakes", cores=1, memory="1g", **config | more)
