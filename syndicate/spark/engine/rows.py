@@ -141,5 +141,5 @@ def with_weight(table: pa.Table, weights: Sequence[str]) -> pa.Table:
     """The rows of which some weight is not 0."""
     import pyarrow.compute as pc
 
-    # By a mask: an expression is a plan of Arrow's with threads of its own, a thousand times as dear for few rows.
+    # By a mask: an expression is a plan of Arrow's with threads of its own, more than twice as dear for few rows.
     return table.filter(functools.reduce(pc.or_, [pc.not_equal(table.column(name), 0) for name in weights]))
