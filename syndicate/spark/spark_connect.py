@@ -6,7 +6,8 @@ a classic session is refused with the reason, at the start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from weakref import finalize
 
 from syndicate.errors import SourceError
 
@@ -47,7 +48,11 @@ def own_session(session: SparkSession) -> SparkSession:
     """
     if is_connect(session):
         clone = getattr(session, "cloneSession", None)  # from Spark 4.1 on
-        return session if clone is None else clone()
+        if clone is None:
+            return session
+        own = clone()
+        finalize(own, own.client.close)  # at the end of the program Spark closes it too late, and waits for ever
+        return cast("SparkSession", own)
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
