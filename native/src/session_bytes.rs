@@ -6,7 +6,7 @@
 use crate::delivery::{ASSERT, MESSAGE, RETRACT};
 use crate::usual_packets::{done_of, say_usual, Done};
 use crate::poller::wake_link;
-use crate::object_slots::{bind, bound_to, slots_of, Slot};
+use crate::object_slots::{bound_to, slots_of, Slot};
 use crate::turns::TurnNames;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -325,7 +325,7 @@ pub fn note_message<'py>(turn: &Bound<'py, PyAny>, entity: &Bound<'py, PyAny>, v
         noted = PyList::empty(py); // that of all sessions is nobody's
         names.session.noted.set(&session, noted.clone().into_any())?;
         let afterwards = TurnNames::of(py)?.afterwards.get(turn)?;
-        afterwards.cast::<PyList>()?.append(bind(&names.flush, &session)?)?;
+        afterwards.cast::<PyList>()?.append(session.getattr(intern!(py, "_flush"))?)?;
     }
     let none = py.None();
     noted.append(PyTuple::new(py, [MESSAGE.of(py).bind(py), entity, value, none.bind(py)])?)?;
