@@ -493,17 +493,18 @@ class Pass:
         """Take down what is true from a time on, and what no longer is; rows that were given, as they were given."""
         begun = ((time, self.clock.until + 1),)
         for name, rows in self.intervals.items():
-            inputs, changed = moving[name][0] if name in moving else set[Row](), dict(out[name].items())
-            copied = next(iter(inputs), None) is not next(iter(changed), None)  # a kernel makes rows of its own
+            inputs, change = moving[name][0] if name in moving else set[Row](), out[name]
+            first, _ = next(change.items(), (None, 0))
+            copied = next(iter(inputs), None) is not first  # a kernel makes rows of its own
             if not rows:
-                fresh = dict.fromkeys(changed, begun)
+                fresh = {row: begun for row, _ in change.items()}
                 if copied:
                     rows.update(dict.fromkeys(filter(fresh.__contains__, inputs), begun))
                 if len(rows) < len(fresh):
                     rows.update(fresh)
                 continue
             originals: dict[Row, Row] = dict(zip(inputs, inputs, strict=True)) if copied else {}
-            for row, weight in changed.items():
+            for row, weight in change.items():
                 entry = rows.get(row)
                 if entry is None:
                     rows[originals.get(row) or row] = begun
