@@ -247,7 +247,7 @@ LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta
 	@echo "Installing Spark 4.1 with Iceberg and Delta into .peers (1 GB, some minutes) ..."
 	@sed 's/^pyspark==.*/pyspark==4.1.4/' constraints.txt > .peers/lakes/constraints.txt
 	@set -o pipefail; PIP_CONSTRAINT=.peers/lakes/constraints.txt \
-	    .peers/lakes/bin/python -m pip install --editable '.[spark,test]' deltalake==1.6.6 pyiceberg==0.12.0 $(progress) || $(failed)
+	    .peers/lakes/bin/python -m pip install --editable '.[connect,test]' deltalake==1.6.6 pyiceberg==0.12.0 $(progress) || $(failed)
 	@.peers/lakes/bin/python -m pip uninstall --quiet --yes syndicate-dataspace
 	@$(MAKE) --no-print-directory java PYTHON_BIN=.peers/lakes/bin/python
 	@rm -rf .peers/lakes/jars .peers/lakes/ivy .peers/lakes/broker

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,18 +15,11 @@ from syndicate import Ref, capture, on_asserted, run, send, stop_actor, sync
 from syndicate.actors.keep import Forget, Keep
 from syndicate.values.text import parse
 from syndicate.values.value import Value
+from tests.ports import free_ports
 from tests.relay.commands import command
 
 DURABLE = '<ref {oid: "durable" sig: #x"7909b06a900f5475d21479f44c843654"}>'
 VOLATILE = '<ref {oid: "syndicate" sig: #x"69ca300c1dbfa08fba692102dd82311a"}>'
-
-
-def free_port() -> int:
-    """A port that nobody has now, so that a broker can come back on it."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 @define(eq=False)
@@ -35,7 +27,7 @@ class Broker:
     """A syndicate-server that keeps state, and can be killed and started again."""
 
     state: Path
-    address: str = field(factory=lambda: f"tcp://127.0.0.1:{free_port()}")
+    address: str = field(factory=lambda: f"tcp://127.0.0.1:{free_ports(1)[0]}")
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:

@@ -31,11 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def opened(warehouse: str | Path, **more: Any) -> SparkSession:
-    """Iceberg's tables are in the catalog `warehouse`, Delta's in directories; *more* are further options."""
-    from syndicate.spark import open_session
-
-    config: dict[str, Any] = {
+def settings(warehouse: str | Path) -> dict[str, Any]:
+    """Those of Spark: Iceberg's tables are in the catalog `warehouse`, Delta's in directories."""
+    return {
         "spark.jars": ",".join(str(jar.absolute()) for jar in sorted(Path(JARS).glob("*.jar"))),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
         "io.delta.sql.DeltaSparkSessionExtension",
@@ -47,7 +45,13 @@ def opened(warehouse: str | Path, **more: Any) -> SparkSession:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": 1,  # 10,000 by default: VACUUM has so many tasks
         "spark.databricks.delta.retentionDurationCheck.enabled": False,
     }
-    return open_session("lakes", cores=1, memory="1g", **config | more)
+
+
+def opened(warehouse: str | Path, **more: Any) -> SparkSession:
+    """A session with these settings and *more*."""
+    from syndicate.spark import open_session
+
+    return open_session("lakes", cores=1, memory="1g", **settings(warehouse) | more)
 
 
 @pytest.fixture(scope="session")

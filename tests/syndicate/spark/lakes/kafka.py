@@ -11,17 +11,9 @@ import pyspark
 from attrs import define
 
 from syndicate.spark import find_java
+from tests.ports import free_ports
 
 SHARED: Final = ("scala-library", "scala-reflect", "slf4j-api", "log4j-slf4j2-impl", "log4j-api", "log4j-core")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 @define(eq=False)
