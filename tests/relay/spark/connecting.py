@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 from relay.spark import create_views, register
 from syndicate import ANY, Ref, capture, dataspace, open_system, record, spawn
 from syndicate.errors import SyndicateError
-from syndicate.flow import Circuit
+from syndicate.flow import Circuit, aggregates
 from syndicate.spark import (
     Feed,
     SparkEngine,
@@ -25,6 +26,7 @@ from syndicate.spark import (
     read_snapshot,
     spark_sink,
     spark_source,
+    spark_stream,
     spark_view,
 )
 from syndicate.spark.spark_connect import own_session
@@ -101,6 +103,24 @@ def snapshot(session: SparkSession, to: Path) -> list[Any]:
         return []
 
 
+def streamed(session: SparkSession, directory: Path) -> Any:
+    """A circuit as a streaming query, with its state on the server: started twice, with a row that goes between."""
+    rows, schema = directory / "stream", "name string, size bigint, weight bigint"
+    circuit = Circuit()
+    circuit.sink("sums", circuit.source("boxes").index_with(itemgetter(0)).aggregate(aggregates.sum(itemgetter(1))))
+    results = []
+    for batch in ([("a", 1, 1), ("a", 2, 1), ("b", 5, 1)], [("a", 1, -1), ("b", 5, -1)]):
+        session.createDataFrame(batch, schema).coalesce(1).write.mode("append").parquet(str(rows))
+        frame = session.readStream.schema(schema).parquet(str(rows))
+        changes = spark_stream(circuit, {"boxes": (frame, "weight")}, pages=2)["sums"]
+        writer = changes.writeStream.format("parquet").option("checkpointLocation", str(directory / "state"))
+        writer.trigger(availableNow=True).start(str(directory / "sums")).awaitTermination()
+        written = session.read.schema(changes.schema).parquet(str(directory / "sums"))
+        current = written.groupBy("e0", "e1").sum("w").where("`sum(w)` <> 0")
+        results.append(sorted(tuple(row) for row in current.collect()))
+    return results
+
+
 def beside(session: SparkSession) -> Any:
     """A session of one's own: with the options as they were, and options and views that the other does not have."""
     session.conf.set("spark.syndicate.before", "1")
@@ -145,7 +165,8 @@ async def main(url: str, address: str, directory: str) -> None:
     """All of it."""
     session = SparkSession.builder.remote(url).getOrCreate()
     there = await trio.to_thread.run_sync(data_source, session, address, Path(directory))
-    results = {"source": there, "beside": await trio.to_thread.run_sync(beside, session)}
+    sums = await trio.to_thread.run_sync(streamed, session, Path(directory))
+    results = {"source": there, "streamed": sums, "beside": await trio.to_thread.run_sync(beside, session)}
     results |= {"table": await table(session, Path(directory)), "refused": await refused(session)}
     session.stop()
     print(json.dumps(results))

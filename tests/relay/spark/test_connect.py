@@ -27,14 +27,15 @@ def server(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_a_connect_session(server: str, broker: Broker, tmp_path: Path) -> None:
-    """The format in both directions, views and a stream; a session beside it; a table and a feed as sources, a sink and
-    its readers; what needs a classic session refuses with the reason.
+    """The format in both directions, views and a stream; a circuit as a stream; a session beside it; a table and a feed
+    as sources, a sink and its readers; what needs a classic session refuses with the reason.
     """
     command = [sys.executable, "-W", "ignore", "-m", "tests.relay.spark.connecting", server, broker.address]
     done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout.splitlines()[-1])
     assert results["source"] == [[["b", 2]], [["a", 2], ["b", 3]]]
+    assert results["streamed"] == [[["a", 3, 1], ["b", 5, 1]], [["a", 2, 1]]]
     cloned = {"another": True, "options": ["1", None], "views": [True, False], "rows": 1}
     assert results["beside"] == cloned
     assert results["table"] == [[["a", 1], ["b", 3], ["g", 1]], [["a", 1], ["b", 1], ["g", 1]]]
