@@ -72,4 +72,4 @@ async def main(url: str, kind: str, table: str, journal: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, *sys.argv[1:])
+    trio.run(main, sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4])
