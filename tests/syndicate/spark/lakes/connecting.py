@@ -35,11 +35,11 @@ async def main(url: str, kind: str, table: str, journal: str) -> None:
     place: dict[str, Any] = {}
 
     def boot() -> None:
-        place["facet"], kept = current_facet(), dataspace()
-        place["kept"], place["followed"] = kept, dataspace()
-        place["a"], place["b"] = assert_(kept, Crate("a", 1)), assert_(kept, Crate("b", 2))
-        place["written"] = watch(kept, capture(SparkWritten(ANY, ANY, ANY, ANY)))
-        spawn(spark_sink(kept, Crate, lake, session=session, every=0.2), linked=True)
+        place["facet"], ds = current_facet(), dataspace()
+        place["above"], place["below"] = ds, dataspace()
+        place["a"], place["b"] = assert_(ds, Crate("a", 1)), assert_(ds, Crate("b", 2))
+        place["written"] = watch(ds, capture(SparkWritten(ANY, ANY, ANY, ANY)))
+        spawn(spark_sink(ds, Crate, lake, session=session, every=0.2), linked=True)
 
     async with open_system(boot) as system:
 
@@ -48,25 +48,25 @@ async def main(url: str, kind: str, table: str, journal: str) -> None:
             await system.settle()
 
         def follow() -> None:
-            followed: Ref = place["followed"]
-            place["seen"] = watch(followed, capture(Crate(ANY, ANY)))
+            ds: Ref = place["below"]
+            place["seen"] = watch(ds, capture(Crate(ANY, ANY)))
             spawn(
-                spark_source(followed, lake, Crate, session=session, journal=journal, every=0.2, key=["name"]),
+                spark_source(ds, lake, Crate, session=session, journal=journal, every=0.2, key=["name"]),
                 linked=True,
             )
 
         await until(lambda: place.get("written"))
         await enter(follow)
-        seen = place["seen"]
-        await until(lambda: ("+", Crate("b", 2)) in seen)
-        await enter(lambda: (place["b"].retract(), assert_(place["kept"], Crate("b", 3))))
-        await until(lambda: ("+", Crate("b", 3)) in seen)
+        events = place["seen"]
+        await until(lambda: ("+", Crate("b", 2)) in events)
+        await enter(lambda: (place["b"].retract(), assert_(place["above"], Crate("b", 3))))
+        await until(lambda: ("+", Crate("b", 3)) in events)
         statement = f"INSERT INTO {lake.sql} VALUES ('strange', 9)"
         await trio.to_thread.run_sync(lambda: session.sql(statement).collect())
-        await until(lambda: ("+", Crate("strange", 9)) in seen)
-        await enter(lambda: assert_(place["kept"], Crate("c", 4)))  # the sink takes the strange row away
-        await until(lambda: ("+", Crate("c", 4)) in seen and ("-", Crate("strange", 9)) in seen)
-        for sign, crate in seen:
+        await until(lambda: ("+", Crate("strange", 9)) in events)
+        await enter(lambda: assert_(place["above"], Crate("c", 4)))  # the sink takes the strange row away
+        await until(lambda: ("+", Crate("c", 4)) in events and ("-", Crate("strange", 9)) in events)
+        for sign, crate in events:
             print(json.dumps([sign, crate.name, crate.pieces]))
     session.stop()
 
