@@ -131,6 +131,18 @@ pub unsafe fn untrack(form: &Bound<'_, PyAny>) {
     ffi::PyObject_GC_UnTrack(form.as_ptr().cast());
 }
 
+/// A compound, taken from the collector's list if it consists of leaves.
+#[pyfunction]
+#[pyo3(signature = (form, /))]
+pub fn sealed(form: Bound<'_, PyTuple>) -> PyResult<Bound<'_, PyTuple>> {
+    let names = Names::of(form.py())?;
+    if form.iter_borrowed().all(|part| is_leaf(names, &part) || is_exactly(&part, &names.tag)) {
+        // SAFETY: they are leaves, or tags, which last as long as the program.
+        unsafe { untrack(form.as_any()) };
+    }
+    Ok(form)
+}
+
 /// The frozen form of a part at *depth*, below COUNTED or, for an atom, anywhere.
 pub fn frozen<'py>(names: &Names, value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();

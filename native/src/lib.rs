@@ -41,6 +41,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
     match name {
         "freeze" => frozen::freeze_kernel(specification),
         "thaw" => frozen::thaw_kernel(specification),
+        "sealed" => Ok(wrap_pyfunction!(frozen::sealed, py)?.into_any()),
         "record_freezer" => frozen::record_kernel(specification),
         "store_of" => Ok(wrap_pyfunction!(frozen::store_of, py)?.into_any()),
         "factory" => Ok(wrap_pyfunction!(index_table::factory, py)?.into_any()),
@@ -56,6 +57,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "write_field" => fields::write_kernel(specification),
         "take_all" => Ok(wrap_pyfunction!(turns::take_all, py)?.into_any()),
         "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
+        "free_some" => Ok(wrap_pyfunction!(turns::free_some, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
         "crossed" => membrane::crossed_kernel(specification),
         "weight" => membrane::weight_kernel(specification),

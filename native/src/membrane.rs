@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
 
-/// Levels that are looked at here: each takes a piece of the stack.
-const LEVELS: usize = 64;
+/// Levels that are looked at here, more than a packet has: each takes a piece of the stack.
+const LEVELS: usize = 160;
 /// What a value weighs at least: `relay.session.backlog`.
 const NODE: i64 = 16;
 

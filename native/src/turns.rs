@@ -403,3 +403,28 @@ pub fn drain(system: &Bound<'_, PyAny>, seconds: f64) -> PyResult<()> {
     }
     method.call1((left,)).map(|_| ())
 }
+
+/// Free the last of *things*, if nobody else knows them, compounds part by part; *most* of these at once.
+#[pyfunction]
+#[pyo3(signature = (things, most, /))]
+pub fn free_some(things: Bound<'_, PyList>, most: usize) -> PyResult<()> {
+    let mut parts = Vec::new();
+    for _ in 0..most {
+        let last = things.len();
+        let thing = match parts.pop() {
+            Some(part) => part,
+            None if last == 0 => break,
+            None => {
+                let thing = things.get_item(last - 1)?;
+                things.del_slice(last - 1, last)?;
+                thing
+            }
+        };
+        if let Ok(tuple) = thing.cast_exact::<PyTuple>() {
+            if thing.get_refcnt() == 1 {
+                parts.extend(tuple.iter());
+            }
+        }
+    }
+    parts.into_iter().try_for_each(|part| things.append(part))
+}

@@ -402,6 +402,7 @@ class Session(State):
                     return
                 if not self._acts:
                     if form is MORE:
+                        self._long = True
                         self.soon(self._go_on, _SHARE)
                         return
                     if turn.late:
@@ -569,8 +570,9 @@ class Session(State):
             acts = next(self._patch)
             if acts is not None:
                 self._acts, self._patch, self._entries, self._events = acts, None, (), NO_EVENTS
-                if acts is not events:
-                    let_go(self.facet.actor, events)
+                if self._long or len(events) > PART:  # as it came, and as it was understood
+                    self._long = False
+                    let_go(self.facet.actor, [*events, entries])
 
     def _understood(self, oid: int, event: Event) -> Understood:
         kind = event[0]
@@ -622,9 +624,7 @@ class Session(State):
 
     def _last_words(self, packet: Packet) -> None:
         """Say it, and nothing else from now on."""
-        self._turns.clear()
-        self._at = self._left = 0
-        self.backlog.clear()
+        self.drop_turns()
         self.say(packet)
         self._silent = True
 
@@ -677,9 +677,7 @@ class Session(State):
         self._wake = self._repaid = self._admitted = int  # those who hold us: that is no circle any more
         self._charge = bool
         self._trail.forget()
-        self._turns.clear()
-        self._at = self._left = 0
-        self.backlog.clear()
+        self.drop_turns()
         self._debt.clear()
         self._intake.clear()
         self.drop_packet()

@@ -67,6 +67,7 @@ class State:
         "_half",
         "_intake",
         "_left",
+        "_long",
         "_noted",
         "_over",
         "_packets",
@@ -145,6 +146,7 @@ class State:
         self._left, self._over = 0, False  # and whether it has come to its retractions
         self._intake = Intake()
         self._packets = NO_PACKETS
+        self._long = False  # whether the last of them was read in parts
         self._acts: list[Understood] = NO_EVENTS
         self._dividing = False  # whether those are the rest of what is too much for a turn
         self._entries: Sequence[Frozen] = ()  # of the packet that is being understood, and what is
@@ -152,6 +154,12 @@ class State:
         self._patch: Iterator[list[Understood] | None] | None = None  # which puts them in their order
         self._reach: Reach | None = None  # of a packet that is being charged
         self._gulp = min(GULP, limits.events)
+
+    def drop_turns(self) -> None:
+        """Let go of what has yet to be encoded, or taken by the peer."""
+        self._turns.clear()
+        self._at = self._left = 0
+        self.backlog.clear()
 
     def drop_packet(self) -> None:
         """Let go of the packet that is being understood, or done."""

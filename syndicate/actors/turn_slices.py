@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
+from sys import getrefcount
 from typing import Final, TypeVar
 
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import AbstractActor
 from syndicate.actors.turn import Turn
 from syndicate.index.event import ENTER, Event
+from syndicate.native import kernel
 from syndicate.values.value import Value
 
 T = TypeVar("T")
@@ -32,6 +34,13 @@ LARGE: Final = 128
 
 STRETCH: Final = 128
 """The events of a slice: a fraction of a millisecond, as a rule."""
+
+
+FREED: Final = 512
+"""The values that are freed at a stretch, those in others included: about as long."""
+
+_MINE: Final = 2
+"""What counts for a thing that nobody else knows: a variable, and an argument."""
 
 
 class TurnSteps(list[Event]):
@@ -119,15 +128,26 @@ def when_over(lanes: Collection[Lane], then: Callable[[], None]) -> None:
         then()
 
 
+@kernel
+def free_some(things: list[T], most: int, /) -> None:
+    """Free the last of *things*, if nobody else knows them, compounds part by part; *most* of these at once."""
+    while things and most > 0:
+        thing = things.pop()
+        most -= 1
+        if type(thing) is tuple and getrefcount(thing) <= _MINE:
+            things += thing  # type: ignore[arg-type]  # parts of one are things, too
+
+
 def let_go(actor: AbstractActor, things: list[T]) -> None:
-    """Free what a turn of the *actor* is done with, *things* of which nobody else knows: where others are looked at
-    between two slices also between two parts of that, for to free an event takes as long as to handle it.
+    """Free what a turn of the *actor* is done with, many *things* or large ones, of which nobody else knows soon: where
+    others are looked at between two slices also between two parts of that, for to free an event takes as long as to
+    handle it.
     """
-    if len(things) > STRETCH and actor.system.interleaves:
-        _free(actor, things)
+    if actor.system.interleaves:
+        actor.system.postpone(actor, (ENTER, actor.root, partial(_free, actor, things), None))
 
 
 def _free(actor: AbstractActor, things: list[T]) -> None:
-    del things[-STRETCH:]
+    free_some(things, FREED)
     if things:
-        actor.system.postpone(actor, (ENTER, actor.root, partial(_free, actor, things), None))
+        let_go(actor, things)

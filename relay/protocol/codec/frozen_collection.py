@@ -29,6 +29,7 @@ from typing import Final, TypeAlias, TypeVar
 from relay.protocol.limits import Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
+from syndicate.native import kernel
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, MINUS_TWO, SET, Frozen, Symbol, Value, order, thaw
 
 T = TypeVar("T")
@@ -50,6 +51,14 @@ Parts: TypeAlias = Generator[Frozen, None, T]
 
 _COMPOUND: Final = frozenset({tuple, WireRef})
 _KEY: Final = itemgetter(0)
+
+
+@kernel
+def sealed(form: T, /) -> T:
+    """*form*, a compound.  One that leads to nothing but atoms is of no interest to the collector, which need not look
+    at it again and again.
+    """
+    return form
 
 
 def flooded(keys: Collection[Frozen]) -> bool:
@@ -109,13 +118,13 @@ class Collections:
 
     def _set(self, members: list[Frozen]) -> Parts[Frozen]:
         if not members or (len(members) == 1 and type(members[0]) not in _COMPOUND):
-            return (SET, *members)
+            return sealed((SET, *members))
         yield from self._check(members, len(members), "a set")
         distinct: set[Frozen] = set()
         yield from _each_stretch(members, distinct.update)
         if len(distinct) < len(members):
             raise ProtocolError("a set with a duplicate member")
-        return (SET, *(yield from _ordered(members)))
+        return sealed((SET, *(yield from _ordered(members))))
 
     def _dictionary(self, items: list[Frozen]) -> Parts[Frozen]:
         if not items:
@@ -124,14 +133,14 @@ class Collections:
         if len(keys) > len(values):
             raise ProtocolError("a dictionary with a key without a value")
         if len(keys) == 1 and type(keys[0]) not in _COMPOUND:
-            return (DICT, (keys[0],), (values[0],))
+            return sealed((DICT, sealed((keys[0],)), sealed((values[0],))))
         yield from self._check(keys, len(items), "a dictionary")
         pairs: dict[Frozen, Frozen] = {}
         yield from _each_stretch([*zip(keys, values, strict=True)], pairs.update)
         if len(pairs) < len(keys):
             raise ProtocolError("a dictionary with a duplicate key")
         keys = yield from _ordered(keys)
-        return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
+        return sealed((DICT, sealed(tuple(keys)), sealed(tuple([pairs[key] for key in keys]))))
 
     def _weigh(self, keys: Sequence[Frozen]) -> None:
         most = self._limits.keyed

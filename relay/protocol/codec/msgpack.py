@@ -37,7 +37,7 @@ from typing import Final
 
 import msgpack
 
-from relay.protocol.codec.frozen_collection import MORE, Collections, Parts, weight
+from relay.protocol.codec.frozen_collection import MORE, Collections, Parts, sealed, weight
 from relay.protocol.codec.packet_scanner import ARRAYS, EXTENSIONS, REFERENCE_NODES, WIDTH, PacketScanner
 from relay.protocol.codec.partial_packet import EMBEDDED, NODE
 from relay.protocol.codec.preserves_encoding import KNOWN, SHORT, Tables, excess, levels
@@ -397,7 +397,7 @@ class Msgpack:
                     if head is SET or head is DICT:
                         value = yield from self._collected(items)
                     else:
-                        value = self._compound(items) if type(head) is Tag else tuple(items)
+                        value = self._compound(items) if type(head) is Tag else sealed(tuple(items))
                     items, left = stack.pop()
                     items.append(value)
                     left -= 1
@@ -423,7 +423,7 @@ class Msgpack:
     def _compound(self, items: list[Frozen]) -> Frozen:
         """The frozen form of a sequence or a reference."""
         if items[0] is SEQ:
-            return tuple(items)
+            return sealed(tuple(items))
         self._inside = False
         return self._narrowed(items[1])
 
@@ -502,7 +502,7 @@ _WORDS: Final = {0xC0: SEQ, 0xC2: FALSE, 0xC3: TRUE}
 def _integer(number: int) -> Frozen:
     if -SMALL < number < SMALL and number != -2:
         return number
-    return (BIG, number.to_bytes(number.bit_length() // 8 + 1, "big")) if number > 0 else freeze(number)
+    return sealed((BIG, number.to_bytes(number.bit_length() // 8 + 1, "big"))) if number > 0 else freeze(number)
 
 
 def _array(data: bytes, at: int) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from relay.protocol.codec.frozen_collection import Collections, Parts, collects
+from relay.protocol.codec.frozen_collection import Collections, Parts, collects, sealed
 from relay.protocol.codec.preserves_encoding import KNOWN, SHORT
 from relay.protocol.limits import ENVELOPE, Limits
 from relay.protocol.packets import MINE, YOURS, WireRef
@@ -116,7 +116,7 @@ class Assembly:
         head = items[0]
         if head is TOP or head is ANNOTATION or head is EMBEDDED:
             raise ProtocolError("an end where a value should be")
-        return tuple(items)
+        return sealed(tuple(items))
 
     def add(self, form: Frozen) -> bool:
         """A value that is complete; says whether the packet is."""
@@ -162,7 +162,7 @@ class Assembly:
         number = int.from_bytes(data, "big", signed=True)
         if -SMALL < number < SMALL and number != -2:
             return number
-        return (BIG, data) if number > 0 and data[0] | data[1] >> 7 else freeze(number)
+        return sealed((BIG, data)) if number > 0 and data[0] | data[1] >> 7 else freeze(number)
 
     def digits(self, text: bytes) -> Frozen:
         """The integer of these decimal digits, with a sign or without; raises :class:`ProtocolError`."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from relay.protocol.codec.frozen_collection import MORE, collects
+from relay.protocol.codec.frozen_collection import MORE, collects, sealed
 from relay.protocol.codec.partial_packet import ANNOTATION, EMBEDDED, NODE, Assembly
 from relay.protocol.codec.preserves_encoding import Encoder, Tables, in_parts
 from relay.protocol.limits import DEFAULT, Limits
@@ -184,7 +184,7 @@ class Preserves:
                         if at + 10 > size:
                             need = 10
                             break
-                        value = (DOUBLE, data[at + 2 : at + 10])
+                        value = sealed((DOUBLE, data[at + 2 : at + 10]))
                         at += 10
                     elif tag in _PREFIXES:
                         parts.items, parts.special = items, special

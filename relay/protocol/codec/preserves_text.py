@@ -33,7 +33,7 @@ from typing import Final
 
 from attrs import evolve
 
-from relay.protocol.codec.frozen_collection import MORE
+from relay.protocol.codec.frozen_collection import MORE, sealed
 from relay.protocol.codec.partial_packet import ANNOTATION, EMBEDDED, NODE, Assembly
 from relay.protocol.codec.preserves_encoding import Encoder, in_parts
 from relay.protocol.limits import DEFAULT, Limits
@@ -115,7 +115,7 @@ class PreservesText:
     """One direction pair of one connection: it holds what it has read of a packet that has not fully arrived."""
 
     name: Final = "preserves text"
-    stretch: Final = 1 << 10
+    stretch: Final = 1 << 9
     tables: Final = None
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
@@ -284,7 +284,7 @@ def _number(parts: Assembly, raw: bytes) -> Frozen:
     if len(raw) > _LONGEST and match[1] is not None:
         raise ProtocolError(f"a double of {len(raw)} characters: at most {_LONGEST} are allowed")
     if match[1] is not None:
-        return (DOUBLE, struct.pack(">d", float(raw)))
+        return sealed((DOUBLE, struct.pack(">d", float(raw))))
     return freeze(int(raw)) if len(raw) < 18 else parts.digits(raw)
 
 
@@ -320,7 +320,7 @@ def _double(parts: Assembly, raw: bytes) -> Frozen:
     data = bytes.fromhex(raw.decode())
     if len(data) != 8:
         raise ProtocolError(f'a double of {len(data)} bytes: #xd"" holds 8')
-    return (DOUBLE, data)
+    return sealed((DOUBLE, data))
 
 
 def _base64(parts: Assembly, raw: bytes) -> bytes:

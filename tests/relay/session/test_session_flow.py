@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from relay.protocol.codec import Msgpack, Preserves, PreservesText
 from relay.protocol.codec.msgpack import VALUES
+from relay.protocol.codec.preserves_encoding import SHORT
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, YOURS, A, Error, Event, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
@@ -52,10 +53,11 @@ from syndicate import (
 )
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
+from syndicate.actors.turn_slices import FREED
 from syndicate.index.event import ENTER
 from syndicate.testing import Seen, watch
 from syndicate.values.pattern import encode, pattern_of
-from syndicate.values.value import SEQ, Frozen, freeze
+from syndicate.values.value import MAX_DEPTH, SEQ, Frozen, freeze
 from tests.relay.protocol.codec.test_frozen_collection import colliding
 from tests.relay.wire import End, Wire
 from tests.strategies import examples
@@ -718,6 +720,42 @@ def test_what_a_kernel_leaves_of_msgpack_is_read_in_small_steps(value: Any, cut:
     assert session.debt == 0
     assert session.codec is not None
     assert session.codec.held == 0
+
+
+def nested(parts: list[Any]) -> Any:
+    """Sequences in each other, nearly as deep as a value may be, each with some of the *parts*."""
+    value, most = list[Any](), MAX_DEPTH - 4
+    for place in range(most):
+        value = [value, *parts[place::most]]
+    return value
+
+
+@pytest.mark.parametrize("codec", [Msgpack, Preserves, PreservesText])
+@pytest.mark.parametrize("shape", [list, nested], ids=["flat", "deep"])
+@pytest.mark.parametrize("references", [(), (WireRef(YOURS, 0),)], ids=["as it came", "as it crossed"])
+def test_what_is_read_in_small_steps_goes_in_small_steps(
+    codec: type[Msgpack | Preserves | PreservesText],
+    shape: Callable[[list[Any]], Any],
+    references: tuple[WireRef, ...],
+) -> None:
+    """Between two looks at the sockets some of the values of a packet that is done are freed, and in the end all are.
+    Symbols show it, which are known as long as somebody has them.
+    """
+    wire = Wire(dataspace, codec=codec)
+    session, count = wire.right.session, 3000
+    form = (SEQ, *references, freeze(shape([Symbol(f"goes {n} {'x' * SHORT}") for n in range(count)])))
+    data = codec().encode(write(turn((M, form))))
+    del form
+    table = Symbol._known
+    before, looks = len(table), list[int]()
+    wire.system.inlet = lambda: looks.append(len(table))
+    wire.right.hear(data)
+    wire.system.drain()
+    looks.append(len(table))
+    assert session.events_in == 1
+    assert max(looks) >= before + count
+    assert looks[-1] == before
+    assert max(a - b for a, b in pairwise(looks)) <= FREED
 
 
 @pytest.mark.parametrize("when", range(26))

@@ -688,7 +688,7 @@ def test_few_events_are_freed_between_two_looks(looks: bool) -> None:
     stage.system.drain()
     look()
     assert freed == MANY
-    assert most == (turn_slices.STRETCH if looks else MANY)
+    assert most <= turn_slices.STRETCH if looks else most == MANY
     assert not stage.system.queue
     assert not stage.system.lanes
 

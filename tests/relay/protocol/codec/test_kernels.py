@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 from hypothesis import given
@@ -243,3 +243,31 @@ def test_what_the_collector_need_not_look_at(name: str) -> None:
     leaves, holding = codec.feed(codec.encode((SEQ, "a", 1)) + codec.encode((SEQ, WireRef(0, 1))))
     assert not gc.is_tracked(leaves)
     assert gc.is_tracked(holding)
+
+
+def nested(levels: int) -> Any:
+    """So many sequences in each other."""
+    return [nested(levels - 1)] if levels else 2**70
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Symbol("unheard of"),
+        2**70,
+        0.5,
+        [[[]]] * 3,
+        frozenset({"b", (1, 2)}),
+        {"k": [Symbol("unheard of")], (1, 2): 2},
+        nested(100),
+    ],
+    ids=["symbol", "integer", "double", "sequences", "set", "dictionary", "deep"],
+)
+def test_the_collector_need_not_look_at_what_python_reads_either(name: str, value: Any) -> None:
+    """Whatever is in a form, if no reference is: one is found wherever it is."""
+    codec, rare = acquainted(name), Symbol("unheard of, too")
+    encoded = [codec.encode((SEQ, rare, freeze(value), *others)) for others in ((), (WireRef(0, 1),))]
+    leaves, holding = acquainted(name).feed(b"".join(encoded))
+    assert not gc.is_tracked(leaves)
+    assert gc.is_tracked(holding)
+    assert leaves[2] == holding[2] == freeze(value)
