@@ -105,7 +105,7 @@ INSIDE = {
         contents profile snapshot graph view circuit incremental
     """,
     "syndicate.flow.operators": """
-        ranking joins groups elementwise nested_loops trace_operators error_location
+        ranking joins groups elementwise growing nested_loops trace_operators error_location
     """,
     "syndicate.index": "path event skeleton matching bag compiled trie interest bulk index",
     "syndicate.introspect": """

@@ -102,7 +102,7 @@ from syndicate.bloom.rules.term import (
     plan_of,
 )
 from syndicate.errors import BloomDeclaration, IllegalRule, RowMisfit, SyndicateError
-from syndicate.flow.element import Key, Typed, in_order, key_of, natural
+from syndicate.flow.element import ATOMS, Key, in_order, key_of, natural
 from syndicate.lattice import Bag, Bool, Clock, DomPair, LastWriter, Map, Max, Min, Pair, PosSet, Set, to_collection
 from syndicate.lattice.lattice import LATTICES, Lattice
 from syndicate.plan.algebra import listed, meant
@@ -231,8 +231,9 @@ class Collection(Head, Expression):
     def _notice(self, keys: Iterable[Key], where: str = "") -> None:
         """Tell the engine of rows that hold lattice values; raises :class:`LatticeAsKey`."""
         for key in keys:
-            if type(key) is Typed:
-                columns = lattice_columns(key.value, self._columns, self._keys, where)
+            row = natural(key)
+            if not ATOMS.issuperset(map(type, row)):
+                columns = lattice_columns(row, self._columns, self._keys, where)
                 if columns and not is_merging(self):
                     self._owner.notice(self._name, columns)
 

@@ -23,6 +23,7 @@ from syndicate.flow.local_engine import LocalEngine, Unique, Upserts
 from syndicate.flow.loop import Integral, Loop, Restart
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result
+from syndicate.flow.operators.growing import GrowingFold
 from syndicate.flow.operators.nested_loops import SeenTimes
 from syndicate.flow.scope import Cell, Scope
 from syndicate.flow.trace import Trace, TraceView
@@ -123,6 +124,10 @@ def _put_history(state: SeenTimes[Element], content: Content, _: Element) -> Non
     state.past = content.entries
 
 
+def _put_fold(state: GrowingFold, content: Content, _: Element) -> None:
+    state.chains.update(content.entries)
+
+
 def _put_trace(state: Trace, content: Content, _: Element) -> None:
     state.groups = content.entries
 
@@ -165,6 +170,7 @@ STATE_FORMATS: Final[dict[type, StateFormat]] = {
     TimedArrangement: StateFormat(
         "timed index", lambda _: "ktkw", lambda s: s.index, _put_arrangement, lambda s: s.mixed
     ),
+    GrowingFold: StateFormat("growing fold", lambda _: "ke", lambda s: s.chains, _put_fold),
     SeenTimes: StateFormat("history", _history_levels, lambda s: s.past, _put_history),
     Trace: StateFormat("trace", lambda _: "kvtw", lambda s: s.groups, _put_trace),
     Unique: StateFormat("set", lambda _: "kw", lambda s: s.held, _put_unique),
@@ -308,7 +314,9 @@ def _read_aggregate(node: Node, states: list[Element]) -> Mixed:
     aggregate: Aggregate = node.params["aggregate"]
     held = [state for state in states if isinstance(state, dict)]
     results: Iterator[tuple[Element, Element]]
-    if isinstance(states[0], SeenTimes):
+    if isinstance(states[0], GrowingFold):
+        results = ((key, chain[-1]) for key, chain in states[0].chains.items())
+    elif isinstance(states[0], SeenTimes):
         sums = ((key, _sum(times.values())) for key, times in states[0].past.items())
         results = ((key, aggregate.of(GroupView(group)) if group else None) for key, group in sums)
     elif aggregate.fold is not None:

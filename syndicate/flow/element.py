@@ -6,7 +6,8 @@ want to see these tuples, not frozen forms.  So an element has a **key**: itself
 :class:`Typed`, which holds the element and compares by a typed form.
 
 * plain: ``str``, ``bytes``, ``int``, ``None``, symbols, references, floats that equal no integer and not themselves
-  unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types
+  unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types; values of
+  classes whose ``==`` is identity of values by itself (``own_identity``), as lattices'
 * typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values.value` (with ``None`` in
   them,
   too); any other hashable object, distinguished by its class and its own ``==``, also of a subclass of ``str`` or
@@ -155,9 +156,9 @@ def all_plain(elements: Iterable[Element]) -> bool:
         if float in kinds and not _plain_floats(elements):
             return False
         if tuple not in kinds:
-            return kinds <= ATOMS_AND_FLOATS
+            return _are_plain(kinds)
         if len(kinds) > 1:
-            if not kinds - _TUPLE <= ATOMS_AND_FLOATS:
+            if not _are_plain(kinds - _TUPLE):
                 return False
             elements = [item for item in elements if type(item) is tuple]
         elements = list(chain.from_iterable(elements))
@@ -165,6 +166,10 @@ def all_plain(elements: Iterable[Element]) -> bool:
         if kinds <= ATOMS:
             return True
     raise UnhashableElement(f"an element nested deeper than {MAX_DEPTH} levels: flatten it")
+
+
+def _are_plain(kinds: Iterable[type]) -> bool:
+    return all(kind in ATOMS_AND_FLOATS or getattr(kind, "own_identity", False) for kind in kinds)
 
 
 def _plain_floats(elements: Iterable[Element]) -> bool:
@@ -206,10 +211,8 @@ def _form(element: Element, depth: int) -> Key:
         return element
     if kind in (list, dict, set, bytearray):
         raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=short(element), remedy=_REMEDIES[kind]))
-    if getattr(
-        kind, "own_identity", False
-    ):  # a lattice value: to freeze a large one in each batch would cost all of it
-        return (kind, element)
+    if getattr(kind, "own_identity", False):  # to freeze a large one in each batch would cost all of it
+        return element
     if isinstance(element, tuple) and not is_record(element):  # a named tuple
         return (kind, tuple([_form(item, depth + 1) for item in element]))
     subclass = isinstance(element, (str, bytes, int, float)) and kind not in _NUMBERS  # is not what it is made of

@@ -104,7 +104,7 @@ def _parameters(node: Node) -> list[str]:
     return [described(value) for key, value in node.params.items() if value is not None and key not in _UNSHOWN]
 
 
-_UNSHOWN: Final = frozenset({"limit", "part", "zset"})
+_UNSHOWN: Final = frozenset({"grows", "limit", "part", "zset"})
 
 
 def _rows(edge: Edge, readings: Readings) -> int | None:

@@ -37,6 +37,7 @@ from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Batch, Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
 from syndicate.flow.node import Netlist, Node, Port, restless
 from syndicate.flow.operators.elementwise import added_rows, paired, unpaired
+from syndicate.flow.operators.growing import GrowingFold
 from syndicate.flow.scope import STATIC, AbstractEngine, Cell, Scope, Step
 from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
 from syndicate.flow.zset import Time
@@ -93,6 +94,8 @@ class Loop(Scope):
         self.around = above
         self.imports = [(self.slots[Port(node.id)], above.slots[node.inputs[0]]) for node in circuit.imports]
         self.exports = [self.slots[port] for port in circuit.exports]
+        self.folds = {number: fold for number, port in enumerate(circuit.exports) if (fold := self._fold(port))}
+        self.summed = [entry for entry in enumerate(self.exports) if entry[0] not in self.folds]
         self.ports = [position + 1 + number for number in range(len(self.exports))]
         self.restart = Restart.of(self)
         assert circuit.child_node is not None
@@ -177,7 +180,7 @@ class Loop(Scope):
                 for position in agenda.pop(iteration, ()):
                     self.mark(position)
                 self.run()
-            for number, slot in enumerate(self.exports):
+            for number, slot in self.summed:
                 if cells[slot]:
                     totals[number], owned[number] = _add(totals[number], cells[slot], owned=owned[number])
             if counted:
@@ -200,7 +203,28 @@ class Loop(Scope):
             if runs >= limit:
                 raise restless(self.node, limit)
         del self.agenda[prefix]
+        for number, (fold, places) in self.folds.items():
+            totals[number] = self._grown(fold, places)
         return totals, work
+
+    def _fold(self, port: Port) -> tuple[GrowingFold, list[int]] | None:
+        """The fold that an export gives the last rows of, and the operators that these go through."""
+        places: list[int] = []
+        while (node := self.circuit.nodes[port.node]).op == "map":
+            places.insert(0, self.slots[port])
+            (port,) = node.inputs
+        fold = next((one for one in self.engine.states.get(node.global_id, ()) if type(one) is GrowingFold), None)
+        return None if fold is None else (fold, places)
+
+    def _grown(self, fold: GrowingFold, places: list[int]) -> Batch:
+        """How the last rows of a fold have changed, as it is exported."""
+        batch: Batch = fold.changed()
+        for at in places if batch else ():
+            (slot,) = self.inputs(self.nodes[at])
+            self.cells[slot] = batch
+            batch = self.steps[at]()
+            self.cells[slot] = self.empties[slot]
+        return batch
 
     def _run_line(self, line: list[Place], batches: dict[int, Batch]) -> dict[int, Batch]:
         """One iteration, in which the feedbacks give *batches*; what they take in."""

@@ -292,14 +292,15 @@ class Stream:
         """The same by product-order times, right in loops too (PomoFlow 2.9.11)."""
         return self._with_trace("distinct_trace", trace, Carries.ZSET)
 
-    def aggregate(self, aggregate: Aggregate | Callable[[Element], Element]) -> Stream:
+    def aggregate(self, aggregate: Aggregate | Callable[[Element], Element], *, grows: bool = False) -> Stream:
         """Incremental: the change of ``(key, result)`` for each group of an indexed stream.
 
         *aggregate* is one of :mod:`syndicate.flow.aggregates`, or a function of a group, a mapping of values to
-        weights.
+        weights.  *grows* says of a fold into a lattice in a loop that all that reads it there is monotone: then rows
+        that greater ones have replaced may stay in the loop, which costs less; what is exported has the last alone.
         """
         stream = self.need("aggregate", Carries.INDEXED)
-        return self._operator("aggregate", stream, aggregate=aggregate_of(aggregate))
+        return self._operator("aggregate", stream, aggregate=aggregate_of(aggregate), grows=grows or None)
 
     def aggregate_stream(self, aggregate: Aggregate | Callable[[Element], Element]) -> Stream:
         """The aggregate of this tick's batch (PomoFlow 2.9.1)."""

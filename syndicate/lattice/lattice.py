@@ -46,15 +46,16 @@ Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Mark
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias, TypeVar, overload
 
 from attrs import frozen
 
 from syndicate.errors import LatticeAsKey, LatticeDefinition, LatticeMismatch, LatticeValue, short
-from syndicate.flow.element import Element, Key, Typed, key_of, natural
+from syndicate.flow.element import ATOMS_AND_FLOATS, Element, Key, Typed, key_of, natural
 from syndicate.flow.encoding import register
 from syndicate.values.value import Dictionary, Frozen, Symbol, Value, fields_of, freeze, freeze_as, is_record, label_of
 
@@ -425,6 +426,14 @@ def holds_lattice(element: Element) -> bool:
     if isinstance(element, Typed):
         element = natural(element)
     return isinstance(element, Lattice) or (type(element) is tuple and any(map(holds_lattice, element)))
+
+
+def hold_lattices(elements: Collection[Element]) -> bool:
+    """Whether any of *elements* holds a lattice value; of atoms, and of tuples of atoms, at C speed."""
+    kinds = set(map(type, elements))
+    if kinds == {tuple}:
+        kinds = set(map(type, chain.from_iterable(elements)))
+    return not kinds <= ATOMS_AND_FLOATS and any(map(holds_lattice, elements))
 
 
 def no_lattice(element: Element, where: str) -> None:

@@ -45,7 +45,17 @@ from typing import Final, Self, TypeVar
 from syndicate.errors import LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, keys_of, natural, naturals
 from syndicate.lattice.extremum import Bool, Max, is_number
-from syndicate.lattice.lattice import LATTICES, Kind, Lattice, holds_lattice, monotone, morph, no_lattice, with_content
+from syndicate.lattice.lattice import (
+    LATTICES,
+    Kind,
+    Lattice,
+    hold_lattices,
+    holds_lattice,
+    monotone,
+    morph,
+    no_lattice,
+    with_content,
+)
 from syndicate.lattice.table import Counted, PersistentMap, PersistentSet, PersistentTable, Rows, Tabled
 from syndicate.values.value import Value
 
@@ -76,8 +86,8 @@ def _members(values: Sequence[Value]) -> list[tuple[Value]]:
 def _rows_of(elements: Iterable[Element]) -> Rows:
     """The rows of a table for *elements*; raises :class:`UnhashableElement` and :class:`LatticeAsKey`."""
     column = list(elements)
-    keys, typed = keys_of(column)
-    if typed:
+    keys, _ = keys_of(column)
+    if hold_lattices(column):
         for element in column:
             if holds_lattice(element):
                 no_lattice(element, "an element of a set")

@@ -39,7 +39,7 @@ relation of that kind may depend on itself, as the least costs of paths do; dele
 >>> _ = p.rule(path, Projection(longer, ("a", "b", ("cost", Arith("+", "cost", Attr("more"))))))
 >>> plan = p.plan(); _ = plan.step({"edge": [("x", "y", 1), ("y", "x", 1), ("y", "z", 2), ("x", "z", 7)]})
 >>> plan.step({"edge": {("y", "z", 2): -1}})["path"]
-ZSet({('x', 'z', Min(7)): 1, ('x', 'z', Min(3)): -1, ('y', 'z', Min(8)): 1, ('y', 'z', Min(2)): -1})
+ZSet({('y', 'z', Min(2)): -1, ('y', 'z', Min(8)): 1, ('x', 'z', Min(3)): -1, ('x', 'z', Min(7)): 1})
 
 Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 
@@ -232,10 +232,13 @@ class Lowering:
             view = self._folded(name, view)
         self.root.names[name] = self.as_set(view, heading, name)
 
-    def _folded(self, name: str, view: RowView) -> RowView:
-        """The rows of a relation with lattices, those that agree on what is no lattice value as one."""
+    def _folded(self, name: str, view: RowView, *, grows: bool = False) -> RowView:
+        """The rows of a relation with lattices, those that agree on what is no lattice value as one.
+
+        *grows* says that it is read by what is monotone alone, before its export from a loop.
+        """
         declared = self.program.declared[name]
-        return self._grouped(declared.merged(declared.relation), view)
+        return self._grouped(declared.merged(declared.relation), view, grows=grows)
 
     def _loop(self, stratum: Stratum) -> None:
         names = stratum.relations
@@ -254,10 +257,12 @@ class Lowering:
                         views.append(self.lower(self.bodies[rule], inside))
                 self.rule = None
                 view = self._sum(views, headings[name])
-                views_by_name[name] = self.as_rows(self._folded(name, view) if name in folds else view, headings[name])
+                if name in folds:
+                    view = self._folded(name, view, grows=len(folds[name]) == 1)  # several are joined, by their rows
+                views_by_name[name] = self.as_rows(view, headings[name])
             return views_by_name
 
-        folds = {name for name in names if self.program.declared[name].lattices}
+        folds = {name: lattices for name in names if (lattices := self.program.declared[name].lattices)}
         results = self.circuit.recursive_many(names, bodies, limit=self.limit, sets=folds)
         for name in names:
             lattices = self.program.declared[name].lattices
@@ -459,7 +464,7 @@ class Lowering:
 
     # --------------------------------------------------------------------------------------------------- groups, loops
 
-    def _grouped(self, this: GroupBy, view: RowView) -> RowView:
+    def _grouped(self, this: GroupBy, view: RowView, *, grows: bool = False) -> RowView:
         if self.needs.counts_rows(this):
             view = self.as_set(view, this.source.heading)
         fixed, places = view.fixed(), view.places()
@@ -468,7 +473,7 @@ class Lowering:
         for _, agg in this.aggregates:
             of = [substitute(scalar, fixed) for scalar in agg.of]
             value = self.rows.key(of, places, view.width) if of else nothing
-            results.append(self._named(view.stream.index_with(key, value).aggregate(agg.aggregate)))
+            results.append(self._named(view.stream.index_with(key, value).aggregate(agg.aggregate, grows=grows)))
         names = [name for name, _ in this.aggregates]
         total, *others = results
         if not others and len(this.by) == 1:

@@ -90,7 +90,7 @@ from syndicate.errors import (
     short,
 )
 from syndicate.explain.witness import Fact
-from syndicate.flow.element import Key, Typed, key_of, natural, ordered
+from syndicate.flow.element import ATOMS, Key, key_of, natural, ordered
 from syndicate.flow.graph import drawing, loads
 from syndicate.hosting import Routes, quarantine
 from syndicate.values.absent import form_of, outward
@@ -387,7 +387,7 @@ class Agent(Receiver):
     def checked(self, one: Collection, row: Value) -> Key:
         """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is not one."""
         key = arrived(row, one.cols, key_count(one))
-        if type(key) is Typed or declaration_of(one).lattices:
+        if not ATOMS.issuperset(map(type, natural(key))) or declaration_of(one).lattices:
             (key,) = taken_rows(one, [natural(key)], f"{one.tabname}: a row that was sent")
         return key
 

@@ -42,6 +42,7 @@ Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import ClassVar, TypeAlias, cast
 
 from attrs import define, field
@@ -50,7 +51,7 @@ from syndicate.bloom.declaration import Names, placed
 from syndicate.bloom.rules.function import coerced_row, lattice_columns
 from syndicate.bloom.state.keyed_rows import KeyedRows, Row, Rows
 from syndicate.errors import KeyConflict, SyndicateError
-from syndicate.flow.element import ATOMS, Key, Typed, in_order, key_of, keys_of, natural
+from syndicate.flow.element import ATOMS, Key, in_order, key_of, keys_of, natural
 from syndicate.lattice.fold import merge_row
 from syndicate.lattice.lattice import Lattice, grew, holds_lattice, join
 from syndicate.values.value import Value
@@ -234,8 +235,9 @@ class Merged(Contents):
             if merged is not old:
                 self.held.put_one(key, merged)
             return
-        keys, typed = keys_of([row[: self.keys] for row in rows])
-        if typed:
+        keys: list[Key] = [row[: self.keys] for row in rows]
+        if not ATOMS.issuperset(map(type, chain.from_iterable(keys))):
+            keys, _ = keys_of(keys)
             self._check_keys(keys, rows, where)
         present, fresh = self.held.rows, Rows()
         for key, row in zip(keys, rows, strict=True):
@@ -251,7 +253,7 @@ class Merged(Contents):
 
     def _check_keys(self, keys: Sequence[Key], rows: Sequence[Row], where: str) -> None:
         for key, row in zip(keys, rows, strict=True):
-            if type(key) is Typed and holds_lattice(key):
+            if holds_lattice(key):
                 lattice_columns(row, self.columns, self.keys, f"{where}: {self.name}")
 
     def _merge(self, old: Row, row: Row, where: str) -> Row:

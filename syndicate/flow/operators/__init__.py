@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from syndicate.flow.node import Carries, Node
-from syndicate.flow.operators import elementwise, groups, joins, nested_loops, trace_operators
+from syndicate.flow.operators import elementwise, groups, growing, joins, nested_loops, trace_operators
 from syndicate.flow.scope import Scope, Step
 
 Maker: TypeAlias = Callable[[Scope, Node], Step]
@@ -30,8 +30,11 @@ def make_distinct_in_loop(scope: Scope, node: Node) -> Step:
 
 def make_aggregate_in_loop(scope: Scope, node: Node) -> Step:
     """``aggregate``, incremental: of a flat stream, or of one that changes from iteration to iteration."""
-    make = groups.make_flat_aggregate if scope.is_flat(node.inputs[0]) else nested_loops.make_nested_aggregate
-    return make(scope, node)
+    if scope.is_flat(node.inputs[0]):
+        return groups.make_flat_aggregate(scope, node)
+    if scope.depth == 1 and node.params.get("grows"):
+        return growing.make_growing_fold(scope, node)
+    return nested_loops.make_nested_aggregate(scope, node)
 
 
 MAKERS: Final[dict[str, Maker]] = {

@@ -10,6 +10,7 @@ import pytest
 
 from syndicate.errors import StepFailed
 from syndicate.flow import Circuit, ZSet, aggregates
+from syndicate.flow.element import key_of, keys_of
 from syndicate.flow.operators.ranking import LARGE_GROUP
 from syndicate.lattice import Bool, Lattice, Map, Max, Min, Set
 from tests.syndicate.flow.circuits import first, second
@@ -105,3 +106,15 @@ def test_only_lattices_fold() -> None:
     with pytest.raises(Exception, match="of\\(\\) and merge\\(\\)"):
         aggregates.lattice(int)  # type: ignore[arg-type]  # what is no lattice
     assert aggregates.lattice().of({Min(3): 1, Min(2): 1}) == Min(2)
+
+
+def test_lattice_values_are_plain_elements() -> None:
+    """Their own ``==`` tells them apart, in whatever tuples they are; it takes 1 and 1.0 for two."""
+    values = [Max(1), Max(1.0), Min(1), Set([1]), Set([True]), Max("a"), Max(), Min()]
+    rows = [("a", value) for value in values] + [("a", (value, 2)) for value in values]
+    keys, typed = keys_of(rows)
+    assert keys is rows
+    assert not typed
+    assert all(key_of(row) is row for row in rows)
+    assert len(set(keys)) == len(rows)
+    assert keys_of([("a", Max(1)), ("a", True)])[1]

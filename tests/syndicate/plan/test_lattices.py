@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syndicate import Handle, assert_, capture, dataspace, record, spawn
-from syndicate.errors import EndlessLoop, PlanError, Unstratifiable
+from syndicate.errors import EndlessLoop, PlanError, StepFailed, Unstratifiable
 from syndicate.flow import ZSet
 from syndicate.hosting import host
 from syndicate.lattice import Bool, Lattice, Map, Max, Min, Set, monotone, revive
@@ -482,3 +482,27 @@ def test_a_morphism_below_a_fold_gives_the_same(seed: int) -> None:
 def odd(value: Any) -> bool:
     """A test of elements."""
     return bool(value % 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [shortest, widest, from_where])
+def test_a_step_that_fails_in_the_loop_leaves_no_trace(make: Callable[[], Program], seed: int) -> None:
+    """It has changed what the loop keeps of many rounds when a function raises; the next steps know nothing of it."""
+
+    def safe(weight: int) -> int:
+        if weight == 99:
+            raise ValueError(weight)
+        return weight
+
+    rng = random.Random(seed)
+    whole, tried = make(), make()
+    far = NaturalJoin(Rename(tried["best"], {"v": "old"}), Rename(tried["edge"], {"a": "b", "b": "c"}))
+    poison = Selection(far, Compare("w", ">", Const(50)))
+    heading = [name for name in tried["best"].heading if name != "v"]
+    tried.rule("best", Projection(poison, [*heading, ("v", Call(lambda w: Min(safe(w)), "w"))]))
+    plan, one = whole.plan(), tried.plan()
+    for delta in changes(rng, 12, lambda rng: rng.randrange(7)):
+        with pytest.raises(StepFailed, match="99"):
+            one.step({"edge": {**delta, (0, 1, 0): 1, (1, 2, 1): 1, (2, 3, 99): 1}})
+        assert one.step({"edge": delta})["best"] == plan.step({"edge": delta})["best"]
+        assert one.circuit.state("best") == plan.circuit.state("best")
