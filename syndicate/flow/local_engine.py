@@ -23,8 +23,9 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
+from math import inf
 from sys import getsizeof
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -33,14 +34,14 @@ from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownSt
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.comparison import where
 from syndicate.flow.element import Batch, Element, Key, Mixed, add_up, is_rearranging, key_of
-from syndicate.flow.loop import Loop
+from syndicate.flow.loop import Loop, Outgrown
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import AS_BEFORE, LINEAR, GlobalId, Kind, Netlist, Node, Port
 from syndicate.flow.operators import LOOP_MAKERS, MAKERS
 from syndicate.flow.operators.error_location import failing_element
 from syndicate.flow.scope import AbstractEngine, Committable, Scope
-from syndicate.flow.undo import Log, note_whole, take_back
-from syndicate.flow.word_circuit import tabular
+from syndicate.flow.undo import Log, note_attribute, note_whole, take_back
+from syndicate.flow.word_circuit import Tabular, tabular
 from syndicate.flow.word_tables import WordTable
 from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
 from syndicate.garbage_collector import CollectorPause
@@ -105,6 +106,12 @@ def _passes_on(node: Node) -> bool:
 
 # ----------------------------------------------------------------------------------------------------- the local engine
 
+
+FEW_GIVEN: Final = 64
+"""A step that is given so many rows, or fewer, costs less in dictionaries than tables of words cost to be made."""
+
+SOME_ROWS: Final = 8 * FEW_GIVEN
+"""A circuit that has been given more rows than this, by however few, goes on for long: then tables pay."""
 
 _SELDOM: Final = 8
 """Memory is looked after every so many steps."""
@@ -249,7 +256,8 @@ class LocalEngine(AbstractEngine):
 
     ``states`` maps the global id of each node to what it keeps; ``epoch`` counts the steps done; ``measures``, when
     watching is on, what each node has cost.  ``inspect``, if there is one, sees what a step gives before the step has
-    happened: if it raises, the step leaves no trace.
+    happened: if it raises, the step leaves no trace.  ``row_budget`` is how many rows may yet come before there are
+    tables of words.
     """
 
     measures: Measures | None = None
@@ -270,7 +278,9 @@ class LocalEngine(AbstractEngine):
         self._pause = CollectorPause()  # of the garbage collector, in the step that runs
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
-        self.tables = None if library is None else tabular(self.root)
+        self.tables: Tabular | None = None
+        self.row_budget = inf if library is None else SOME_ROWS
+        self._firsts: dict[int, Key] = {}  # what each source gave first, before there are tables
         self._takers: frozenset[str] | None = None
         self._grows = not all(node.op in BOUNDED for node in circuit.nodes)
         self._constants = [
@@ -331,6 +341,18 @@ class LocalEngine(AbstractEngine):
                     "it"
                 )
             self.recover()
+        if self.row_budget < inf:
+            rows = sum(
+                [
+                    len(each.batch) if type(each) is ZSet
+                    else len(each) if isinstance(each, Sized)
+                    else inf  # an iterator, which nobody can read again
+                    for each in deltas.values()
+                ]
+            )  # fmt: skip
+            self.row_budget -= rows
+            if rows > FEW_GIVEN or self.row_budget < 0:
+                self._make_tables()
         if self.tables is not None:
             for change in deltas.values():
                 if isinstance(change, Columns):
@@ -345,6 +367,10 @@ class LocalEngine(AbstractEngine):
             self._busy = False
             del self.undo[:]  # here the step happens
             return outputs
+        except Outgrown:
+            self._roll_back()
+            self.row_budget = -1
+            return self.step(deltas)
         except BaseException as error:
             self._roll_back()
             if isinstance(error, SyndicateError) or not isinstance(error, Exception):
@@ -394,6 +420,14 @@ class LocalEngine(AbstractEngine):
         if not self.epoch % _SELDOM:
             self._give_back()
         return outputs
+
+    def _make_tables(self) -> None:
+        """Keep in words from now on what is in dictionaries, where that gains something; between steps."""
+        note_attribute(self.undo, self, "tables")
+        note_attribute(self.undo, self, "row_budget")
+        self.tables = tabular(self.root, self._firsts)
+        self.row_budget = inf
+        self.undo.clear()
 
     def _put_back(self, what: tuple[dict[int, Batch], int]) -> None:
         self.root.delayed, self.epoch = what
@@ -447,6 +481,8 @@ class LocalEngine(AbstractEngine):
         )  # fmt: skip
         if name in self._unique:
             change = rows = self._changed(name, batch_of(rows) if rows is change else rows)
+        if self.row_budget < inf and rows:
+            self._firsts.setdefault(self._sources[name], next(iter(rows)))
         if self.tables is not None:
             words = self.tables.taken(self._sources[name], rows)
             if words is not None:
@@ -469,6 +505,7 @@ class LocalEngine(AbstractEngine):
         return change
 
     def _columnar(self, name: str, columns: Columns) -> Batch | ColumnTable:
+        self.row_budget = inf  # arrays are there, and stay
         table = columns.table() if len(columns) >= SMALL_COLUMNS else None
         if name in self._unique:
             batch = columns.batch()

@@ -29,6 +29,7 @@ Source: PomoFlow, 2.8.2 to 2.8.4; ``docs/design/flow.md``, "Loops".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Final, TypeAlias, TypeVar
 
 from attrs import define
@@ -50,6 +51,17 @@ MANY_DELETED: Final = 0.15
 SOME_DELETED: Final = 0.04
 SMALL_LOOP: Final = 1000
 """Collections with fewer elements than this are followed whatever is deleted."""
+
+
+FEW_DERIVED: Final = 512
+"""A loop whose nodes give so many rows in a step, or fewer, costs less in dictionaries than tables cost to be made."""
+
+
+class Outgrown(BaseException):
+    """A step is larger than it looked: it is to be taken again, with tables of words.
+
+    No :class:`Exception`, as no node raises it for what it is given.
+    """
 
 
 Place: TypeAlias = tuple[int, Step, int, int, TimedArrangement | None, list[int]]
@@ -152,7 +164,7 @@ class Loop(Scope):
         return line
 
     def iterate(
-        self, batches: list[tuple[int, Batch]], budget: float = float("inf"), *, counted: bool = True
+        self, batches: list[tuple[int, Batch]], budget: float = inf, *, counted: bool = True
     ) -> tuple[list[Batch | None] | None, int]:
         """The sums of the exports, and, if *counted*, how many rows went through; None if that exceeded the budget."""
         # All of an iteration is here: where it is one row, a call of a part of it would cost as much as the part does.
@@ -302,17 +314,23 @@ class Restart:
             if slot in self.integrals:
                 self.integrals[slot].take(batch)
                 loop.engine.commits.append(self.integrals[slot])
+        few = inf if loop.engine.measures is not None or loop.engine.row_budget == inf else FEW_DERIVED
         size = sum(map(len, self.entered))
         if not size:
-            totals, work = loop.iterate(batches)
+            totals, work = loop.iterate(batches, few)
+            if totals is None:
+                raise Outgrown
             self.learn(work, sum(map(len, self.entered)))
             return totals
         mark = len(loop.undo)
         budget = self.budget(batches, size)
         if budget:
-            totals, _ = loop.iterate(batches, budget, counted=budget < float("inf"))
+            most = min(budget, few)
+            totals, _ = loop.iterate(batches, most, counted=most < inf)
             if totals is not None:
                 return totals
+            if most < budget:
+                raise Outgrown
             take_back(loop.undo, mark)
             del loop.undo[mark:]
             loop.reset()
@@ -326,7 +344,7 @@ class Restart:
     def allowed(self, size: int, gone: int, extent: Callable[[], int]) -> float:
         """How many rows a change may take that deletes so many of the imports', *extent* of which there are."""
         if size < SMALL_LOOP or not gone:
-            return float("inf")
+            return inf
         share = gone / max(1, extent())
         if share > MANY_DELETED:
             return 0.0

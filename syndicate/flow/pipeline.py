@@ -93,9 +93,9 @@ class Pipeline:
     # ---------------------------------------------------------------------------------------------------- building
 
     def _program(self) -> Stages | None:
-        """The program, once all nodes have begun with words."""
-        shapes, stores = self._sources.values(), (keeper.store for _, keeper in self._keepers)
-        if not self._works or any(each is None for each in (*shapes, *stores)):
+        """The program, once all nodes have begun; what they kept in dictionaries until now is in words from now on."""
+        are_new = any(not keeper.in_words or keeper.is_new() for _, keeper in self._keepers)
+        if not self._works or are_new or any(shape is None for shape in self._sources.values()):
             return None
         states = {node: keeper for node, keeper in self._keepers if isinstance(keeper, StateRows)}
         stages = self._texts.words.pipeline(len(self._scope.cells))
@@ -114,7 +114,7 @@ class Pipeline:
                 )  # fmt: skip
                 if self._scope.takers[at] is not None:
                     self._keep(stages, batch, self._arranged(at), at)
-        except ByRows:
+        except (ByRows, OverflowError):
             self._works = False
             return None
         return stages
@@ -153,6 +153,7 @@ class Pipeline:
 
     def _keep(self, stages: Stages, batch: PlacedRows, keeper: KeptRows, to: int) -> None:
         columns = keeper.columns(batch.shape)
+        keeper.start()
         value = keeper.value if isinstance(keeper, SummedRows) else None
         stages.keep(batch.place, columns, batch.once, keeper.store, to, value)
 

@@ -72,12 +72,14 @@ class Measuring(Protocol):
 class AbstractEngine:
     """What the scopes of one engine share, and what they ask of it.
 
-    ``epoch`` counts the steps done, ``undo`` is the log of the one that runs, and ``commits`` is what it has to commit;
-    ``states`` maps the global id of each node to what it keeps, ``outputs`` each sink to what it gives.  ``makers``
-    make the steps of operators at the root, ``loop_makers`` in loops.
+    ``row_budget`` is how many rows may yet come before there are tables of words: infinite, once there are, or where
+    there will be none.  ``epoch`` counts the steps done, ``undo`` is the log of the one that runs, and ``commits`` is
+    what it has to commit; ``states`` maps the global id of each node to what it keeps, ``outputs`` each sink to what it
+    gives.  ``makers`` make the steps of operators at the root, ``loop_makers`` in loops.
     """
 
     measures: Measuring | None = None
+    row_budget: float
     epoch: int
     undo: Log
     commits: list[Committable]

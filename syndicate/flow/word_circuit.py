@@ -10,7 +10,7 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.flow.arrangement import Arrangement
@@ -31,6 +31,7 @@ from syndicate.flow.shape import (
     traced,
     united,
 )
+from syndicate.flow.undo import note_attribute
 from syndicate.flow.word_loop import LoopRows, is_in_words
 from syndicate.flow.word_state import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
 from syndicate.flow.word_tables import TableZSet, Texts, WordTable, words
@@ -49,8 +50,11 @@ RANKED: Final = frozenset({"min", "max"})
 KEEPING: Final = frozenset({"join", "distinct", "aggregate"})
 
 
-def tabular(scope: Scope) -> Tabular | None:
-    """The root of a circuit made ready for tables; None where no kernel runs, or tables would gain nothing."""
+def tabular(scope: Scope, firsts: Mapping[int, Key]) -> Tabular | None:
+    """The root of a circuit made ready for tables, with a note of it; None where they would gain nothing.
+
+    *firsts* has an element of each source that has given any.
+    """
     kernel = words(key_of, Typed, [kind for kind in ATOMS if kind not in (int, str, bytes, type(None))])
     if kernel is None:
         return None
@@ -58,7 +62,7 @@ def tabular(scope: Scope) -> Tabular | None:
     nodes = scope.circuit.nodes
     if not any(nodes[port.node].op in KEEPING or nodes[port.node].child is not None for port in ports):
         return None
-    return Tabular(scope, Texts(kernel), ports)
+    return Tabular(scope, Texts(kernel), ports, firsts)
 
 
 def _ports(scope: Scope) -> set[Port]:
@@ -160,24 +164,29 @@ class Tabular:
 
     __slots__ = ("_old", "_scope", "indexed", "keepers", "pipeline", "ports", "sources", "texts")
 
-    def __init__(self, scope: Scope, texts: Texts, ports: set[Port]) -> None:
+    def __init__(self, scope: Scope, texts: Texts, ports: set[Port], firsts: Mapping[int, Key]) -> None:
         self.texts = texts
         self.ports = ports
         self._scope = scope
         self._old = list(scope.steps)
+        scope.undo.append((self._put_back, self._old))
         self.indexed = {slot: scope.circuit.carries(port) is Carries.INDEXED for port, slot in scope.slots.items()}
         self.keepers: list[tuple[Node, KeptRows]] = []
         nodes = scope.circuit.nodes
         self.sources: dict[int, Shape] = {
-            scope.slots[port]: _look(nodes[port.node].params["zset"].batch)
-            if nodes[port.node].op == "constant"
-            else None
+            slot: _look(
+                nodes[port.node].params["zset"].batch if nodes[port.node].op == "constant"
+                else [firsts[slot]] if slot in firsts
+                else ()
+            )
             for port in ports
             if nodes[port.node].kind is Kind.SOURCE
-        }
+            for slot in (scope.slots[port],)
+        }  # fmt: skip
         for port in ports:
             taker = scope.takers[scope.slots[port]]
             if isinstance(taker, Arrangement):
+                note_attribute(scope.undo, taker, "words")
                 taker.words = ArrangedRows(texts, scope.undo, taker)
                 self.keepers.append((nodes[port.node], taker.words))
         seen: set[int] = set()
@@ -222,10 +231,13 @@ class Tabular:
         for _, keeper in self.keepers:
             keeper.by_rows()
         self._scope.undo.clear()  # here it has happened: all steps take rows from now on
-        self._scope.steps[:] = self._old
+        self._put_back(self._old)
         for taker in self._scope.takers:
             if isinstance(taker, Arrangement):
                 taker.words = None
+
+    def _put_back(self, steps: list[Step]) -> None:
+        self._scope.steps[:] = steps  # in place: who measures them has the list
 
     # ------------------------------------------------------------------------------------------------------- steps
 

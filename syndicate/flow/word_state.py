@@ -50,6 +50,17 @@ class KeptRows:
             self._seen, self._columns = shape, columns
         return self._columns
 
+    def start(self) -> None:
+        """Be in words from now on, when it is known what rows look like.
+
+        Raises :class:`ByRows` or :class:`OverflowError`.
+        """
+        raise NotImplementedError  # abstract
+
+    def is_new(self) -> bool:
+        """Whether nothing is kept, in words or in dictionaries, nor ever was in words."""
+        raise NotImplementedError  # abstract
+
     def settle(self) -> None:
         """Let dictionaries hold everything, with a note of it."""
         if self.store is not None:
@@ -99,8 +110,7 @@ class ArrangedRows(KeptRows):
         if self.in_words and is_table:
             try:
                 columns = self.columns(batch.shape)
-                if self.store is None:
-                    self._begin()
+                self.start()
                 assert self.store is not None
                 self.store.arrive(batch, columns)
                 self._table = batch
@@ -112,8 +122,10 @@ class ArrangedRows(KeptRows):
         rows: Rows = self.texts.rows(batch, indexed=True) if is_table else batch
         return rows
 
-    def _begin(self) -> None:
-        """Begin, with what the dictionaries hold; raises :class:`ByRows`."""
+    def start(self) -> None:
+        """Be in words from now on; raises :class:`ByRows` or :class:`OverflowError`."""
+        if self.store is not None:
+            return
         key, value = self.shape
         width = len(set(leaves(key)))
         note_attribute(self.undo, self, "store")
@@ -133,6 +145,10 @@ class ArrangedRows(KeptRows):
             self.arrangement.index = {}
         self.store = store
 
+    def is_new(self) -> bool:
+        """Whether nothing is kept, nor ever was in words."""
+        return self.store is None and not self.arrangement.index
+
     def begin(self) -> None:
         """Be in words, if there is anything; raises :class:`ByRows`."""
         if not self.in_words:
@@ -143,7 +159,7 @@ class ArrangedRows(KeptRows):
                 key, parts = _shape_like(natural(first), 0)
                 value, _ = _shape_like(natural(next(iter(self.arrangement.index[first]))), parts)
                 self.shape = (key, value)
-            self._begin()
+            self.start()
 
     def ready(self, other: ArrangedRows) -> None:
         """Be in words, if there is anything, because the other side is; raises :class:`ByRows`."""
@@ -154,7 +170,7 @@ class ArrangedRows(KeptRows):
             key, width = other.shape[0], len(set(leaves(other.shape[0])))
             parts = range(width, width + len(value)) if type(value) is tuple else ()
             self.shape = (key, tuple(map(leaf, parts)) if type(value) is tuple else leaf(width))
-            self._begin()
+            self.start()
 
     def filled(self) -> WordTable:
         """All that is kept, as a table."""
@@ -209,8 +225,7 @@ class StateRows(KeptRows):
                 if hasattr(batch, "memo"):
                     try:
                         columns = self.columns(batch.shape)
-                        if self.store is None:
-                            self.store = self._begun()
+                        self.start()
                         undo.append((self.store.take_back, self.store.version))
                         return self.change(batch, columns)
                     except (ByRows, OverflowError):
@@ -236,14 +251,21 @@ class StateRows(KeptRows):
         """Begin with what the dictionary holds; raises :class:`ByRows`."""
         raise NotImplementedError  # abstract
 
-    def _begun(self) -> Kept:
+    def is_new(self) -> bool:
+        """Whether nothing is kept, nor ever was in words."""
+        return self.store is None and not self.state
+
+    def start(self) -> None:
+        """Be in words from now on; raises :class:`ByRows` or :class:`OverflowError`."""
+        if self.store is not None:
+            return
         note_attribute(self.undo, self, "store")
         store = self.begun()
         if self.state:
             self.load(store)
             note_whole(self.undo, self.state)
             self.state.clear()
-        return store
+        self.store = store
 
     def filled(self) -> WordTable:
         """All that is kept, as a table."""

@@ -6,9 +6,9 @@ and a :mod:`~syndicate.flow.shape` that says how its elements are made of them. 
 another shape; joins, ``distinct``, ``count``, ``sum``, ``avg``, ``min`` and ``max`` work on the words, and keep them;
 elements become Python's tuples again where a sink, a function of the user, or a node that knows no tables reads them.
 
-What a node keeps is in words or in the dictionaries of its Python form, never in both.  It begins in words if tables
-can come to it, and goes over to dictionaries for good when something comes that is no table, or when integers of 64
-bits are not enough; all it says and raises is then what the Python form says and raises.
+What a node keeps is in words or in the dictionaries of its Python form, never in both.  It begins in dictionaries, is
+in words once a circuit has tables and one comes to it, and goes over to dictionaries for good when something comes that
+is no table, or when integers of 64 bits are not enough; all it says and raises is what the Python form says and raises.
 
 This module names what the kernel :func:`words` makes.  :mod:`syndicate.flow.word_circuit` puts it to work.
 

@@ -31,7 +31,7 @@ pytest.importorskip("numpy")
 @pytest.fixture(autouse=True)
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where no kernels run: there tables take changes of any size."""
-    monkeypatch.setattr(syndicate.flow.local_engine, "tabular", lambda _: None)
+    monkeypatch.setattr(syndicate.flow.local_engine, "tabular", lambda *_: None)
 
 
 @pytest.fixture

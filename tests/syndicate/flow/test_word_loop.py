@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -24,9 +25,15 @@ from tests.strategies import examples
 from tests.syndicate.flow.circuits import deltas
 from tests.syndicate.flow.oracle import check
 from tests.syndicate.flow.test_columnar import first, second
-from tests.syndicate.flow.test_word_tables import Stop, contents, fail, outcome
+from tests.syndicate.flow.test_word_tables import BUDGETS, Stop, contents, fail, outcome
 
 pytestmark = pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+
+
+@pytest.fixture(autouse=True)
+def tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first step on, unless a test says otherwise."""
+    monkeypatch.setattr(syndicate.flow.local_engine, "SOME_ROWS", -1)
 
 
 def ends(_key: Any, left: Any, right: Any) -> Any:
@@ -103,10 +110,8 @@ def circuit(seed: int, *, by_rows: bool = False, unique: bool = True) -> Circuit
     for name, stream in result.items():
         c.sink(name, stream)
     c.sink("behind", joined(result["p"], b, rng))
-    with pytest.MonkeyPatch.context() as patch:
-        if by_rows:
-            patch.setattr(syndicate.flow.local_engine, "tabular", lambda _: None)
-        c.engine  # noqa: B018  # made here
+    if by_rows:
+        c.engine.row_budget = inf
     return c
 
 
@@ -131,6 +136,7 @@ def test_the_same_as_by_rows(seed: int) -> None:
     """Outputs, errors, derivations that are kept; a failed step leaves nothing; a snapshot of one is the other's."""
     ours, rows = circuit(seed), circuit(seed, by_rows=True)
     rng = random.Random(seed + 1)
+    ours.engine.row_budget = rng.choice(BUDGETS)
     for step in deltas(rng, ["a", "b"], 8, **kinds(rng)):
         if rng.random() < 0.3:
             before = contents(ours)
@@ -158,6 +164,7 @@ def test_computed_again(seed: int, many: float, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(syndicate.flow.loop, "SOME_DELETED", -1.0)
     ours, rows = circuit(seed), circuit(seed, by_rows=True)
     rng = random.Random(seed)
+    ours.engine.row_budget = rng.choice(BUDGETS)
     for step in deltas(rng, ["a", "b"], 10):
         if rng.random() < 0.3:
             ours.engine.inspect = fail

@@ -8,6 +8,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import pytest
@@ -33,12 +34,22 @@ from tests.syndicate.flow.test_columnar import circuit, first, second
 
 pytestmark = pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
 
+
+@pytest.fixture(autouse=True)
+def tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first step on, unless a test says otherwise."""
+    monkeypatch.setattr(syndicate.flow.local_engine, "SOME_ROWS", -1)
+
+
 ALIKE = (0, 1, True, 1.0, -0.0, 0.0, float("nan"), 2.5, "a", "b", b"a", Symbol("a"), None, ("a", 1), ("a", True), P(1))
 LARGE = (2**61, 2**62 - 1, 2**62, -(2**62), -(2**62) - 1, 2**64, -(2**80), 3)
 PLAIN = (0, 1, 2, 3)
 TEXTS = ("a", "b", "c", "")
 KINDS: tuple[tuple[Any, ...], ...] = (ALIKE, LARGE, PLAIN, TEXTS)
 WEIGHTS = (1, 1, 1, 2, -1)
+BUDGETS = (-1, -1, 0, 5, 12, 30, inf)
+"""How many rows come before there are tables."""
+
 HUGE = (1, -1, 2**31 - 1, 2**31, -(2**40), 2**70)
 
 
@@ -64,10 +75,7 @@ def changes(rng: random.Random, steps: int, values: tuple[tuple[Any, ...], ...] 
 def by_rows(rng: random.Random, make: Callable[[random.Random], Circuit] = circuit) -> Circuit:
     """The circuit of a seed, as it runs where no kernel does."""
     c = make(rng)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(syndicate.flow.local_engine, "tabular", lambda _: None)
-        c.engine  # noqa: B018  # made here
-    assert c.engine.tables is None
+    c.engine.row_budget = inf
     return c
 
 
@@ -134,6 +142,7 @@ def test_the_same_as_by_rows(seed: int) -> None:
     """Outputs, errors and what is kept; a step that fails leaves nothing; a snapshot of one is the other's."""
     ours, rows = circuit(random.Random(seed)), by_rows(random.Random(seed))
     rng = random.Random(seed + 1)
+    ours.engine.row_budget = rng.choice(BUDGETS)
     for step in changes(rng, 8):
         step_both(ours, rows, step, rng)
         if rng.random() < 0.2:
@@ -195,6 +204,7 @@ def test_a_step_in_one_call(seed: int) -> None:
     """
     ours, rows = of_tables(random.Random(seed)), by_rows(random.Random(seed), of_tables)
     rng = random.Random(seed + 1)
+    ours.engine.row_budget = rng.choice(BUDGETS)
     for step in changes(rng, 12, (PLAIN, PLAIN, TEXTS, LARGE)):
         if rng.random() < 0.2:
             ours.watch(on=rng.random() < 0.3)
@@ -220,6 +230,7 @@ def test_what_takes_one_call() -> None:
     assert not takes_one_call(c)
     c, a, _ = two_sources()
     c.sink("out", a.filter(lambda pair: pair[0] > 1).distinct())
+    c.step()
     assert tables_of(c).pipeline is None
 
 
@@ -541,6 +552,7 @@ def test_aggregates_as_by_rows(seed: int) -> None:
     ours = aggregated(random.Random(seed))
     rows = by_rows(random.Random(seed), aggregated)
     rng = random.Random(seed + 1)
+    ours.engine.row_budget = rng.choice(BUDGETS)
     for step in of_some(rng, 12):
         step_both(ours, rows, step, rng)
         if rng.random() < 0.15:
