@@ -168,8 +168,12 @@ def all_plain(elements: Iterable[Element]) -> bool:
     raise UnhashableElement(f"an element nested deeper than {MAX_DEPTH} levels: flatten it")
 
 
-def _are_plain(kinds: Iterable[type]) -> bool:
-    return all(kind in ATOMS_AND_FLOATS or getattr(kind, "own_identity", False) for kind in kinds)
+def _are_plain(kinds: set[type]) -> bool:
+    return kinds <= ATOMS_AND_FLOATS or all(map(_has_own_identity, kinds - ATOMS_AND_FLOATS))
+
+
+def _has_own_identity(kind: type) -> bool:
+    return getattr(kind, "own_identity", False)
 
 
 def _plain_floats(elements: Iterable[Element]) -> bool:
