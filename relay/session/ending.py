@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
-from relay.session.fan_out import Reach
+from relay.session.fan_out import SOME, Reach
 from relay.session.membrane import Membrane
 from relay.session.packet_events import Understood
 from relay.session.peer_assertions import PeerAssertions
@@ -18,8 +18,8 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import current
 from syndicate.index.event import RETRACT
 
-_PART: Final = 128
-"""The most assertions that go at once."""
+_PART: Final = 64
+"""The most assertions that go at once: some tenths of a millisecond."""
 
 
 class Ending(Protocol):
@@ -38,7 +38,7 @@ def take_back(session: Ending, then: Callable[[], object]) -> None:
     assertions, turn = session.assertions, current("end")
     going = assertions.oldest(_PART)
     events: list[Understood] = [(RETRACT, None, None, assertion) for _, assertion in going]
-    fitting = Reach().fitting(events)
+    fitting = Reach(SOME).fitting(events)
     part = Facet(session.facet.actor, session.facet)
     for number, assertion in going[: max(1, fitting)]:
         assertions.remove(number)

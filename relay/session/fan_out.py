@@ -21,12 +21,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from relay.capabilities.forwarding import Passage, arriving, innermost, leaving, passages
-from relay.session.backlog import weight
+from relay.session.backlog import Note, weight
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT, SYNC
 from syndicate.index.index import Index
 from syndicate.index.interest import INTEREST, OBSERVE
-from syndicate.values.value import Frozen, Ref
+from syndicate.values.value import SEQ, Frozen, Ref
 
 ENOUGH: Final = 1 << 12
 """What the events of one turn may reach, if they are more than one: some tens of milliseconds."""
@@ -47,24 +47,40 @@ _LOOKS: Final = 8
 _BYTES: Final = 1024
 """The bytes of a value that are made, or looked at, in the time of a notification."""
 
+_FEW: Final = 64
+"""The most notifications that are written at a stretch without a look at their size."""
+
 _INTERESTS: Final = 4
 """The most interests that are read, or written, at a stretch: a third of a millisecond."""
 
 
 def stretch(values: Iterable[Frozen]) -> int:
-    """How many of *values*, from the first, are read or written at a stretch: all, unless many are interests.
+    """How many of *values*, from the first, are read or written at a stretch: all, unless many are interests, or
+    captures with interests among them.
 
-    >>> stretch(["a"] * 100), stretch([(OBSERVE, "pattern")] * 100)
-    (100, 4)
+    >>> stretch(["a"] * 100), stretch([(OBSERVE, "pattern")] * 100), stretch([(SEQ, (OBSERVE, "pattern"))] * 100)
+    (100, 4, 4)
     """
     count = interests = 0
     for value in values:
         count += 1
-        if type(value) is tuple and (value[0] is OBSERVE or value[0] is INTEREST):
-            interests += 1
-            if interests == _INTERESTS:
+        if type(value) is tuple:
+            head = value[0]
+            if head is SEQ:
+                for part in value:
+                    interests += type(part) is tuple and (part[0] is INTEREST or part[0] is OBSERVE)
+            elif head is OBSERVE or head is INTEREST:
+                interests += 1
+            if interests >= _INTERESTS:
                 break
     return count
+
+
+def many(notes: Sequence[Note]) -> bool:
+    """Whether *notes* are too many to be written at a stretch, whatever they hold."""
+    if len(notes) <= _INTERESTS:
+        return False
+    return len(notes) > _FEW or stretch([note[2] for note in notes]) < len(notes)
 
 
 class Reach:

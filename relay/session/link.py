@@ -301,7 +301,7 @@ class Link:
         try:
             with self._writing:
                 while self._lost is None:
-                    packets, self._left = self._left or session.take(CHUNK), ()
+                    packets, self._left = self._left or session.take(CHUNK, hurry=self._finishing), ()
                     self._relieved()
                     if packets:
                         at_once = sum(map(len, packets)) / CHUNK

@@ -1,7 +1,8 @@
 r"""The outbox: what is on its way to a peer, as packets, or as entries of which packets are yet to be made.
 
-Entries that fit into one packet are encoded at once.  Of more than that, so much is encoded as may be ahead of the
-peer, and the rest when the peer takes it: a turn of a thousand large values costs no second copy of them.
+Entries that fit into one packet are encoded at once, or come in parts (:mod:`~relay.session.draft`).  Of more than
+that, so much is encoded as may be ahead of the peer, and the rest when the peer takes it: a turn of a thousand large
+values costs no second copy of them.
 
 >>> from relay.protocol.codec import Msgpack
 >>> outbox = Outbox(DEFAULT, _NOBODY)
@@ -20,12 +21,13 @@ Source: ``docs/design/relay.md``, "Slow peers" and "Encoding".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import A, M, R, S
 from relay.session.backlog import Note, Scale, pieces, weight
+from relay.session.draft import Draft, Entry
 from syndicate.errors import NotAValue
 from syndicate.values.value import SEQ, Value
 
@@ -34,9 +36,8 @@ __all__ = ["DEFAULT", "Entry", "Outbox", "fitting", "next_packet"]
 _PARTS: Final = 32
 """A turn that is too much for one packet goes out in packets that are so many times smaller than the limits allow."""
 
-Entry: TypeAlias = tuple[Value, ...]
-"""The frozen form of an entry in a Turn."""
-
+_WEIGHED: Final = 512
+"""The notes that are weighed at a stretch: some tenths of a millisecond."""
 
 _NONE: Final[set[int]] = set()
 """What is unsent as a rule; nobody adds to it."""
@@ -61,6 +62,7 @@ class Outbox:
 
     __slots__ = (
         "_complainer",
+        "_draft",
         "_flying",
         "_limits",
         "_queue",
@@ -83,6 +85,23 @@ class Outbox:
         self._complainer = complainer
         self._queue: list[bytes | Sequence[Entry]] = []
         self._flying = 0
+        self._draft: Draft | None = None  # the packet that is written in parts
+
+    @property
+    def begun(self) -> bool:
+        """Whether a packet is written in parts, and more of it comes."""
+        return self._draft is not None
+
+    def drop(self) -> None:
+        """Forget that packet: no more of it comes."""
+        if self._draft is not None:
+            self.waiting -= self._draft.size
+            self._draft = None
+
+    @property
+    def drafts(self) -> bool:
+        """Whether something in the packet that is written in parts has no encoding."""
+        return self._draft is not None and bool(self._draft.entries)
 
     @property
     def empty(self) -> bool:
@@ -101,13 +120,47 @@ class Outbox:
         self.waiting += len(packet)
         self.events += events
 
-    def send(self, entries: Sequence[Entry]) -> None:
-        """Queue the entries of a Turn."""
+    def put_part(self, packet: bytes, values: Sequence[Value], *, more: bool) -> None:
+        """Queue a packet of which a kernel has written this part, about *values*, once there is no *more* of it."""
+        draft = self._draft = self._draft or self._begun()
+        draft.put(packet, draft.weigh(values))
+        self.waiting += len(packet)
+        self.events += len(values)
+        if not more:
+            self.send([])
+
+    def send(self, entries: list[Entry], *, more: bool = False) -> None:
+        """Queue the entries of a Turn, or of a part of it, once there is no *more* of it."""
+        draft = self._draft = self._draft or (self._begun() if more else None)
+        if draft is None:
+            self._queue_all(entries)
+            return
+        size = draft.size
+        if self.unsent or not entries:
+            draft.entries += entries
+        elif draft.add(entries):
+            self.events += len(entries)
+        self.waiting += draft.size - size
+        if more:
+            return
+        self._draft = None
+        self.waiting -= draft.size
+        packet = self._packet(draft.entries) if draft.entries else b""
+        for each in draft.packets(*([packet] if packet else [])):
+            self.put(each)
+        if packet is None:
+            self._queue_all(draft.entries)
+
+    def _begun(self) -> Draft:
+        assert self.codec is not None, "there is no proxy before the peer has spoken"
+        return Draft(self.codec)
+
+    def _queue_all(self, entries: Sequence[Entry]) -> None:
         packet = self._packet(entries)
         if packet is None:
             for piece in self._pieces(entries):
                 if self.waiting <= self._limits.ahead:
-                    self.send(piece)
+                    self._queue_all(piece)
                 else:
                     self._queue.append(piece)
                     self.waiting += sum(map(weight, piece))
@@ -161,6 +214,7 @@ class Outbox:
     def clear(self) -> None:
         """Forget all that has not been taken."""
         self._queue.clear()
+        self.drop()
         self.waiting, self.said = self._flying, 0
 
     def forget(self) -> None:
@@ -209,22 +263,26 @@ class Outbox:
         return pieces(entries, (len(entries) + 1) // 2, fitting(self._limits))
 
 
-def next_packet(notes: Sequence[Note], at: int, limits: Limits) -> Sequence[Note]:
-    """What goes into one packet of *notes*, a turn of which *at* have gone: all, or a small part if that is too much.
+def next_packet(notes: Sequence[Note], at: int, limits: Limits) -> Iterator[int]:
+    """How many of *notes*, a turn of which *at* have gone, are the next packet: all, or few if that is too much.  It
+    comes last: before it there is 0 after each ``_WEIGHED``, where others may have their turns.
 
     A packet at the limits is 50 ms of work; where the turn cannot be one packet, nobody is to wait for that.
     """
-    if not at and len(notes) <= limits.events:
-        piece = _first(notes, limits.events, fitting(limits))
-        if len(piece) == len(notes):
-            return piece
+    weigh, count = Scale().weigh, len(notes)
+    if not at and count <= limits.events:
+        left = fitting(limits)
+        for first in range(0, count, _WEIGHED):
+            if first:
+                yield 0
+            left -= sum([weigh(note[2]) for note in notes[first : first + _WEIGHED]])
+            if left < 0:
+                break
+        else:
+            yield count
+            return
     most = max(1, limits.events // _PARTS)
-    return _first(notes[at : at + most], most, fitting(limits) // _PARTS)
-
-
-def _first(notes: Sequence[Note], events: int, size: int) -> Sequence[Note]:
-    weigh = Scale().weigh
-    return next(pieces(notes, events, size, lambda note: weigh(note[2])))
+    yield len(next(pieces(notes[at : at + most], most, fitting(limits) // _PARTS, lambda note: weigh(note[2]))))
 
 
 def fitting(limits: Limits) -> int:

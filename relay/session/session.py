@@ -53,14 +53,14 @@ from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Note, weight
 from relay.session.causes import PacketTrail
 from relay.session.ending import take_back
-from relay.session.fan_out import ENOUGH, SOME, Reach, stretch
+from relay.session.fan_out import ENOUGH, SOME, Reach, many, stretch
 from relay.session.membrane import Crossing, Membrane
-from relay.session.outbox import Outbox, next_packet
+from relay.session.outbox import Entry, Outbox
 from relay.session.packet_events import Understood, act, for_a_while, patched, place
 from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.shared_bytes import said
-from relay.session.state import NO_ENTRIES, NO_EVENTS, NO_NOTES, NO_PACKETS, PART, State
+from relay.session.state import NO_EVENTS, NO_NOTES, NO_PACKETS, PART, State
 from relay.session.statistics import Statistics
 from relay.session.syncs import Answer, Echo
 from relay.session.usual_packets import Done, act_usual, do_usual, say_usual, understand_usual
@@ -71,9 +71,6 @@ from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
 from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, Value
-
-_FEW: Final = 64
-"""The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
 
 _PIECE: Final = 1024
 """The most events that are put into the backlog at once."""
@@ -147,7 +144,7 @@ class Session(State):
         notes, self._noted = self._noted, NO_NOTES
         if self._silent:
             return
-        if self._turns or len(notes) > _FEW or self.backlog.entries or self.outbox.waiting > self.limits.ahead:
+        if self._turns or many(notes) or self.backlog.entries or self.outbox.waiting > self.limits.ahead:
             self._turns.append(notes)
             if not self._going_out:
                 self._go_out()
@@ -164,32 +161,34 @@ class Session(State):
 
     def _go_out(self) -> None:
         """Let a piece of what has committed go out; others have their turns before the next."""
-        cost = 0
-        if self._turns:  # else the peer was fast enough to take them itself
-            cost = self._piece()
-            self._wake()
+        cost = self._piece() if self._turns else 0
+        self._wake()
         self._going_out = bool(self._turns)
         if self._going_out:
             self.soon(self._go_out, cost)
 
     def _piece(self) -> int:
-        """Encode the next packet of what has committed; while the peer is behind, let a piece wait as state.  Returns
+        """Weigh or encode a part of what has committed; while the peer is behind, let a piece wait as state.  Returns
         how many events.
         """
         notes, at, limits = self._turns[0], self._at, self.limits
         behind = not self._left and (self.backlog.entries > 0 or self.outbox.waiting > limits.ahead)
         if behind:
-            piece: Sequence[Note] = notes[at : at + _PIECE]
+            self._sizes = None
+            piece = notes[at : at + _PIECE]
             self.backlog.put(piece)  # until the peer has taken what was encoded
         else:
-            packet = notes[at : at + self._left] if self._left else next_packet(notes, at, limits)
-            piece = packet[: stretch([note[2] for note in packet])]
-            if self._left or len(piece) < len(packet) or not self._say_usual(packet):
-                self._encode(piece, len(packet) - len(piece))
+            if not self._left and not self._weighed(notes, at):
+                return PART
+            piece = notes[at : at + min(self._left, PART)]
+            piece = piece[: stretch([note[2] for note in piece])]
+            if not self._say_usual(piece, self._left - len(piece)):
+                self._encode(piece, self._left - len(piece))
         self._at = at + len(piece)
         if self._at == len(notes):
             self._turns.pop(0)
             self._at = 0
+            let_go(self.facet.actor, notes)
         self._bound()
         return len(piece)
 
@@ -197,14 +196,13 @@ class Session(State):
         if self.burden > self.limits.outbox:
             self.cut("slow-consumer", f"more than {self.limits.outbox} bytes waited for the peer")
 
-    def take(self, most: int) -> list[bytes]:
+    def take(self, most: int, *, hurry: bool = False) -> list[bytes]:
         """Packets to be sent at once, of *most* bytes, or of one packet; those that were taken before have been sent.
-
-        None: there is nothing to be sent.
+        None: there is nothing to be sent, or, without *hurry*, not yet: what has committed is encoded in pieces.
         """
         outbox = self.outbox
         packets = outbox.take(most)
-        while not packets and (self.backlog.entries or self._turns):
+        while not packets and (self.backlog.entries or (self._turns and (hurry or not self.facet.alive))):
             if self.backlog.entries:
                 self._encode(self.backlog.take(min(_TAKEN, self.limits.events), most))
             else:
@@ -222,18 +220,25 @@ class Session(State):
             self.outbox.put(self.codec.encode(write(packet)))
             self._wake()
 
-    def _say_usual(self, notes: Sequence[Note]) -> bool:
-        """Queue them as one packet, if a kernel can do it."""
-        codec = self.codec
-        if codec is None or codec.tables is None or self.outbox.unsent or self._trail.agreed:
+    def _say_usual(self, notes: Sequence[Note], left: int = 0) -> bool:
+        """Queue them as one packet, or as a part of one of which so many are *left*, if a kernel can do it."""
+        codec, outbox = self.codec, self.outbox
+        if codec is None or codec.tables is None or outbox.unsent or self._trail.agreed:
+            return False
+        if outbox.drafts or (self._over and notes[0][0] < RETRACT):
             return False
         usual = say_usual(self.membrane, codec.tables, notes, self.last_handle)
         if usual is None:
             return False
         self.last_handle = usual[1]
-        if notes[-1][0] == RETRACT:  # these are the last ones
+        over = notes[-1][0] == RETRACT  # these are the last ones
+        if over:
             self.retracts_out += sum([note[0] == RETRACT for note in notes])
-        self.outbox.put(usual[0], len(notes))
+        if left or outbox.begun:
+            outbox.put_part(usual[0], [note[2] for note in notes], more=left > 0)
+        else:
+            outbox.put(usual[0], len(notes))
+        self._left, self._over = left, over and left > 0
         return True
 
     def _encode(self, notes: Sequence[Note], left: int = 0) -> None:
@@ -242,14 +247,15 @@ class Session(State):
 
         An addition or a message that follows a retraction is another turn's: a peer that was slow gets several.
         """
-        membrane, entries, over = self.membrane, self._half or [], self._over
-        if self._trail.agreed and not entries:
+        membrane, over = self.membrane, self._over
+        entries, begun = list[Entry](), self.outbox.begun
+        if self._trail.agreed and not begun:
             self._trail.leave()
         for kind, proxy, value, handle in notes:
             if over and kind < RETRACT:  # an addition or a message
-                if entries:
+                if entries or begun:
                     self.outbox.send(entries)
-                entries, over = [], False
+                entries, over, begun = [], False, False
             if kind == RETRACT:
                 over = True
                 sent = proxy.sent.pop(handle, None)
@@ -282,13 +288,9 @@ class Session(State):
                 self.syncs_out += 1
                 echo = Ref(self.facet, Echo(self, value, pins), True)
                 entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
-        self._left = left
-        if left:
-            self._half, self._over = entries, over
-        else:
-            self._half, self._over = NO_ENTRIES, False
-            if entries:
-                self.outbox.send(entries)
+        self._left, self._over = left, over and left > 0
+        if entries or begun:
+            self.outbox.send(entries, more=left > 0)
         if self.untrusted and membrane.introduced > 1:
             self.untrusted = False
             self._admitted()

@@ -18,7 +18,7 @@ from relay.session.causes import PacketTrail
 from relay.session.fan_out import Reach
 from relay.session.intake import Debt, Intake
 from relay.session.membrane import Membrane
-from relay.session.outbox import Entry, Outbox
+from relay.session.outbox import Outbox, next_packet
 from relay.session.packet_events import Understood
 from relay.session.peer_assertions import PeerAssertions
 from syndicate.actors.dataspace import Ended
@@ -38,7 +38,6 @@ the kernel does: that takes a third of a millisecond, since each is remembered.
 """
 
 NO_NOTES: Final[list[Note]] = []
-NO_ENTRIES: Final[list[Entry]] = []
 NO_EVENTS: Final[list[Understood]] = []
 """What sessions hold while no packet and no turn is handled; nobody adds to it."""
 
@@ -64,7 +63,6 @@ class State:
         "_events",
         "_going_out",
         "_gulp",
-        "_half",
         "_intake",
         "_left",
         "_long",
@@ -75,6 +73,7 @@ class State:
         "_reach",
         "_repaid",
         "_silent",
+        "_sizes",
         "_trail",
         "_turns",
         "_wake",
@@ -142,8 +141,8 @@ class State:
         self._noted: list[Note] = NO_NOTES
         self._turns: list[list[Note]] = []  # what has committed, and is yet to be encoded or to join the backlog
         self._at = 0  # where the first of them goes on
-        self._half: list[Entry] = NO_ENTRIES  # of the packet that is made of it, of which so many notes are left
-        self._left, self._over = 0, False  # and whether it has come to its retractions
+        self._sizes: Iterator[int] | None = None  # which weighs what its next packet is
+        self._left, self._over = 0, False  # the notes that are left of it, and whether it has come to its retractions
         self._intake = Intake()
         self._packets = NO_PACKETS
         self._long = False  # whether the last of them was read in parts
@@ -169,6 +168,21 @@ class State:
         self._acts, self._entries, self._events = NO_EVENTS, (), NO_EVENTS
         self._patch = self._reach = None
         self._dividing = False
+
+    def drop_turns(self) -> None:
+        """Let go of what the peer has yet to be told."""
+        self._turns.clear()
+        self._sizes, self._at, self._left, self._over = None, 0, 0, False
+        self.outbox.drop()
+        self.backlog.clear()
+
+    def _weighed(self, notes: list[Note], at: int) -> bool:
+        """Weigh a part of what may be the next packet of *notes*; whether it is known how many of them that is."""
+        self._sizes = self._sizes or next_packet(notes, at, self.limits)
+        self._left = next(self._sizes)
+        if self._left:
+            self._sizes = None
+        return bool(self._left)
 
     @property
     def asked(self) -> Bag:

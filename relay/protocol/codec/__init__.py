@@ -19,7 +19,7 @@ Source: Syndicate protocol; ``docs/design/protocol.md``, "Framing and codecs".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from relay.protocol.codec.frozen_collection import MORE
@@ -53,6 +53,10 @@ class Codec(Protocol):
         """What it is called in logs."""
 
     @property
+    def limits(self) -> Limits:
+        """What one packet may be."""
+
+    @property
     def tables(self) -> Tables | None:
         """What kernels read and write usual packets by, if there are kernels for it."""
 
@@ -66,6 +70,16 @@ class Codec(Protocol):
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""
+
+    @property
+    def ends(self) -> int:
+        """How many of the values that are counted a compound's end is."""
+
+    def part(self, form: Frozen) -> bytes | None:
+        """The same, if a kernel does it: then no symbols are new in it.  None if it does not."""
+
+    def joined(self, parts: Sequence[bytes]) -> bytes:
+        """One Turn of what several say, each as :meth:`encode` has it."""
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes; raises :class:`~syndicate.errors.ProtocolError`."""

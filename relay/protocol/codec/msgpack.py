@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -168,6 +168,7 @@ class Msgpack:
     )
 
     name: Final = "msgpack"
+    ends: Final = 0
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits
@@ -229,14 +230,10 @@ class Msgpack:
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`NotAValue` if it is beyond the limits, or holds a lone surrogate."""
-        written, limits = self._written, self.limits
-        if written is not None and len(written) > self._forget:
-            written.forget()
-        table = _WRITTEN if written is None else written
-        usual = write_msgpack(form, table, WireRef, limits.nodes, limits.depth, limits.frame)
+        usual = self.part(form)
         if usual is not None:
             return usual
-        written = self._writing()
+        written, limits = self._writing(), self.limits
         if self._packer is None:
             self._packer = msgpack.Packer(default=written.__getitem__, unicode_errors="strict", buf_size=_BUFFER)
         packer = self._packer
@@ -256,6 +253,23 @@ class Msgpack:
                 f"{self.limits.nodes} go over a connection. Send it in parts"
             )
         return data
+
+    def part(self, form: Frozen) -> bytes | None:
+        """The same, if the kernel does it; None if it does not."""
+        written, limits = self._written, self.limits
+        if written is not None and len(written) > self._forget:
+            written.forget()
+        table = _WRITTEN if written is None else written
+        return write_msgpack(form, table, WireRef, limits.nodes, limits.depth, limits.frame)
+
+    def joined(self, parts: Sequence[bytes]) -> bytes:
+        """One Turn of what several say."""
+        heads = [_array(part, 0) for part in parts]
+        count = 1 + sum(count - 1 for count, _ in heads)
+        head = bytes([0x90 | count]) if count <= _PIECE else b"\xdd" + count.to_bytes(4, "big")
+        if _PIECE < count < 1 << 16:
+            head = b"\xdc" + count.to_bytes(2, "big")
+        return b"".join([head, _TURN, *(part[at + len(_TURN) :] for part, (_, at) in zip(parts, heads, strict=True))])
 
     def _packed(self, native: tuple[Value, ...], packer: msgpack.Packer) -> bytes:
         """The bytes of a packet, for which no more is packed than fits: the same large value may be in each event."""

@@ -21,7 +21,7 @@ Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from relay.protocol.codec.frozen_collection import MORE, collects, sealed
@@ -65,6 +65,7 @@ class Preserves:
     __slots__ = ("_encoder", "_end", "_need", "_nodes", "_parts", "_rest", "_taken", "limits", "tables")
 
     name: Final = "preserves"
+    ends: Final = 1
     stretch: Final = 1 << 12
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
@@ -95,6 +96,14 @@ class Preserves:
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""
         return self._encoder.encode(form)
+
+    def part(self, form: Frozen) -> bytes | None:
+        """The same, if the kernel does it; None if it does not."""
+        return self._encoder.part(form)
+
+    def joined(self, parts: Sequence[bytes]) -> bytes:
+        """One Turn of what several say."""
+        return b"".join([b"\xb5", *(part[1:-1] for part in parts), b"\x84"])
 
     def parts(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes, and :data:`~relay.protocol.codec.MORE` between two parts of it."""

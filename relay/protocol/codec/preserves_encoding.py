@@ -116,10 +116,7 @@ class Encoder:
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of *form*; raises :class:`NotAValue` if it is beyond the limits, or has no encoding."""
-        if len(self.symbols) > self._forget:
-            self.symbols.clear()
-        limits = self.limits
-        usual = write_preserves(form, self.symbols, self.embedded, limits.nodes, limits.depth, limits.frame)
+        usual = self.part(form)
         if usual is not None:
             return usual
         self._more = self._keyed = self.symbols.long = self._bytes = 0
@@ -136,6 +133,13 @@ class Encoder:
                 f"{self.limits.nodes} go over a connection. Send it in parts"
             )
         return data
+
+    def part(self, form: Frozen) -> bytes | None:
+        """The same, if the kernel does it; None if it does not."""
+        if len(self.symbols) > self._forget:
+            self.symbols.clear()
+        limits = self.limits
+        return write_preserves(form, self.symbols, self.embedded, limits.nodes, limits.depth, limits.frame)
 
     def _put(self, items: Iterable[Frozen], parts: list[bytes], depth: int) -> None:
         """One part for each value, and one for each end, so that their number is that of the nodes."""

@@ -28,7 +28,7 @@ import functools
 import json
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from attrs import evolve
@@ -115,6 +115,7 @@ class PreservesText:
     """One direction pair of one connection: it holds what it has read of a packet that has not fully arrived."""
 
     name: Final = "preserves text"
+    ends: Final = 1
     stretch: Final = 1 << 9
     tables: Final = None
 
@@ -150,6 +151,14 @@ class PreservesText:
         if len(data) > self.limits.frame:
             raise NotAValue(f"a packet of {len(data)} bytes: at most {self.limits.frame} go over a connection")
         return data
+
+    def part(self, form: Frozen) -> bytes | None:
+        """None: no kernel writes text."""
+        return None
+
+    def joined(self, parts: Sequence[bytes]) -> bytes:
+        """One Turn of what several say."""
+        return b"[" + b" ".join([part[1:-2] for part in parts]) + b"]\n"
 
     def parts(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes, and :data:`~relay.protocol.codec.MORE` between two parts of it."""

@@ -858,6 +858,7 @@ def longest_stretch(kind: str, events: int, blocked: bool) -> int:
     """The most calls between two turns of another actor, while what a turn of so many events tells a peer goes out."""
     wire = Wire(lambda: ref(Probe()))
     wire.left.blocked = True
+    here = Ref(wire.left.facet, Entity())
     handles: list[Handle] = []
     stretches: list[int] = []
     count = 0
@@ -880,6 +881,8 @@ def longest_stretch(kind: str, events: int, blocked: bool) -> int:
                 send(wire.remote, ["row", i])
             elif kind == "assert":
                 handles.append(assert_(wire.remote, ["row", i]))
+            elif kind == "observe":
+                handles.append(assert_(wire.remote, ["row", Observe(["row", i, capture()], here)]))
             else:
                 handles[i].retract()
 
@@ -901,6 +904,12 @@ def longest_stretch(kind: str, events: int, blocked: bool) -> int:
         sys.setprofile(before)
     assert wire.left.session.reason is None
     return max(stretches[1:])  # the first is what the program does itself
+
+
+@pytest.mark.parametrize("kind", ["send", "assert", "retract", "observe"])
+def test_a_packet_of_many_events_is_written_in_parts(kind: str) -> None:
+    """What is done at a stretch does not grow with the packet that a turn becomes."""
+    assert longest_stretch(kind, 1600, False) < 1.2 * longest_stretch(kind, 800, False)
 
 
 @pytest.mark.parametrize("blocked", [False, True])
