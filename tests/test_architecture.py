@@ -58,8 +58,8 @@ INSIDE = {
         console daemon
     """,
     "relay.session": """
-        deadlines intake membrane backlog outbox proxy peer_assertions statistics packet_events fan_out shared_bytes
-        usual_packets ending syncs causes state session link
+        deadlines intake membrane backlog draft outbox proxy peer_assertions statistics packet_events fan_out
+        shared_bytes usual_packets ending syncs causes state session link
     """,
     "relay.simulation": """
         network process view event_trail allowed_faults faults session_laws laws world scenario campaign tape_file
