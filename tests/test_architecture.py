@@ -291,7 +291,7 @@ def intrusions(path: Path) -> Iterator[str]:
     return (ast.unparse(node) for node in asked if node.attr not in own)
 
 
-COMPLEX, COMPLEX_FUNCTIONS = 15, 13
+COMPLEX, COMPLEX_FUNCTIONS = 15, 12
 """No function has more branches, but for so many hot loops, which say so."""
 
 

@@ -154,12 +154,6 @@ class State:
         self._reach: Reach | None = None  # of a packet that is being charged
         self._gulp = min(GULP, limits.events)
 
-    def drop_turns(self) -> None:
-        """Let go of what has yet to be encoded, or taken by the peer."""
-        self._turns.clear()
-        self._at = self._left = 0
-        self.backlog.clear()
-
     def drop_packet(self) -> None:
         """Let go of the packet that is being understood, or done."""
         for _, target, form, _ in self._acts:
@@ -170,7 +164,7 @@ class State:
         self._dividing = False
 
     def drop_turns(self) -> None:
-        """Let go of what the peer has yet to be told."""
+        """Let go of what has yet to be encoded, or taken by the peer."""
         self._turns.clear()
         self._sizes, self._at, self._left, self._over = None, 0, 0, False
         self.outbox.drop()
