@@ -187,7 +187,7 @@ pub fn settle(turn: &Bound<'_, PyAny>, mut blocks: usize) -> PyResult<()> {
             }
             return specified(py, &SETTLE).call1((turn, blocks)).map(|_| ());
         }
-        let item = turns.popitem.bind(py).call1((&damaged,))?.cast_into::<PyTuple>()?;
+        let item = turns.popitem.call0(&damaged)?.cast_into::<PyTuple>()?;
         blocks += 1;
         run_block(names, turn, &item.get_item(0)?)?;
         names.turn.facet.set(turn, outer.clone())?;

@@ -1,6 +1,7 @@
 //! Values to their frozen forms and back: `syndicate/values/value.py`, `syndicate/values/record.py`.
 
 use crate::object_slots::Slot;
+use crate::record_class::Made;
 use pyo3::exceptions::{PySystemError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -230,8 +231,9 @@ fn sequence<'py>(
 #[pyclass(frozen, module = "syndicate._native")]
 pub struct RecordFreezer {
     label: Py<PyAny>,
-    fields: Vec<Slot>,
+    pub fields: Vec<Slot>,
     specification: Py<PyAny>,
+    pub made: Made,
 }
 
 impl RecordFreezer {
@@ -289,7 +291,8 @@ fn record_freezer<'py>(
             Err(error) => return Err(error),
         }
     }
-    let freezer = RecordFreezer { label: label.unbind(), fields, specification: specification.unbind() };
+    let (label, specification) = (label.unbind(), specification.unbind());
+    let freezer = RecordFreezer { label, fields, specification, made: Made::new() };
     Ok(Bound::new(py, freezer)?.into_any())
 }
 

@@ -21,6 +21,7 @@ mod packets;
 mod pipeline;
 mod poller;
 mod preserves;
+mod record_class;
 mod session_bytes;
 mod turns;
 mod usual_packets;
@@ -43,6 +44,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "thaw" => frozen::thaw_kernel(specification),
         "sealed" => Ok(wrap_pyfunction!(frozen::sealed, py)?.into_any()),
         "record_freezer" => frozen::record_kernel(specification),
+        "make_at_once" => Ok(wrap_pyfunction!(record_class::make_at_once, py)?.into_any()),
         "store_of" => Ok(wrap_pyfunction!(frozen::store_of, py)?.into_any()),
         "factory" => Ok(wrap_pyfunction!(index_table::factory, py)?.into_any()),
         "Gate" => Ok(py.get_type::<index::Gate>().into_any()),

@@ -190,6 +190,72 @@ pub fn bind<'py>(function: &Py<PyAny>, owner: &Bound<'py, PyAny>) -> PyResult<Bo
     unsafe { Bound::from_owned_ptr_or_err(owner.py(), PyMethod_New(function.as_ptr(), owner.as_ptr())) }
 }
 
+/// A method of a built-in class, called past what CPython does for a call.
+pub struct BuiltinMethod {
+    method: Py<PyAny>,
+    class: *mut ffi::PyTypeObject,
+    function: Option<ffi::PyCFunction>, // none if it takes something else
+}
+
+// SAFETY: the class and the function last as long as the method.
+unsafe impl Send for BuiltinMethod {}
+unsafe impl Sync for BuiltinMethod {}
+
+impl BuiltinMethod {
+    /// That of this name, which takes an argument, or (`METH_NOARGS`) none.
+    fn of(class: &Bound<'_, PyType>, name: &str, flags: i32) -> PyResult<BuiltinMethod> {
+        let method = class.getattr(name)?;
+        // SAFETY: its type is that of methods of built-in classes, whose layout this is.
+        let function = unsafe {
+            if ffi::Py_TYPE(method.as_ptr()) == &raw mut ffi::PyMethodDescr_Type {
+                let definition = *(*method.as_ptr().cast::<ffi::PyMethodDescrObject>()).d_method;
+                (definition.ml_flags == flags).then(|| definition.ml_meth.PyCFunction)
+            } else {
+                None
+            }
+        };
+        Ok(BuiltinMethod { method: method.unbind(), class: class.as_type_ptr(), function })
+    }
+
+    pub fn without(class: &Bound<'_, PyType>, name: &str) -> PyResult<BuiltinMethod> {
+        BuiltinMethod::of(class, name, ffi::METH_NOARGS)
+    }
+
+    pub fn with(class: &Bound<'_, PyType>, name: &str) -> PyResult<BuiltinMethod> {
+        BuiltinMethod::of(class, name, ffi::METH_O)
+    }
+
+    /// Call one that takes no argument.
+    #[inline]
+    pub fn call0<'py>(&self, owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self.fits(owner) {
+            // SAFETY: the owner is of the class, and what is returned is owned, or null with an exception.
+            Some(function) => unsafe {
+                Bound::from_owned_ptr_or_err(owner.py(), function(owner.as_ptr(), std::ptr::null_mut()))
+            },
+            None => self.method.bind(owner.py()).call1((owner,)),
+        }
+    }
+
+    /// Call one that takes an argument.
+    #[inline]
+    pub fn call1<'py>(&self, owner: &Bound<'py, PyAny>, argument: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self.fits(owner) {
+            // SAFETY: as above.
+            Some(function) => unsafe {
+                Bound::from_owned_ptr_or_err(owner.py(), function(owner.as_ptr(), argument.as_ptr()))
+            },
+            None => self.method.bind(owner.py()).call1((owner, argument)),
+        }
+    }
+
+    #[inline]
+    fn fits(&self, owner: &Bound<'_, PyAny>) -> Option<ffi::PyCFunction> {
+        // SAFETY: an object has a type.
+        self.function.filter(|_| unsafe { ffi::Py_TYPE(owner.as_ptr()) } == self.class)
+    }
+}
+
 /// A struct of some slots of one class, each by the name that it has there.
 macro_rules! slots_of {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $attribute:literal),* $(,)? }) => {

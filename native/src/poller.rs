@@ -368,7 +368,7 @@ fn arrived<'py>(names: &RoundNames, link: &Bound<'py, PyAny>, system: &Bound<'py
     let events = PyList::new(py, [event(ENTER.of(py), facet, arrival.into_any(), None)?])?;
     let queue = SystemNames::of(py)?.slots.queue.get(system)?;
     let batch = PyTuple::new(py, [&actor, events.as_any()])?;
-    TurnNames::of(py)?.append.bind(py).call1((queue, batch))?;
+    TurnNames::of(py)?.append.call1(&queue, batch.as_any())?;
     let chronicle = SystemNames::of(py)?.slots.chronicle.get(system)?;
     if !chronicle.is_none() {
         chronicle.call_method1(intern!(py, "comes"), (events,))?;

@@ -8,7 +8,7 @@ use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
 use crate::fields::settle;
 use crate::current_turn;
 use crate::session_bytes::flush_session;
-use crate::object_slots::{bound_to, slots_of, Slot};
+use crate::object_slots::{bound_to, slots_of, BuiltinMethod, Slot};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -62,10 +62,9 @@ impl SystemNames {
 
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct TurnNames {
-    pub append: Py<PyAny>,
-    extend: Py<PyAny>,
-    popleft: Py<PyAny>,
-    pub popitem: Py<PyAny>,
+    pub append: BuiltinMethod,
+    popleft: BuiltinMethod,
+    pub popitem: BuiltinMethod,
     actor: Slot,
     pub damaged: Slot,
     pub suspects: Slot,
@@ -87,13 +86,12 @@ impl TurnNames {
             let turn = module.getattr("Turn")?.cast_into::<PyType>()?;
             let handle = module.getattr("Handle")?.cast_into::<PyType>()?;
             let facets = py.import("syndicate.actors.facet")?;
-            let queue = py.import("collections")?.getattr("deque")?;
+            let queue = py.import("collections")?.getattr("deque")?.cast_into::<PyType>()?;
             let facet = facets.getattr("Facet")?.cast_into::<PyType>()?;
             Ok(TurnNames {
-                append: queue.getattr("append")?.unbind(),
-                extend: queue.getattr("extend")?.unbind(),
-                popleft: queue.getattr("popleft")?.unbind(),
-                popitem: py.get_type::<PyDict>().getattr("popitem")?.unbind(),
+                append: BuiltinMethod::with(&queue, "append")?,
+                popleft: BuiltinMethod::without(&queue, "popleft")?,
+                popitem: BuiltinMethod::without(&py.get_type::<PyDict>(), "popitem")?,
                 actor: Slot::of(&turn, "actor")?,
                 damaged: Slot::of(&turn, "damaged")?,
                 suspects: Slot::of(&turn, "suspects")?,
@@ -208,10 +206,13 @@ fn assert_<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult
 /// Whether a container that a turn notes things in has any.
 #[inline]
 pub fn any(container: Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(match container.cast_exact::<PyDict>() {
-        Ok(dictionary) => !dictionary.is_empty(),
-        Err(_) => container.is_truthy()?,
-    })
+    if let Ok(dictionary) = container.cast_exact::<PyDict>() {
+        return Ok(!dictionary.is_empty());
+    }
+    match container.cast_exact::<PyList>() {
+        Ok(list) => Ok(!list.is_empty()),
+        Err(_) => container.is_truthy(),
+    }
 }
 
 /// Handle a batch, and settle what that has damaged.
@@ -279,14 +280,14 @@ fn hand_over<'py>(
         return Ok(());
     }
     seal(&pending, names.late.get(turn)?.cast_into::<PyDict>()?)?;
-    if pending.len() == 1 {
-        // most turns: the item is the batch, and the dictionary serves the next turn
-        let batch = names.popitem.bind(py).call1((&pending,))?;
-        return names.append.bind(py).call1((queue, batch)).map(|_| ());
+    // all is taken out before anything is made: what the collector runs then may note more, for the next turn
+    let mut noted = pending.iter();
+    let (first, others) = (noted.next(), noted.collect::<Vec<_>>()); // of none, which is most often, it has no memory
+    pending.clear();
+    for (actor, events) in first.into_iter().chain(others) {
+        names.append.call1(queue, PyTuple::new(py, [actor, events])?.as_any())?;
     }
-    ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())?; // what the collector runs may note more
-    let batches = pending.call_method0(intern!(py, "items"))?;
-    names.extend.bind(py).call1((queue, batches)).map(|_| ())
+    Ok(())
 }
 
 /// Handle one batch as a turn, as `Actor.take` does.
@@ -322,7 +323,7 @@ pub fn take_turns<'py>(
     let names = TurnNames::of(py)?;
     let queue = names.queue.get(&turn)?;
     while left > 0 && queue.len()? > 0 {
-        let batch = names.popleft.bind(py).call1((&queue,))?.cast_into::<PyTuple>()?;
+        let batch = names.popleft.call0(&queue)?.cast_into::<PyTuple>()?;
         let [actor, events] = batch.as_slice() else {
             return Err(PyValueError::new_err("a batch is of an actor, and has events"));
         };

@@ -71,9 +71,12 @@ def _make_record(cls: C, label: Symbol) -> C:
     record_class.__hash__ = hash_of
     # Looked up with getattr, since an inherited field has its slot in the class that declares it.
     record_class.__setters__ = [getattr(record_class, name).__set__ for name in names]
-    if not _has_hooks(record_class):
+    hooked = _has_hooks(record_class)
+    if not hooked:
         record_class.__init__ = _fast_init(record_class)
     freeze_as(record_class, record_freezer(record_class, label, names))
+    if not hooked and not any(type(a.default) is attrs.Factory for a in attrs.fields(record_class)):
+        make_at_once(record_class)
     old = thaw_as(record_class, label, len(names))
     if old is not None and not hasattr(record_class, "__getattr__"):
         old_names = [a.name for a in attrs.fields(old)]
@@ -121,6 +124,14 @@ def _has_hooks(cls: type) -> bool:
 def store_of(cls: type, names: list[str]) -> Callable[..., None] | None:
     """A function of an instance and a value for each field that stores them all; None where one at a time is best."""
     return None
+
+
+@kernel
+def make_at_once(cls: type) -> None:
+    """Store the arguments without a call of ``__init__``, where *cls* is called with one for each field, in order.
+
+    To do nothing, as here, is always right.
+    """
 
 
 def _fast_init(cls: type) -> Callable[..., None]:

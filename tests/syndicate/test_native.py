@@ -19,6 +19,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -441,6 +442,63 @@ def test_events_are_handed_out_alike(seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("syndicate.actors.system.take_all", python("take_all"))
     monkeypatch.setattr(Actor.take, "__defaults__", (None, True, python("deliver")))
     assert native_side == crowd(seed)
+
+
+def _called() -> list[object]:
+    """What calls of record classes give, as they are written, changed and inherited from."""
+
+    @record("two")
+    class Two:
+        one: Any
+        other: Any = 7
+
+    @record("grown")
+    class Grown(Two):
+        more: Any = attrs.Factory(list)
+
+    @record("checked")
+    class Checked:
+        one: int = attrs.field(converter=int)
+        other: Any = None
+
+    class Odd(Two):
+        __slots__ = ()
+
+        def __init__(self, one: Any) -> None:
+            Two.__init__(self, one, [one])
+
+    class Fresh(Two):
+        def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
+            return arguments, keywords
+
+    def shown(cls: Any) -> list[object]:
+        calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+            (tuple(range(count)), dict.fromkeys(names, 5))
+            for count in range(5)
+            for names in ((), ("one",), ("other",), ("one", "other"), ("more",), ("another",))
+        ]
+        return [
+            str(outcome(partial(cls, *arguments, **keywords)))
+            for arguments, keywords in [*calls, (("3", attrs.NOTHING), {})]
+        ]
+
+    classes: list[Any] = [Two, Grown, Checked, Odd, Fresh]
+    seen = [shown(cls) for cls in classes]
+    init = Two.__init__
+    steps: list[Callable[..., Any]] = [lambda self, one, other=0: init(self, other, one), init]
+    for step in steps:
+        Two.__init__ = step  # type: ignore[method-assign]
+        seen += [shown(cls) for cls in classes]
+    Two.__new__ = lambda cls, *arguments: ("made", *arguments)  # type: ignore[method-assign, assignment]
+    return [*seen, shown(Two), shown(Odd)]
+
+
+@built
+def test_record_classes_are_called_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With arguments that fit and that do not, by place and by name, whatever has been made of the class."""
+    native_side = _called()
+    monkeypatch.setitem(record.__globals__, "make_at_once", python("make_at_once"))
+    assert native_side == _called()
 
 
 @built
