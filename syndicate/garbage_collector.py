@@ -143,13 +143,13 @@ def objects() -> list[object]:
         set_aside()
 
 
-def ready(objects: int = 700) -> None:
+def ready(objects: int = 350) -> None:
     """What is there now stays.  From here on let the collector look at so many new objects at once, or at twice as
-    many, which takes some tenths of a millisecond, and at all that are left of them after 1,500 such looks.
+    many, which takes some tenths of a millisecond, and at all that are left of them after 3,000 such looks.
 
     What goes counts against what is new, also if it is older: where as much goes as comes, it looks at some times more.
     """
     gc.collect()
     set_aside()
     if gc.get_threshold()[0]:
-        gc.set_threshold(objects, 0, 1_500)
+        gc.set_threshold(objects, 0, 3_000)

@@ -1,5 +1,7 @@
 """The poller: one task that waits for all sockets of a program, and lets what has come be done at once.
 
+Between the steps of other tasks it looks, too, when the last time is a while ago: they may be many at once.
+
 A task for each connection costs a switch of tasks, and a call of the operating system to be woken again, for every
 packet.  Here one epoll object holds all sockets; when some are readable, all of them are read, and the turns of that
 are taken on the spot, before anybody else of the program is woken.
@@ -51,6 +53,9 @@ LINGER: Final = 0.0002
 say.  A round of trio's loop costs as much as a packet; whatever else has become ready in it waits for so long at most.
 """
 
+AWHILE: Final = 0.0003
+"""Seconds after which sockets are looked at between two steps of tasks."""
+
 CROWD: Final = 4
 """The most of a crowd that are called at once."""
 
@@ -84,6 +89,8 @@ class Poller(trio.abc.Instrument):
         self.rounds = self.woken = 0
         self.users = 0
         self._quiet = True  # whether no task of trio's has anything to do
+        self._looked = 0.0  # when it was looked last
+        self._task: trio.lowlevel.Task | None = None  # which waits
         self._epoll = select.epoll()
         self._crowd = select.epoll()  # what is in it is looked at by the few
         self._gate = self._crowd.fileno()
@@ -125,6 +132,7 @@ class Poller(trio.abc.Instrument):
         """
         if self.ended:
             return True
+        self._looked = perf_counter()
         ready = self._epoll.poll(0)
         if not ready:
             return True
@@ -176,8 +184,15 @@ class Poller(trio.abc.Instrument):
         """Trio calls it: a task is to go on in the next round of its loop."""
         self._quiet = False
 
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Trio calls it: a task has done what it could without a wait, and others are next."""
+        own = self._task
+        if own is not None and task is not own and perf_counter() > self._looked + AWHILE:
+            own.context.run(self.look)
+
     async def run(self) -> None:
         """Wait and look, until nobody uses it any more."""
+        self._task = trio.lowlevel.current_task()
         trio.lowlevel.add_instrument(self)
         try:
             with self._scope:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Container, Iterator
 from functools import partial
 from inspect import isawaitable
+from typing import Final
 
 import trio
 
@@ -94,12 +95,16 @@ def take_turns(turn: Turn, most: int, left: int, unless: Container[int] | None =
     return left
 
 
+STRETCH: Final = 128
+"""The most events of a slice of a long turn: a fraction of a millisecond, as a rule."""
+
+
 class Actor:
     """One actor.  Made by ``spawn``; holds nothing that its facets do not hold.
 
     ``error`` is the exception it crashed with, if it did; ``failure`` is that, or the one of an actor that it was
     linked to as a whole, by which it was stopped; ``running`` is False once it ended; ``looks_on`` says that its tasks
-    only look, so that nobody else waits for them.
+    only look, so that nobody else waits for them; ``stretch`` are the events of a long turn that it handles at once.
 
     >>> from syndicate import run, spawn
     >>> actors = []
@@ -108,7 +113,19 @@ class Actor:
     ('short', False)
     """
 
-    __slots__ = ("_root", "born", "daemon", "error", "failure", "looks_on", "name", "running", "system", "watchers")
+    __slots__ = (
+        "_root",
+        "born",
+        "daemon",
+        "error",
+        "failure",
+        "looks_on",
+        "name",
+        "running",
+        "stretch",
+        "system",
+        "watchers",
+    )
 
     def __init__(self, system: AbstractSystem, name: str, daemon: bool = False) -> None:
         self.system = system
@@ -121,6 +138,7 @@ class Actor:
         self.running = True
         self.watchers: list[Callable[[Actor], None]] = []
         self._root: Facet | None = Facet(self, None)
+        self.stretch = STRETCH
 
     @property
     def root(self) -> Facet:

@@ -599,7 +599,11 @@ class System:
             if self.failure is not None or self.interrupt is not None:
                 return
             if self.queue or self._after:  # the calls after a slice may have asked for another
-                await self.breathe()
+                self._parked = True  # who looks meanwhile need not wait for us
+                try:
+                    await self.breathe()
+                finally:
+                    self._parked = False
                 continue
             for event in self._quiet:
                 event.set()

@@ -18,9 +18,10 @@ from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
 from sys import getrefcount
+from time import thread_time
 from typing import Final, TypeVar
 
-from syndicate.actors.actor import Actor
+from syndicate.actors.actor import STRETCH, Actor
 from syndicate.actors.facet import AbstractActor
 from syndicate.actors.turn import Turn
 from syndicate.index.event import ENTER, Event
@@ -32,8 +33,11 @@ T = TypeVar("T")
 LARGE: Final = 128
 """The most events of a turn that is handled at a stretch."""
 
-STRETCH: Final = 128
-"""The events of a slice: a fraction of a millisecond, as a rule."""
+FEWEST_EVENTS: Final = 16
+"""The least events of a slice."""
+
+LONG_SLICE: Final = 0.0004
+"""Seconds of the processor from which on a slice is long: half as many events are the next one, and so on."""
 
 
 FREED: Final = 512
@@ -82,15 +86,18 @@ class Lane:
         events = self.events
         if events is None:
             return 0
-        stretch = 1 if type(events) is TurnSteps else STRETCH
+        steps, actor = type(events) is TurnSteps, self.actor
+        stretch = 1 if steps else actor.stretch
         if self._suspended is not None:
             turn.resume(self._suspended)
             self._suspended = None
         goes_on, start = False, self._at
         try:
             while True:
-                at, self._at = self._at, min(self._at + stretch, len(events))
-                goes_on = self.actor.take(turn, events[at : self._at], events, self._at == len(events))
+                at, self._at, began = self._at, min(self._at + stretch, len(events)), thread_time()
+                goes_on = actor.take(turn, events[at : self._at], events, self._at == len(events))
+                if not steps and actor.system.stopwatch is None:
+                    actor.stretch = _next_stretch(stretch, thread_time() - began)
                 if not goes_on or not alone():
                     break
                 goes_on = False  # whatever the next slice raises
@@ -110,6 +117,17 @@ class Lane:
                 what()
             else:
                 self.events = what
+
+
+def _next_stretch(events: int, seconds: float) -> int:
+    """How many events the next slice has, where one of so many took *seconds*.
+
+    >>> _next_stretch(128, 0.001), _next_stretch(32, 0.0001), _next_stretch(64, 0.0003)
+    (64, 64, 64)
+    """
+    if seconds > LONG_SLICE:
+        return max(events // 2, FEWEST_EVENTS)
+    return min(2 * events, STRETCH) if seconds < LONG_SLICE / 3 else events
 
 
 def when_over(lanes: Collection[Lane], then: Callable[[], None]) -> None:

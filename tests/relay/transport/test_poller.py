@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
+from time import perf_counter
 
 import pytest
 import trio
+import trio.testing
 
 from relay.transport.poller import AVAILABLE, CROWD, Poller, polling
 from relay.transport.stream import ByteStream
@@ -65,6 +68,35 @@ async def test_what_has_come_is_handled_in_the_same_round(
         theirs.send(b"x")
         poller.look()
         assert len(steps) == 4
+
+
+async def test_others_are_looked_at_between_the_steps_of_many_tasks(
+    system: System, pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has come is done before the tasks that are to go on are through, also where the pump waits among them."""
+    ours, theirs = pair
+    steps: list[str] = []
+    clock = itertools.count(perf_counter())
+    with polling() as poller:
+
+        def arrived() -> None:
+            ours.recv(100)
+            system.spawn(lambda: steps.append("turn"))
+
+        async def work() -> None:
+            steps.append("step")
+            if steps == ["step"]:
+                theirs.send(b"x")
+
+        poller.add(ours.fileno(), system, Reading(arrived))
+        await system.settle()
+        await trio.testing.wait_all_tasks_blocked()
+        monkeypatch.setattr("relay.transport.poller.perf_counter", lambda: next(clock))
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(work)
+        poller.remove(ours.fileno())
+    assert steps == ["step", "turn", *["step"] * 19]
 
 
 @pytest.mark.parametrize("kernel", [True, False])

@@ -39,6 +39,7 @@ from syndicate import (
 )
 from syndicate.actors import system as systems
 from syndicate.actors import turn_slices
+from syndicate.actors.actor import STRETCH
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import system_of
 from syndicate.actors.turn import Handle, Turn, current
@@ -94,6 +95,44 @@ class Stage:
             self.system.drain(1.5)
         monkeypatch.undo()
         return times[0]
+
+
+@pytest.mark.parametrize(("price", "most"), [(0.00001, 40), (0.001, 16), (0.0, LARGE)])
+def test_the_longer_an_event_takes_the_fewer_are_handled_at_once(
+    price: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others wait for is a time, and not a number; and an actor that is fast again is soon at the most again."""
+    stage = Stage(lambda ds: None)
+    spent, costs = 0.0, price
+    target: Any = None
+    counts: list[int] = []
+    heard: list[int] = []
+
+    class Working(Entity):
+        def message(self, value: Any) -> None:
+            nonlocal spent
+            spent += costs
+            heard.append(value)
+
+    def act(count: int) -> list[int]:
+        counts.clear()
+        monkeypatch.setattr(turn_slices, "thread_time", lambda: spent)
+        stage.facets[0].enter(lambda: [send(target, n) for n in range(count)])
+        stage.drain(monkeypatch, lambda: counts.append(len(heard)))
+        return [b - a for a, b in itertools.pairwise(counts) if b > a]
+
+    def boot() -> None:
+        nonlocal target
+        prevent_inert_check()
+        target = ref(Working())
+
+    stage.system.spawn(boot)
+    stage.system.drain()
+    slices = act(2000)
+    assert max(slices[4:-1]) <= most
+    assert sum(slices) == 2000
+    costs = 0.0
+    assert max(act(2000)) == LARGE
 
 
 @pytest.mark.parametrize("handlers", [1, 200])
@@ -226,7 +265,7 @@ def test_a_large_turn_is_set_aside_only_where_something_waits(waits: bool, monke
     monkeypatch.setattr(systems, "perf_counter", lambda: 0.0)
     stage.system.drain(1)
     assert heard == list(range(MANY))
-    slices = MANY // turn_slices.STRETCH
+    slices = MANY // STRETCH
     assert len(pauses) == (2 * slices if waits else 0), "that of the dataspace, and that of the observer"
     assert not waits or len(busy) > 2 * slices
 
@@ -257,8 +296,8 @@ def test_what_comes_from_outside_waits_for_one_slice_of_a_large_turn() -> None:
     stage.act(act)
     stage.system.inlet = look
     stage.system.drain()
-    assert len(waited) >= MANY // turn_slices.STRETCH - 1
-    assert max(waited) <= turn_slices.STRETCH + 16
+    assert len(waited) >= MANY // STRETCH - 1
+    assert max(waited) <= STRETCH + 16
 
 
 def test_what_comes_from_outside_goes_before_the_next_slice_with_all_that_it_causes() -> None:
@@ -288,8 +327,8 @@ def test_what_comes_from_outside_goes_before_the_next_slice_with_all_that_it_cau
     stage.act(lambda ds: [assert_(ds, P(n)) for n in range(MANY)])
     stage.system.inlet = look
     stage.system.drain()
-    assert len(waited) >= MANY // turn_slices.STRETCH - 1
-    assert max(waited) <= turn_slices.STRETCH + 32
+    assert len(waited) >= MANY // STRETCH - 1
+    assert max(waited) <= STRETCH + 32
 
 
 def test_what_comes_meanwhile_waits_in_order() -> None:
@@ -346,9 +385,9 @@ def test_who_has_waited_for_a_turn_goes_before_who_has_come_since() -> None:
     stage.act(lambda ds: [assert_(targets[0], n) for n in range(MANY)])
     stage.system.inlet = look
     stage.system.drain()
-    assert heard.count("other") >= MANY // turn_slices.STRETCH - 1
+    assert heard.count("other") >= MANY // STRETCH - 1
     after_it = heard[heard.index("asked") :]
-    assert after_it.count("other") >= MANY // turn_slices.STRETCH - 3
+    assert after_it.count("other") >= MANY // STRETCH - 3
 
 
 def test_a_call_at_the_end_of_a_turn_comes_though_its_lane_has_gone_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -688,7 +727,7 @@ def test_few_events_are_freed_between_two_looks(looks: bool) -> None:
     stage.system.drain()
     look()
     assert freed == MANY
-    assert most <= turn_slices.STRETCH if looks else most == MANY
+    assert most <= STRETCH if looks else most == MANY
     assert not stage.system.queue
     assert not stage.system.lanes
 
