@@ -366,9 +366,10 @@ class Msgpack:
         stack: list[tuple[list[Frozen], int]] = []  # the compounds around the innermost, and what each has yet to get
         items: list[Frozen] = []
         at, left, nodes, most = 0, 1, 0, self.limits.nodes
+        stretch = VALUES
         self._begin()
         while True:
-            for _ in range(VALUES // 2):  # each takes as long as some that a kernel reads
+            for _ in range(stretch):
                 tag = data[at]
                 if tag < 0x80:
                     value: Frozen = tag
@@ -420,6 +421,7 @@ class Msgpack:
                     yield items[0]
                     return
             self._built = len(data) + NODE * nodes
+            stretch = VALUES // 2  # of a large packet each takes as long as some that a kernel reads
             yield MORE
 
     def _begin(self) -> None:
