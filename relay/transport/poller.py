@@ -125,8 +125,9 @@ class Poller(trio.abc.Instrument):
         """Whether nobody uses it any more."""
         return self._epoll.closed
 
-    def look(self) -> bool:
+    def look(self, *, crowd: bool = True) -> bool:
         """Call those who have something to read, and take their turns; returns whether all is done that there was.
+        Without *crowd* those of it are left for the next look.
 
         A system asks between its turns, also at its end, when nobody uses the poller any more: nothing has come then.
         """
@@ -137,7 +138,8 @@ class Poller(trio.abc.Instrument):
         if not ready:
             return True
         if (self._gate, select.EPOLLIN) in ready:
-            ready = [each for each in ready if each[0] != self._gate] + self._crowd.poll(0, CROWD)
+            ready = [each for each in ready if each[0] != self._gate]
+            ready += self._crowd.poll(0, CROWD) if crowd else []
         self.rounds += 1
         self.woken += len(ready)
         done = make_round(self, self._watched, ready)
@@ -185,10 +187,12 @@ class Poller(trio.abc.Instrument):
         self._quiet = False
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Trio calls it: a task has done what it could without a wait, and others are next."""
+        """Trio calls it: a task has done what it could without a wait, and others are next.  A crowd waits for them:
+        who comes must not outrun those who go.
+        """
         own = self._task
         if own is not None and task is not own and perf_counter() > self._looked + AWHILE:
-            own.context.run(self.look)
+            own.context.run(self.look, crowd=False)
 
     async def run(self) -> None:
         """Wait and look, until nobody uses it any more."""

@@ -45,6 +45,12 @@ FLAGS: Final = (
 )
 
 
+@pytest.fixture(autouse=True)
+def no_looks_between_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None is looked at between two steps of tasks because the machine is slow."""
+    monkeypatch.setattr(poller_module, "AWHILE", inf)
+
+
 class Place:
     """A dataspace, and links to peers that are only sockets."""
 
