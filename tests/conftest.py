@@ -34,6 +34,12 @@ for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.
         signal.signal(number, handler)
 
 
+@pytest.fixture(autouse=True)
+def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice of a long turn has as many events as may be, however busy the machine is."""
+    monkeypatch.setattr("syndicate.actors.turn_slices.thread_time", lambda: 0.0)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A real local Spark session.  Without Java the tests fail; `-m "not spark"` leaves them out."""

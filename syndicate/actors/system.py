@@ -655,7 +655,7 @@ class System:
     @trio.lowlevel.enable_ki_protection
     def stop(self) -> None:
         """Stop all actors in order, daemons last, and run what that causes."""
-        self.stopped = True
+        self.stopped, self._parked = True, False  # the pump may wait: who looks between two turns takes none
         for daemon in (False, True):
             self.ending_others = not daemon
             for _ in range(100):  # stop handlers may spawn, but not without end

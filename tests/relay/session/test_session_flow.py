@@ -906,20 +906,12 @@ def longest_stretch(kind: str, events: int, blocked: bool) -> int:
     return max(stretches[1:])  # the first is what the program does itself
 
 
-@pytest.fixture
-def even_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each slice of a turn has as many events as may be, however busy the machine is."""
-    monkeypatch.setattr("syndicate.actors.turn_slices.thread_time", lambda: 0.0)
-
-
-@pytest.mark.usefixtures("even_slices")
 @pytest.mark.parametrize("kind", ["send", "assert", "retract", "observe"])
 def test_a_packet_of_many_events_is_written_in_parts(kind: str) -> None:
     """What is done at a stretch does not grow with the packet that a turn becomes."""
     assert longest_stretch(kind, 1600, False) < 1.2 * longest_stretch(kind, 800, False)
 
 
-@pytest.mark.usefixtures("even_slices")
 @pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.parametrize("kind", ["send", "assert", "retract"])
 def test_a_turn_that_tells_a_peer_much_lets_others_have_their_turns(kind: str, blocked: bool) -> None:

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
+import trio
+import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -769,3 +771,29 @@ def test_a_turn_that_pauses_keeps_all_that_is_its_own() -> None:
     turn.resume(state)
     assert {name: getattr(turn, name) for name in own} == own
     assert {name: getattr(turn, name) for name in shared} == before
+
+
+async def test_a_system_is_ended_while_its_pump_waits_and_others_look() -> None:
+    """Whoever looks between two pieces of long work takes no turns: the end takes them all, each once, and in order."""
+    order: list[int] = []
+    roots: list[Facet] = []
+
+    def last() -> None:
+        prevent_inert_check()
+        roots.append(current_facet())
+
+    def first() -> None:
+        prevent_inert_check()
+
+        def end() -> None:
+            (root,) = roots
+            for number in range(6):
+                system_of(root.actor).postpone(root.actor, (ENTER, root, partial(order.append, number), None))
+
+        on_stop(end)
+
+    async with open_system(first) as system:
+        system.spawn(last, daemon=True)  # which ends behind the others
+        await trio.testing.wait_all_tasks_blocked()
+        system.inlet = system.at_once  # as sockets do in which something has come
+    assert order == [*range(6)]
