@@ -25,7 +25,6 @@ from benchmarks.report import surroundings, write
 from benchmarks.server import ROOT, Server
 from relay import connect
 from syndicate import Record, Ref, assert_, every, run, send, sync
-from syndicate.native import DESCRIPTION
 
 ROWS: Final = 100_000
 RATES: Final = (20_000, 50_000)
@@ -162,7 +161,7 @@ def main(output: Path, loaded: tuple[str, int] | None) -> None:
     pages = [measure(rate) for rate in RATES]
     parts = [
         "## Browser: the console under load, and what a WebSocket costs",
-        f"- {around.date}, `{around.command}`\n- {around.ours} on {around.python}, {DESCRIPTION}\n- {around.machine}",
+        f"- {around.date}, `{around.command}`\n- {around.ours} on {around.python}\n- {around.machine}",
         table([f"{rate:,} messages a second" for rate in RATES], page_rows(pages)),
         sizes(),
         "### Nobody pays while nobody looks",

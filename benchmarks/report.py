@@ -17,6 +17,7 @@ from pathlib import Path
 from attrs import frozen
 
 from benchmarks.measure import ROOT, Result, factor, median
+from syndicate.native import DESCRIPTION
 
 EXPONENT = 0.1
 """How the time of an operation may at most grow with the number of observers: time ~ N ** exponent."""
@@ -39,6 +40,7 @@ class Surroundings:
     date: str
     ours: str
     python: str
+    """The interpreter, and whether kernels ran."""
     peer: str | None
     machine: str
 
@@ -50,7 +52,7 @@ def surroundings(command: str, rounds: int, peer: tuple[str, str] | None) -> Sur
         rounds=rounds,
         date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         ours=_our_version(),
-        python=f"{platform.python_implementation()} {platform.python_version()}",
+        python=f"{platform.python_implementation()} {platform.python_version()}, {DESCRIPTION}",
         peer=f"{peer[0]} on Python {peer[1]}" if peer else None,
         machine=f"{os.cpu_count()} cores, {_processor()}, {platform.system()}; load before {os.getloadavg()[0]:.1f}",
     )
