@@ -23,7 +23,7 @@ Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from sys import getsizeof
@@ -104,6 +104,11 @@ def _passes_on(node: Node) -> bool:
     return node.op in PASSING
 
 
+def _is_inspected(circuit: Netlist) -> bool:
+    """Whether a node is there for what its function does, so that no step may be taken again for speed alone."""
+    return any(node.op == "inspect" or (node.child is not None and _is_inspected(node.child)) for node in circuit.nodes)
+
+
 # ----------------------------------------------------------------------------------------------------- the local engine
 
 
@@ -112,6 +117,9 @@ FEW_GIVEN: Final = 64
 
 SOME_ROWS: Final = 8 * FEW_GIVEN
 """A circuit that has been given more rows than this, by however few, goes on for long: then tables pay."""
+
+READABLE_AGAIN: Final = (dict, list, set, frozenset, ZSet, Columns)
+"""What gives the same when a step is taken again; nobody knows it of what else has a length and can be read."""
 
 _SELDOM: Final = 8
 """Memory is looked after every so many steps."""
@@ -279,7 +287,7 @@ class LocalEngine(AbstractEngine):
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
         self.tables: Tabular | None = None
-        self.row_budget = inf if library is None else SOME_ROWS
+        self.row_budget = inf if library is None else -1 if _is_inspected(circuit) else SOME_ROWS
         self._firsts: dict[int, Key] = {}  # what each source gave first, before there are tables
         self._takers: frozenset[str] | None = None
         self._grows = not all(node.op in BOUNDED for node in circuit.nodes)
@@ -345,8 +353,8 @@ class LocalEngine(AbstractEngine):
             rows = sum(
                 [
                     len(each.batch) if type(each) is ZSet
-                    else len(each) if isinstance(each, Sized)
-                    else inf  # an iterator, which nobody can read again
+                    else len(each) if isinstance(each, READABLE_AGAIN)
+                    else inf
                     for each in deltas.values()
                 ]
             )  # fmt: skip

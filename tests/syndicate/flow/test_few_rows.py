@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import syndicate.flow.local_engine
 import syndicate.flow.loop
 from syndicate import native
-from syndicate.flow import Circuit, rearranges
+from syndicate.flow import Circuit, Stream, rearranges
 from syndicate.flow.local_engine import FEW_GIVEN, SOME_ROWS
 from syndicate.flow.loop import FEW_DERIVED
 from syndicate.flow.row_expression import RowExpression, expressed
@@ -73,14 +75,68 @@ def test_a_source_that_has_given_all_before_is_known() -> None:
     assert takes_one_call(c)
 
 
-def numbers(limit: int) -> Circuit:
-    """From one number, all up to a limit."""
+def same(stream: Stream) -> Stream:
+    """The stream."""
+    return stream
+
+
+def numbers(
+    limit: int, *, before: Callable[[Stream], Stream] = same, after: Callable[[Stream], Stream] = same
+) -> Circuit:
+    """From one number, all up to a limit; with something *before* and *after* the loop."""
     c = Circuit()
-    start = c.source("a")
+    start = before(c.source("a"))
     more = expressed(lambda row: (row[0] + 1,), RowExpression("row", (("+", ("part", 0), [1]),)))
     small = expressed(lambda row: row[0] < limit, RowExpression("test", (("<", ("part", 0), [limit]),)))
-    c.sink("out", c.recursive(lambda r: start + r.filter(small).map(more)))
+    c.sink("out", after(c.recursive(lambda r: start + r.filter(small).map(more))))
     return c
+
+
+class ReadOnce:
+    """Elements that know their number, and are gone when they have been read."""
+
+    def __init__(self, elements: list[Any]) -> None:
+        self.count = len(elements)
+        self.left = iter(elements)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.left
+
+
+@pytest.mark.parametrize("kind", [list, set, deque, dict.fromkeys, iter, ReadOnce])
+def test_whatever_a_step_is_given_counts_when_it_is_taken_again(kind: Callable[[list[Any]], Any]) -> None:
+    """In a mapping each element has a weight."""
+    c = numbers(2000)
+    change = kind([(0,), (1000,)])
+    if isinstance(change, dict):
+        change = dict.fromkeys(change, 1)
+    assert len(c.step({"a": change})["out"]) == 2001
+    assert in_tables(c)
+
+
+@pytest.mark.parametrize("place", ["before", "after", "in a loop before"])
+def test_who_inspects_sees_each_tick_once(place: str) -> None:
+    """Also if the step outgrows dictionaries: it is for what it does that a callback is there."""
+    seen: list[int] = []
+
+    def inspected(stream: Stream) -> Stream:
+        return stream.inspect(lambda batch: seen.append(len(batch)))
+
+    def looped(stream: Stream) -> Stream:
+        loop = cast(Circuit, stream.circuit)
+        return loop.recursive(lambda r: stream + inspected(r))
+
+    c = {
+        "before": lambda: numbers(2000, before=inspected),
+        "after": lambda: numbers(2000, after=inspected),
+        "in a loop before": lambda: numbers(2000, before=looped),
+    }[place]()
+    for number in (1990, 0, 5):
+        c.step({"a": {(number,): 1}})
+    assert seen == {"before": [1, 1, 1], "after": [11, 1990, 0], "in a loop before": [0, 1] * 3}[place]
 
 
 def test_a_loop_that_grows_makes_tables_in_its_step() -> None:
