@@ -43,7 +43,7 @@ class PatternError(SyndicateError, TypeError):
 
 
 class RecordDefinition(SyndicateError, TypeError):
-    """A class that cannot be a record's, because a name in it looks like a field and would not be one."""
+    """A class that cannot be a record's: mostly, as a name in it looks like a field and would not be one."""
 
 
 class TextError(SyndicateError, ValueError):

@@ -34,8 +34,10 @@ def record(label: C | str | Symbol | None = None) -> C | Callable[[C], C]:
     The class is frozen and slotted; its fields, in order, are the record's.  Instances are equal if they are the same
     *value*, even where two classes share a label; records with that label and number of fields then arrive as instances
     of the class that was defined last.  A record class applied to patterns is a pattern.  An ``Enum``, a dataclass, a
-    named tuple or a pydantic model stays what it is, and its instances are records.  Raises
-    :class:`~syndicate.errors.RecordDefinition` for a field without an annotation, ``n = 1`` for ``n: int = 1``.
+    named tuple or a pydantic model stays what it is, and its instances are records.  An ``__init__`` in the class makes
+    its instances by ``__attrs_init__``, which takes the fields; those that arrive are not made by it.  Raises
+    :class:`~syndicate.errors.RecordDefinition` for a field without an annotation, ``n = 1`` for ``n: int = 1``, and for
+    what attrs refuses.
 
     >>> @record("box-state")
     ... class BoxState:
@@ -64,14 +66,18 @@ def _make_record(cls: C, label: Symbol) -> C:
     if as_record(cls, label):
         return cls
     _expect_annotations(cls)
-    record_class: Any = attrs.frozen(cls, eq=False, slots=True, auto_attribs=True)
+    has_initializer = "__init__" in vars(cls)
+    try:
+        record_class: Any = attrs.frozen(cls, eq=False, slots=True, auto_attribs=True)
+    except (TypeError, ValueError) as error:
+        raise RecordDefinition(f"{cls.__qualname__} cannot be a record: {error}") from error
     names = [a.name for a in attrs.fields(record_class)]
     record_class.__label__ = label
     record_class.__eq__ = same
     record_class.__hash__ = hash_of
     # Looked up with getattr, since an inherited field has its slot in the class that declares it.
     record_class.__setters__ = [getattr(record_class, name).__set__ for name in names]
-    hooked = _has_hooks(record_class)
+    hooked = has_initializer or _has_hooks(record_class)
     if not hooked:
         record_class.__init__ = _fast_init(record_class)
     freeze_as(record_class, record_freezer(record_class, label, names))
@@ -86,7 +92,14 @@ def _make_record(cls: C, label: Symbol) -> C:
 
 
 def _expect_annotations(cls: type) -> None:
-    """Raise :class:`RecordDefinition` for what looks like a field and, without an annotation, would not be one."""
+    """Raise :class:`RecordDefinition` for what looks like a field and, without an annotation, would not be one, and for
+    what looks as if it were called, and is not.
+    """
+    if hasattr(cls, "__post_init__"):
+        raise RecordDefinition(
+            f"{cls.__qualname__}.__post_init__ is never called: it is for dataclasses; in a record it is "
+            "__attrs_post_init__"
+        )
     annotated = get_annotations(cls)
     for name, value in vars(cls).items():
         if name in annotated or name.startswith("_") or callable(value) or hasattr(value, "__get__"):

@@ -63,6 +63,7 @@ from syndicate.errors import (
 )
 from syndicate.testing import settled, watch
 from syndicate.values.text import parse
+from syndicate.values.value import freeze, thaw
 
 
 @record
@@ -325,6 +326,34 @@ def test_a_field_of_a_record_without_an_annotation() -> None:
         record(type("Point", (), {"x": attrs.field(), "__annotations__": {"y": int}}))
     with pytest.raises(RecordDefinition, match=r"what: str = "):
         record(type("Shouts", (Says,), {"what": "hey"}))
+
+
+def test_a_record_class_with_an_initializer_of_its_own() -> None:
+    """Is made by it, and by nothing else; one that nobody would call is refused."""
+
+    @record
+    class Sorted:
+        low: int
+        high: int
+
+        def __init__(self, *numbers: int) -> None:
+            self.__attrs_init__(min(numbers), max(numbers))  # type: ignore[attr-defined]  # what attrs makes
+
+    made: Any = Sorted
+    assert (made(3, 1, 2).low, made(3, 1, 2).high, made(4) == made(4, 4)) == (1, 3, True)
+    assert thaw(freeze(made(2, 1))) == made(1, 2)
+    with pytest.raises(TypeError, match="low"):
+        made(low=1, high=2)
+    with pytest.raises(RecordDefinition, match=r"Late\.__post_init__ is never called: .*__attrs_post_init__"):
+        record(type("Late", (), {"__annotations__": {"n": int}, "__post_init__": lambda self: None}))
+
+
+def test_what_attrs_refuses_is_refused_for_a_record() -> None:
+    """With the name of the class, as all that is wrong with one."""
+    with pytest.raises(RecordDefinition, match=r"More cannot be a record: .*after .* default"):
+        record(type("More", (), {"__annotations__": {"n": int, "m": int}, "n": 1}))
+    with pytest.raises(RecordDefinition, match=r"Loud cannot be a record: .*__setattr__"):
+        record(type("Loud", (), {"__annotations__": {"n": int}, "__setattr__": lambda self, name, value: None}))
 
 
 def test_what_a_record_class_may_have_besides_fields() -> None:
