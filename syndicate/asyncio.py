@@ -42,6 +42,7 @@ from syndicate.actors.async_block import async_block
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import EventBuffer, Happening, Portal, Remote, ask, opener, snapshot
 from syndicate.actors.relay_loading import open_console
+from syndicate.actors.running import ending
 from syndicate.actors.signals import interrupt_in
 from syndicate.actors.system import SLICE
 from syndicate.actors.turn import here
@@ -533,7 +534,7 @@ async def open_system(
             system.forgive()
             if isinstance(error, asyncio.CancelledError):
                 error = None
-        error = system.ending(error)
+        error = ending(system, error)
         if error is not None:
             raise error
 

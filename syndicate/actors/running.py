@@ -30,6 +30,7 @@ from syndicate.actors.system import System
 from syndicate.actors.turn import here
 from syndicate.errors import AlreadyRunning
 from syndicate.garbage_collector import seldom
+from syndicate.log import logger
 
 YOUNG: Final = 25_000
 """New objects between two looks of the garbage collector, while a system runs: batches are many small tuples, which
@@ -131,9 +132,21 @@ async def _begun(
                 nursery.cancel_scope.cancel()
                 if console is not None:
                     console.close()
-    error = system.ending(error)
+    error = ending(system, error)
     if error is not None:
         raise error
+
+
+def ending(system: System, error: BaseException | None) -> BaseException | None:
+    """What a system ends with, where *error* has come out of its pump, or of the program around it."""
+    error, failure = system.interrupt or error, system.failure
+    if failure is None:
+        return error
+    if error is None or isinstance(error, trio.Cancelled):  # which the failure itself has led to
+        return failure
+    if error is not failure and isinstance(failure, Exception) and not system.embedded:
+        logger().error("a program that was asked to end has failed", exc_info=failure)
+    return error
 
 
 async def _serve(system: System, nursery: trio.Nursery) -> None:

@@ -494,6 +494,8 @@ class System:
         """Queue the next slice of a large turn, if it has let others go first; whether there is one."""
         if not self._slices or (self.queue and self._slices[0][1] > self.taken):
             return False
+        if self._after and self.inlet is not None:  # what the others have said meanwhile need not wait for it
+            self._meanwhile(int)
         self.queue.append(self._slices.popleft()[0])
         return True
 
@@ -546,6 +548,10 @@ class System:
             if self.chronicle is not None:
                 self.chronicle.skip(events)
             lane = self.lanes[actor] = Lane(actor, events)
+            if self.queue:  # it begins as it goes on: behind what is there
+                self._set_aside(lane, LARGE)
+                self.taken -= 1
+                return 1
         elif events is not lane.place:
             lane.put(events)
             self._outdated.add(id(lane.place))  # unique while it waits in the queue
@@ -564,7 +570,11 @@ class System:
             elif lane.behind:
                 self.queue.appendleft((actor, lane.place))
             else:
-                self._slices.append(((actor, lane.place), self.taken + 2 * LARGE))  # of which this slice is one
+                self._set_aside(lane, 2 * LARGE)  # of which this slice is one
+
+    def _set_aside(self, lane: Lane, events: int) -> None:
+        """Let others go first, with all that they cause, up to so many *events*."""
+        self._slices.append(((lane.actor, lane.place), self.taken + events))
 
     def _alone(self) -> bool:
         """Whether a slice of a large turn may follow another at once: nothing waits, and nobody looks meanwhile."""
@@ -681,17 +691,6 @@ class System:
                 self.interrupt = self.interrupt or error
             else:
                 return
-
-    def ending(self, error: BaseException | None) -> BaseException | None:
-        """What the system ends with, where *error* has come out of its pump, or of the program around it."""
-        error, failure = self.interrupt or error, self.failure
-        if failure is None:
-            return error
-        if error is None or isinstance(error, trio.Cancelled):  # which the failure itself has led to
-            return failure
-        if error is not failure and isinstance(failure, Exception) and not self.embedded:
-            logger().error("a program that was asked to end has failed", exc_info=failure)
-        return error
 
 
 def system_of(actor: HomeActor) -> System:

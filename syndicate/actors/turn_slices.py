@@ -97,7 +97,7 @@ class Lane:
                 at, self._at, began = self._at, min(self._at + stretch, len(events)), thread_time()
                 goes_on = actor.take(turn, events[at : self._at], events, self._at == len(events))
                 if not steps and actor.system.stopwatch is None:
-                    actor.stretch = _next_stretch(stretch, thread_time() - began)
+                    actor.stretch = _next_stretch(stretch, (thread_time() - began) * stretch / (self._at - at))
                 if not goes_on or not alone():
                     break
                 goes_on = False  # whatever the next slice raises
@@ -120,7 +120,7 @@ class Lane:
 
 
 def _next_stretch(events: int, seconds: float) -> int:
-    """How many events the next slice has, where one of so many took *seconds*.
+    """How many events the next slice has, where one of so many takes *seconds*.
 
     >>> _next_stretch(128, 0.001), _next_stretch(32, 0.0001), _next_stretch(64, 0.0003)
     (64, 64, 64)

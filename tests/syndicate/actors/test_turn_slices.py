@@ -137,6 +137,32 @@ def test_the_longer_an_event_takes_the_fewer_are_handled_at_once(
     assert max(act(2000)) == LARGE
 
 
+def test_a_slice_of_few_events_is_not_taken_for_a_fast_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last slice of a turn has what is left: how many the next one has depends on what each event takes."""
+    stage = Stage(lambda ds: None)
+    spent = 0.0
+    targets: list[Ref] = []
+
+    class Working(Entity):
+        def message(self, value: Any) -> None:
+            nonlocal spent
+            spent += 0.000005
+
+    def boot() -> None:
+        prevent_inert_check()
+        targets.append(ref(Working()))
+
+    worker = stage.system.spawn(boot)
+    stage.system.drain()
+    monkeypatch.setattr(turn_slices, "thread_time", lambda: spent)
+    stretches: list[int] = []
+    for rest in (1, 10, 60):
+        stage.act(lambda ds, rest=rest: [send(targets[0], n) for n in range(8 * LARGE + rest)])  # type: ignore[misc]
+        stage.system.drain()
+        stretches.append(worker.stretch)
+    assert stretches == [64, 64, 64]
+
+
 @pytest.mark.parametrize("handlers", [1, 200])
 def test_few_events_are_handled_between_two_looks_at_the_clock(handlers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the dataspace that is notified of many values in one turn, and by the observers that it notifies of them."""
@@ -331,6 +357,51 @@ def test_what_comes_from_outside_goes_before_the_next_slice_with_all_that_it_cau
     stage.system.drain()
     assert len(waited) >= MANY // STRETCH - 1
     assert max(waited) <= STRETCH + 32
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_is_there_and_what_that_says_goes_before_a_large_turn(begun: bool) -> None:
+    """Before its first slice as before the others: who was first has its turns, and is heard outside."""
+    stage = Stage(lambda ds: None)
+    facets: list[Facet] = []
+    heard: list[int] = []
+    at: list[int] = []
+
+    def other() -> None:
+        prevent_inert_check()
+        facets.append(current_facet())
+
+    class Working(Entity):
+        def message(self, value: Any) -> None:
+            heard.append(value)
+
+    targets: list[Ref] = []
+
+    def worker() -> None:
+        prevent_inert_check()
+        targets.append(ref(Working()))
+
+    for boot in (worker, *[other] * 5):
+        stage.system.spawn(boot)
+    stage.system.drain()
+
+    def hop(facets: list[Facet]) -> None:
+        if facets:
+            facets[0].enter(partial(hop, facets[1:]))
+        else:
+            stage.system.after_slice(lambda: at.append(len(heard)))
+
+    def look() -> None:
+        if begun and stage.system.lanes and len(heard) == 4 * STRETCH:
+            hop(facets)
+
+    stage.system.inlet = look
+    stage.act(lambda ds: [send(targets[0], n) for n in range(MANY)])
+    if not begun:
+        hop(facets)
+    stage.system.drain()
+    assert at == [4 * STRETCH if begun else 0]
+    assert heard == [*range(MANY)]
 
 
 def test_what_comes_meanwhile_waits_in_order() -> None:
