@@ -25,7 +25,7 @@ from syndicate.errors import KernelsMissing
 
 T = TypeVar("T")
 
-INTERFACE: Final = 19
+INTERFACE: Final = 20
 """What the library and these sources agree on: a library with another number is not used."""
 
 specifications: Final[dict[str, object]] = {}

@@ -33,7 +33,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 19;
+const INTERFACE: u32 = 20;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]

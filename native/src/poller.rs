@@ -717,15 +717,15 @@ pub fn make_round<'py>(
     round(&poller, &poller.getattr(intern!(py, "look"))?, &watched, &descriptors, &mut None)
 }
 
-/// One round after the other, for *seconds* at most, as long as something comes within *linger* seconds and nobody else
-/// has anything to do: whether that was done, and not left to Python.
+/// One round after the other, for *seconds* at most, as long as something comes and nobody else has anything to do; it is
+/// waited for if *others* is the epoll object that trio waits for: whether that was done, and not left to Python.
 #[pyfunction]
-#[pyo3(signature = (poller, watched, number, linger, seconds, /))]
+#[pyo3(signature = (poller, watched, number, others, seconds, /))]
 pub fn make_rounds<'py>(
     poller: Bound<'py, PyAny>,
     watched: Bound<'py, PyDict>,
     number: i32,
-    linger: f64,
+    others: i32,
     seconds: f64,
 ) -> PyResult<bool> {
     let py = poller.py();
@@ -735,10 +735,10 @@ pub fn make_rounds<'py>(
     let few = RoundNames::of(py)?.few;
     let gate: i32 = poller.getattr(intern!(py, "_gate"))?.extract()?;
     let (began, look) = (Instant::now(), poller.getattr(intern!(py, "look"))?);
-    let (mut wait, mut rounds, mut woken) = (Duration::ZERO, 0, 0);
+    let (mut rounds, mut woken) = (0, 0);
     let (mut ready, mut crowd, mut moment) = (Vec::new(), Vec::new(), None);
     let done = loop {
-        if !epoll::wait(py, number, wait, epoll::MOST, &mut ready) {
+        if !epoll::ready(number, epoll::MOST, &mut ready) {
             break Ok(false);
         }
         if ready.is_empty() {
@@ -746,7 +746,7 @@ pub fn make_rounds<'py>(
         }
         if let Some(place) = ready.iter().position(|&each| each == gate) {
             ready.remove(place);
-            if !epoll::wait(py, gate, Duration::ZERO, few, &mut crowd) {
+            if !epoll::ready(gate, few, &mut crowd) {
                 break Ok(false);
             }
             ready.append(&mut crowd); // behind all others
@@ -759,9 +759,14 @@ pub fn make_rounds<'py>(
             Ok(None) => look.call0().and_then(|done| done.is_truthy()),
             Err(error) => Err(error),
         };
-        match done.and_then(|done| Ok(done && poller.getattr(intern!(py, "_quiet"))?.is_truthy()?)) {
-            Ok(true) if began.elapsed().as_secs_f64() < seconds => wait = Duration::from_secs_f64(linger),
-            Ok(_) => break Ok(true),
+        match done.and_then(|done| Ok(done && !poller.getattr(intern!(py, "_due"))?.is_truthy()?)) {
+            Ok(true) => {
+                let left = seconds - began.elapsed().as_secs_f64();
+                if left <= 0.0 || (others >= 0 && !epoll::wait(py, number, others, left)) {
+                    break Ok(true);
+                }
+            }
+            Ok(false) => break Ok(true),
             Err(error) => break Err(error),
         }
     };
@@ -774,16 +779,14 @@ pub fn make_rounds<'py>(
 #[cfg(target_os = "linux")]
 mod epoll {
     use pyo3::prelude::*;
-    use std::ffi::{c_int, c_long, c_void};
+    use std::ffi::{c_int, c_short, c_ulong};
     use std::io::{Error, ErrorKind};
     use std::mem::MaybeUninit;
-    use std::ptr::null;
-    use std::time::Duration;
 
     /// The most that are called in a round; the others are ready in the next.
     pub const MOST: usize = 256;
-    /// `epoll_pwait2`, which counts in nanoseconds; its number is the same on all processors.  Since Linux 5.11.
-    const PWAIT2: c_long = 441;
+    /// Something can be read.
+    const POLLIN: c_short = 1;
 
     /// The operating system's `epoll_event`: a descriptor is the first four bytes of its data.
     #[repr(C)]
@@ -794,50 +797,54 @@ mod epoll {
         data: [i32; 2],
     }
 
+    /// The operating system's `pollfd`.
     #[repr(C)]
-    struct Time {
-        seconds: i64,
-        nanoseconds: i64,
+    struct Polled {
+        number: c_int,
+        asked: c_short,
+        ready: c_short,
     }
 
     extern "C" {
-        fn syscall(number: c_long, ...) -> c_long;
+        fn epoll_wait(number: c_int, events: *mut Event, most: c_int, milliseconds: c_int) -> c_int;
+        fn poll(polled: *mut Polled, count: c_ulong, milliseconds: c_int) -> c_int;
     }
 
-    /// Wait for so long until one of an epoll object's is ready, and list those, *most* and `MOST` at most; false where that
-    /// cannot be done.
-    pub fn wait(py: Python<'_>, number: i32, wait: Duration, most: usize, ready: &mut Vec<i32>) -> bool {
+    /// List which of an epoll object's are ready, *most* and `MOST` at most; false where that cannot be done.
+    pub fn ready(number: i32, most: usize, ready: &mut Vec<i32>) -> bool {
         let mut events = [const { MaybeUninit::<Event>::uninit() }; MOST];
-        let time = Time { seconds: wait.as_secs() as i64, nanoseconds: i64::from(wait.subsec_nanos()) };
-        let (place, time) = (events.as_mut_ptr() as usize, &time);
-        let ask = || {
-            // SAFETY: the call writes so many events at most, and they and the time outlive it.
-            let count = unsafe {
-                let (time, none) = (time as *const Time, null::<c_void>());
-                syscall(PWAIT2, number as c_int, place as *mut Event, most.min(MOST) as c_int, time, none, 0usize)
-            };
-            usize::try_from(count).map_err(|_| Error::last_os_error())
-        };
-        let count = if wait.is_zero() { ask() } else { py.detach(ask) };
+        // SAFETY: the call writes so many events at most, and they outlive it.
+        let count = unsafe { epoll_wait(number, events.as_mut_ptr().cast(), most.min(MOST) as c_int, 0) };
         ready.clear();
-        match count {
+        match usize::try_from(count) {
             // SAFETY: the call has written so many.
             Ok(count) => ready.extend(events[..count].iter().map(|event| unsafe { event.assume_init() }.data[0])),
-            Err(error) if error.kind() == ErrorKind::Interrupted => (), // Python looks who has
+            Err(_) if Error::last_os_error().kind() == ErrorKind::Interrupted => (), // Python looks who has
             Err(_) => return false,
         }
         true
+    }
+
+    /// Wait for so many seconds until one of two epoll objects has something: whether only the first has.
+    pub fn wait(py: Python<'_>, number: i32, others: i32, seconds: f64) -> bool {
+        let mut both = [number, others].map(|number| Polled { number, asked: POLLIN, ready: 0 });
+        // SAFETY: the call writes into both, and they outlive it.
+        let count = py.detach(|| unsafe { poll(both.as_mut_ptr(), 2, (1000.0 * seconds).ceil() as c_int) });
+        count == 1 && both[0].ready == POLLIN
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod epoll {
     use pyo3::prelude::*;
-    use std::time::Duration;
 
     pub const MOST: usize = 0;
 
-    pub fn wait(_: Python<'_>, _: i32, _: Duration, _: usize, _: &mut Vec<i32>) -> bool {
+    pub fn ready(_: i32, _: usize, _: &mut Vec<i32>) -> bool {
+        false
+    }
+
+    pub fn wait(_: Python<'_>, _: i32, _: i32, _: f64) -> bool {
         false
     }
 }

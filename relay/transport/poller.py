@@ -19,8 +19,11 @@ Source: ``docs/design/relay.md``, "Wake-ups".
 from __future__ import annotations
 
 import functools
+import re
 import select
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from time import perf_counter
 from typing import Final, Protocol, Self, TypeAlias
 
@@ -48,9 +51,10 @@ AVAILABLE: Final = hasattr(select, "epoll")
 """Whether this operating system has what it takes."""
 
 
-LINGER: Final = 0.0002
-"""Seconds for which what comes next is waited for here, when all that had come is done: an answer to what was sent,
-say.  A round of trio's loop costs as much as a packet; whatever else has become ready in it waits for so long at most.
+STAY: Final = 0.01
+"""Seconds for which what comes next is waited for here at most, when all that had come is done: an answer to what was
+sent, say.  A round of trio's loop costs as much as a packet.  What trio waits for is waited for here, too; only a new
+deadline that is nearer than the others may be noticed so much too late.
 """
 
 AWHILE: Final = 0.0003
@@ -58,9 +62,6 @@ AWHILE: Final = 0.0003
 
 CROWD: Final = 4
 """The most of a crowd that are called at once."""
-
-_SELECTABLE: Final = 1024
-"""The first descriptor that :func:`select.select` does not take."""
 
 
 @kernel
@@ -74,8 +75,8 @@ def make_round(poller: Poller, watched: Mapping[int, Watched], ready: Sequence[t
 
 
 @kernel
-def make_rounds(poller: Poller, watched: Mapping[int, Watched], number: int, linger: float, seconds: float, /) -> bool:
-    """Look, and wait for more, as :meth:`Poller._serve` does, with one call of the operating system for both.
+def make_rounds(poller: Poller, watched: Mapping[int, Watched], number: int, others: int, seconds: float, /) -> bool:
+    """Look, and wait for more, as :meth:`Poller._serve` does.
 
     True if that was done to its end; False if the caller is to go on.
     """
@@ -88,10 +89,11 @@ class Poller(trio.abc.Instrument):
     def __init__(self) -> None:
         self.rounds = self.woken = 0
         self.users = 0
-        self._quiet = True  # whether no task of trio's has anything to do
+        self._due: set[trio.lowlevel.Task] = set()  # which are to go on
         self._looked = 0.0  # when it was looked last
         self._task: trio.lowlevel.Task | None = None  # which waits
         self._epoll = select.epoll()
+        self._others = -1  # the epoll object that trio waits for
         self._crowd = select.epoll()  # what is in it is looked at by the few
         self._gate = self._crowd.fileno()
         self._epoll.register(self._gate, select.EPOLLIN)
@@ -184,7 +186,11 @@ class Poller(trio.abc.Instrument):
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:
         """Trio calls it: a task is to go on in the next round of its loop."""
-        self._quiet = False
+        self._due.add(task)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Trio calls it: a task goes on."""
+        self._due.discard(task)
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """Trio calls it: a task has done what it could without a wait, and others are next.  A crowd waits for them:
@@ -196,27 +202,48 @@ class Poller(trio.abc.Instrument):
 
     async def run(self) -> None:
         """Wait and look, until nobody uses it any more."""
-        self._task = trio.lowlevel.current_task()
+        number, self._task = self._epoll.fileno(), trio.lowlevel.current_task()
         trio.lowlevel.add_instrument(self)
         try:
             with self._scope:
+                await trio.lowlevel.wait_readable(number)
+                self._others = _who_waits_for(number)
                 while True:
-                    await trio.lowlevel.wait_readable(self._epoll.fileno())
                     self._serve()
+                    await trio.lowlevel.wait_readable(number)
         finally:
             trio.lowlevel.remove_instrument(self)
             self._epoll.close()
             self._crowd.close()
 
     def _serve(self) -> None:
-        """Look, for a slice at most, as long as something comes soon and nobody else has anything to do."""
-        number, ends = self._epoll.fileno(), perf_counter() + SLICE
-        self._quiet = True
-        if make_rounds(self, self._watched, number, LINGER, SLICE):
+        """Look as long as something comes and nobody else has anything to do; wait for that, too, if it is known what
+        trio waits for.
+        """
+        number, others, seconds = self._epoll.fileno(), self._others, SLICE
+        if others >= 0:
+            seconds = min(STAY, trio.lowlevel.current_statistics().seconds_to_next_deadline)
+        if make_rounds(self, self._watched, number, others, seconds):
             return
-        while self.look() and self._quiet and number < _SELECTABLE and perf_counter() < ends:
-            if not select.select([number], [], [], LINGER)[0]:
+        ends, both = perf_counter() + seconds, select.poll()
+        for each in (number, others):
+            if each >= 0:
+                both.register(each, select.POLLIN)
+        while self.look() and not self._due and (left := ends - perf_counter()) > 0:
+            if [each for each, _ in both.poll(1000 * left if others >= 0 else 0)] != [number]:
                 return
+
+
+def _who_waits_for(descriptor: int) -> int:
+    """The epoll object that holds another one of this number: the one that trio waits for, if a task of trio's waits
+    for it; -1 where the operating system does not tell.
+    """
+    entry = re.compile(rf"^tfd:\s+{descriptor} ", re.MULTILINE)
+    for path in Path("/proc/self/fdinfo").glob("*"):
+        with suppress(OSError):  # closed meanwhile
+            if entry.search(path.read_text()):
+                return int(path.name)
+    return -1
 
 
 _poller: Final = trio.lowlevel.RunVar[Poller | None]("relay.transport.poller", None)

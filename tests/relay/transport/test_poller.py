@@ -5,19 +5,22 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
-from time import perf_counter
+from threading import Thread
+from time import perf_counter, sleep
 
 import pytest
 import trio
 import trio.testing
 
-from relay.transport.poller import AVAILABLE, CROWD, Poller, polling
+from relay.transport.poller import AVAILABLE, CROWD, Poller, _who_waits_for, polling
 from relay.transport.stream import ByteStream
-from syndicate import assert_
+from syndicate import assert_, open_system
 from syndicate.actors.system import System
 from tests.relay.session.test_link import descriptors, place
 from tests.waiting import until
@@ -42,6 +45,14 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     yield ours, theirs
     ours.close()
     theirs.close()
+
+
+@asynccontextmanager
+async def real_time() -> AsyncIterator[tuple[System, Poller]]:
+    """A system and a poller where no clock jumps: trio waits where it has nothing to do."""
+    async with open_system() as system:
+        with polling() as poller:
+            yield system, poller
 
 
 async def test_what_has_come_is_handled_in_the_same_round(
@@ -163,6 +174,106 @@ async def test_a_crowd_comes_behind_all_others_and_a_few_at_a_time(
     for ours, theirs in pairs:
         ours.close()
         theirs.close()
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+async def test_while_it_waits_nothing_of_trio_waits_for_it(
+    pair: tuple[socket.socket, socket.socket], kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sockets, deadlines, threads and tasks of trio's: all go on, though it would wait for the next packet for a day;
+    in each order, and also where one becomes ready together with its own socket.
+    """
+    monkeypatch.setattr("relay.transport.poller.STAY", 86_400.0)
+    if not kernel:
+        monkeypatch.setattr("relay.transport.poller.make_rounds", lambda *arguments: False)
+    ours, theirs = pair
+    event = trio.Event()
+    heard: list[bytes] = []
+
+    def arrived() -> None:
+        heard.append(ours.recv(100))
+        if heard[-1] == b"event":
+            event.set()
+
+    async def by_socket() -> None:
+        one, other = trio.socket.socketpair()
+        with one, other:
+            await other.send(b"-")
+            assert await one.recv(1)
+
+    async def by_thread() -> None:
+        await trio.to_thread.run_sync(lambda: trio.from_thread.run_sync(heard.append, b"thread"))
+
+    async def by_event() -> None:
+        theirs.send(b"event")
+        await event.wait()
+
+    others: list[Callable[[], Awaitable[object]]] = [
+        by_socket, by_thread, by_event, partial(trio.sleep, 0.001), trio.lowlevel.checkpoint,
+    ]  # fmt: skip
+    async with real_time() as (system, poller):
+        poller.add(ours.fileno(), system, Reading(arrived))
+        for each in others:
+            for together in (False, True):
+                theirs.send(b"packet")
+                if not together:
+                    rounds = poller.rounds
+                    while poller.rounds == rounds:
+                        await trio.lowlevel.checkpoint()
+                await each()
+        poller.remove(ours.fileno())
+    assert heard.count(b"thread") == 2
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+async def test_it_waits_for_the_next_itself(
+    pair: tuple[socket.socket, socket.socket], kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes from elsewhere after a while needs no round of trio's."""
+    monkeypatch.setattr("relay.transport.poller.STAY", 86_400.0)
+    if not kernel:
+        monkeypatch.setattr("relay.transport.poller.make_rounds", lambda *arguments: False)
+    ours, theirs = pair
+    waits = 0
+    ended = trio.Event()
+
+    class Counting(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            nonlocal waits
+            waits += 1
+
+    def arrived() -> None:
+        if ours.recv(1) == b"!":
+            ended.set()
+
+    def send() -> None:
+        for byte in [b"."] * 50 + [b"!"]:
+            sleep(0.001)
+            theirs.send(byte)
+
+    async with real_time() as (system, poller):
+        poller.add(ours.fileno(), system, Reading(arrived))
+        await trio.testing.wait_all_tasks_blocked()
+        thread = Thread(target=send)  # one of trio's would be a deadline or a wake-up
+        trio.lowlevel.add_instrument(Counting())
+        thread.start()
+        await ended.wait()
+        thread.join()
+        poller.remove(ours.fileno())
+    assert waits < 25
+
+
+async def test_who_waits_for_an_epoll_object_is_found() -> None:
+    """Also when there are others; without anybody there is none."""
+    objects = [select.epoll() for _ in range(3)]
+    try:
+        assert _who_waits_for(objects[0].fileno()) == -1
+        objects[2].register(objects[0], select.EPOLLIN)
+        objects[2].register(objects[1], select.EPOLLIN)
+        assert [_who_waits_for(each.fileno()) for each in objects] == [objects[2].fileno()] * 2 + [-1]
+    finally:
+        for each in objects:
+            each.close()
 
 
 async def test_a_system_may_ask_when_nobody_uses_it_any_more(

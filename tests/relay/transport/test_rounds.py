@@ -256,7 +256,7 @@ async def test_others_have_their_turns_meanwhile() -> None:
 
 def test_what_cannot_be_waited_for_is_left_to_python() -> None:
     """Such as a number that is no epoll object's."""
-    assert make_rounds(Poller(), {}, -1, 0.0, 0.0) is False
+    assert make_rounds(Poller(), {}, -1, -1, 0.0) is False
 
 
 @pytest.mark.parametrize("kernel", [True, False])
