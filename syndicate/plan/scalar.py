@@ -49,6 +49,7 @@ from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Element, Typed, key_of
 from syndicate.flow.row_expression import OPERATORS, RowExpression, Written, expressed
+from syndicate.flow.structure import constant_text
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import mark_of
 
@@ -459,7 +460,7 @@ class _Text:
 
     def shown(self, expression: str) -> str:
         """The text with the values of its names: for graphs, and for the structure that a snapshot must fit."""
-        values = [getattr(value, "__qualname__", None) or repr(value) for value in self.bound]
+        values = [constant_text(value) for value in self.bound]
         return re.sub(r"\bc(\d+)\b", lambda match: values[int(match[1])], expression)
 
     def bind(self, value: Element) -> str:
