@@ -82,6 +82,7 @@ def carts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "broken.py").write_text("def f(:\n")
     (tmp_path / "raises.py").write_text("1 / 0\n")
     (tmp_path / "unlike.py").write_text("one = 1\nassert one == 2\n")
+    (tmp_path / "imports.py").write_text("from carts import Cart, Log\n")
     (tmp_path / "needs.py").write_text("import not_there_at_all\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -155,11 +156,17 @@ def test_plot(carts: Path) -> None:
         (["check", "library:Store"], 2, "here or installed: did you mean syndicate.bloom.library?"),
         (["check", "store:Client"], 2, "here or installed: did you mean syndicate.bloom.library.store?"),
         (["check", "syndicate.bloom.library:Store"], 2, "in its modules 'syndicate.bloom.library.cart',"),
-        (["check", "syndicate.bloom.library"], 2, "there is none, but in its modules 'syndicate.bloom.library.cart',"),
+        (
+            ["check", "syndicate.bloom.library"],
+            2,
+            "no program in it, but in its modules 'syndicate.bloom.library.cart',",
+        ),
         (["check", "nothing.py:Cart"], 2, "there is no file nothing.py"),
         (["check", "carts:Crat"], 2, "there is no Crat in carts (did you mean 'Cart'?)"),
         (["check", "carts:number"], 2, "number of carts is no program"),
         (["check", "carts"], 2, "which program of carts? Write carts:CLASS; there are 'Log', 'Cart'"),
+        (["check", "imports.py"], 2, "which program of imports.py? Write imports.py:CLASS; there are 'Cart', 'Log'"),
+        (["check", "imports.py:Crat"], 2, "(did you mean 'Cart'?); there are 'Cart', 'Log'"),
         (["check", "json:Cart"], 2, "there is no program in it"),
         (["check", ":Cart"], 2, "name a program: MODULE:CLASS"),
         (["check", "broken:Cart"], 2, "cannot load broken: SyntaxError"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -63,21 +63,21 @@ def _find(text: str, which: str, *, dedalus: bool) -> type[Bloom] | Program:
         own = [key for key, value in programs.items() if getattr(value, "__module__", "") == module.__name__]
         own += [key for key, value in programs.items() if isinstance(value, Program)]
         if len(own) != 1:
-            there = f"there are {listed(own)}" if own else f"there is none{_within(module)}"
-            raise ProgramNotFound(f"which program of {where}? Write {where}:CLASS; {there}")
+            raise ProgramNotFound(f"which program of {where}? Write {where}:CLASS; {_there(own or programs, module)}")
         name = own[0]
     if name in programs:
         return programs[name]
     if hasattr(module, name):
         raise ProgramNotFound(f"{name} of {where} is no program: a class that inherits from Bloom {which}")
-    there = f"there are {listed(programs)}" if programs else f"there is no program in it{_within(module)}"
-    raise ProgramNotFound(f"there is no {name} in {where}{meant(name, programs)}; {there}")
+    raise ProgramNotFound(f"there is no {name} in {where}{meant(name, programs)}; {_there(programs, module)}")
 
 
-def _within(module: ModuleType) -> str:
-    """The modules of a package."""
+def _there(programs: Iterable[str], module: ModuleType) -> str:
+    """What can be named: the programs, or else the modules of a package."""
+    if names := [*programs]:
+        return f"there are {listed(names)}"
     names = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []), f"{module.__name__}.")]
-    return f", but in its modules {listed(names)} there may be" if names else ""
+    return "there is no program in it" + (f", but in its modules {listed(names)} there may be" if names else "")
 
 
 def make(kind: type[Bloom], **options: Any) -> Bloom:
