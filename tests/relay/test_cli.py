@@ -18,8 +18,9 @@ import pytest
 from relay import connect
 from relay.capabilities.sturdy import mint, show
 from relay.cli import syndicate_main
+from relay.cli.console import console_main
 from syndicate import Record, Ref, assert_, capture, on_message, run, send, stop_actor, sync
-from tests.relay.commands import Process, Start, act, chat, command, end
+from tests.relay.commands import Process, Start, act, chat, command, end, within
 from tests.work import PATIENCE
 
 # ---------------------------------------------------------------------------------------------------- console
@@ -171,12 +172,6 @@ def test_console_no_reconnect(start: Start, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "why"),
     [
-        (["tcp://127.0.0.1:1"], 1, "cannot connect to tcp://127.0.0.1:1: Connection refused. Is a server running"),
-        (
-            ["unix:///nowhere/s"],
-            1,
-            "cannot connect to unix:///nowhere/s: No such file or directory. Is a server running",
-        ),
         (["127.0.0.1:8001"], 2, "no scheme in '127.0.0.1:8001': write tcp://HOST:PORT, tls://HOST:PORT"),
         (["ftp://h:1"], 2, "ftp:// is not an address that we know"),
         (["stdio:"], 2, "stdio: alone is our own input and output, which show events: write stdio:COMMAND"),
@@ -194,13 +189,31 @@ def test_console_no_reconnect(start: Start, tmp_path: Path) -> None:
         (["--count", "many"], 2, "not a valid integer"),
     ],
 )
-def test_console_errors(start: Start, args: list[str], code: int, why: str) -> None:
+def test_console_errors(args: list[str], code: int, why: str) -> None:
     """A line or two on stderr, with the remedy; 2 for a wrong command, 1 for a failure; no traceback."""
-    returned, out, err = end(start("console", *args))
+    returned, out, err = within(console_main, *args)
     assert (returned, out) == (code, "")
     assert why in err
     assert "Traceback" not in err
     assert len(err.splitlines()) == 1 or "Usage:" in err
+
+
+@pytest.mark.parametrize("args", [["127.0.0.1:8001"], ["--record", "/dev/full"], ["--count", "many"]])
+def test_console_errors_as_a_process(start: Start, args: list[str]) -> None:
+    """It says the same, and ends with the same code: of what we read ourselves, a disk that is full, and click."""
+    assert end(start("console", *args)) == within(console_main, *args)
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [("tcp://127.0.0.1:1", "Connection refused"), ("unix:///nowhere/s", "No such file or directory")],
+)
+def test_console_where_nobody_is(start: Start, address: str, why: str) -> None:
+    """One line, with the remedy."""
+    code, out, err = end(start("console", address))
+    assert (code, out) == (1, "")
+    assert f"cannot connect to {address}: {why}. Is a server running" in err
+    assert len(err.splitlines()) == 1
 
 
 def test_console_wrong_capability(start: Start, server: tuple[Process, str]) -> None:

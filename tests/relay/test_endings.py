@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,16 @@ def test_each_command_ends_with_the_signals_status(
     assert err.count("\n") <= 1
 
 
+@pytest.fixture(scope="module")
+def asked() -> Iterator[str]:
+    """The address of a server for tests that leave nothing there."""
+    line = command("server", "--listen", "tcp://127.0.0.1:0")
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+        process.kill()
+
+
 @pytest.mark.parametrize("closed", [0, 1, 2])
 @pytest.mark.parametrize(
     "arguments",
@@ -98,10 +109,9 @@ def test_each_command_ends_with_the_signals_status(
         ["syndicate", "rules", "repl"],
     ],
 )
-def test_a_closed_standard_stream_is_an_empty_one(server: Server, closed: int, arguments: list[str]) -> None:
+def test_a_closed_standard_stream_is_an_empty_one(asked: str, closed: int, arguments: list[str]) -> None:
     """Nothing is read from it, or nobody reads what is written to it."""
-    _, address = server
-    line = command(*[address if word == "ADDRESS" else word for word in arguments])
+    line = command(*[asked if word == "ADDRESS" else word for word in arguments])
     streams: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     close = ["bash", "-c", f'exec {closed}>&-; exec "$@"', "bash", *line]
     process = subprocess.run(close, stdin=subprocess.DEVNULL, **streams, text=True, timeout=PATIENCE, check=False)

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 
 from relay import connect
+from relay.cli import syndicate_main
 from relay.cli.json_values import from_json, parse_json, to_json
 from syndicate import Record, Ref, assert_, run, send, stop_actor, sync
 from syndicate.errors import TextError
 from syndicate.values.value import freeze
-from tests.relay.commands import Process, Server, Start, command, end
+from tests.relay.commands import Process, Server, Start, command, end, within
 from tests.relay.hostile import Peer
 from tests.strategies import values
 from tests.work import PATIENCE
@@ -215,12 +216,18 @@ def test_standard_input(syndicate: Callable[..., Process], server: Server) -> No
         (["asert", "<a>"], "did you mean assert?"),
     ],
 )
-def test_mistakes(start: Start, arguments: list[str], said: str) -> None:
+def test_mistakes(arguments: list[str], said: str) -> None:
     """One or two lines that name the input and the remedy, and exit code 2, before anything is connected."""
-    code, out, err = end(start("syndicate", *arguments))
+    code, out, err = within(syndicate_main, *arguments)
     assert (code, out) == (2, "")
     assert said in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [["asert", "<a>"], ["query"], ["assert", "<a $x"], ["assert", "<a>", "--"]])
+def test_mistakes_as_a_process(start: Start, arguments: list[str]) -> None:
+    """It says the same, and ends with the same code: of another command, click, the values, and this command."""
+    assert end(start("syndicate", *arguments)) == within(syndicate_main, *arguments)
 
 
 def test_nobody_is_there(start: Start) -> None:

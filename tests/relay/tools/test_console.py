@@ -22,9 +22,10 @@ import trustme
 
 from relay import connect
 from relay.capabilities.sturdy import DEFAULT, mint, show
+from relay.cli import syndicate_main
 from relay.tools.recording import read
 from syndicate import ANY, Record, Ref, after, assert_, capture, on_asserted, run, send, stop_actor, sync
-from tests.relay.commands import Server, Start, act, chat, command, end
+from tests.relay.commands import Server, Start, act, chat, command, end, within
 from tests.work import PATIENCE
 
 SECRET = show(mint("syndicate", b"a key that the server has not"))
@@ -410,10 +411,19 @@ def test_a_recording_misses_nothing(server: Server, person: Callable[..., Person
     assert [event.text for event in read(path)] == ['<Says "first">', '<Says "hidden">', '<Says "hidden">']
 
 
+def broken_recording(place: Path) -> Path:
+    """A message, and a line that is none of a recording."""
+    path = place / "broken"
+    path.write_text(
+        '{"recording": "syndicate", "version": 1, "started": "2026-01-01T00:00:00+00:00", "address": "x"}\n'
+        '{"at": 0, "event": "!", "value": "1"}\nbroken\n'
+    )
+    return path
+
+
 @pytest.mark.parametrize(
     ("args", "code", "why"),
     [
-        (["FILE"], 1, "line 3 of .* is no event of a recording"),
         (["/bin/sh"], 1, "line 1 of /bin/sh is not text: this is no recording"),
         (["FILE", "--speed", "2"], 2, "--fast and --speed are for a dataspace"),
         (["FILE", "tcp://127.0.0.1:1"], 1, "cannot connect to tcp://127.0.0.1:1: Connection refused. Is a server"),
@@ -421,19 +431,23 @@ def test_a_recording_misses_nothing(server: Server, person: Callable[..., Person
         (["FILE", "tcp://127.0.0.1:1", "--speed", "2", "--fast"], 2, "both say how fast"),
     ],
 )
-def test_replay_errors(start: Start, tmp_path: Path, args: list[str], code: int, why: str) -> None:
+def test_replay_errors(tmp_path: Path, args: list[str], code: int, why: str) -> None:
     """A line or two on stderr, with the remedy."""
-    path = tmp_path / "broken"
-    path.write_text(
-        '{"recording": "syndicate", "version": 1, "started": "2026-01-01T00:00:00+00:00", "address": "x"}\n'
-        '{"at": 0, "event": "!", "value": "1"}\nbroken\n'
-    )
-    returned, out, err = end(start("syndicate", "replay", *[arg.replace("FILE", str(path)) for arg in args]))
+    path = broken_recording(tmp_path)
+    returned, out, err = within(syndicate_main, "replay", *[arg.replace("FILE", str(path)) for arg in args])
     assert returned == code
     assert re.search(why, err)
     assert "Traceback" not in err
     assert len(err.splitlines()) == 1 or "Usage:" in err
-    assert len(out.splitlines()) == (args == ["FILE"])
+    assert out == ""
+
+
+def test_a_recording_that_is_broken_is_replayed_up_to_there(start: Start, tmp_path: Path) -> None:
+    """Then one line says where."""
+    code, out, err = end(start("syndicate", "replay", str(broken_recording(tmp_path))))
+    assert code == 1
+    assert re.search("line 3 of .* is no event of a recording", err)
+    assert len(err.splitlines()) == len(out.splitlines()) == 1
 
 
 def test_replay_into_a_pipe_that_closes(start: Start, tmp_path: Path) -> None:
