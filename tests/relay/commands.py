@@ -33,12 +33,12 @@ def end(process: Process) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def within(what: click.Command, *args: str) -> tuple[int, str, str]:
+def within(what: click.Command, *args: str, program: str = "-c") -> tuple[int, str, str]:
     """The same of a command in this process, which starts none: for what is said before anything is done.
 
-    A start takes 0.4 s of the processor.  The command has the name that Python gives one of `command`.
+    A start takes 0.4 s of the processor.  *program* is its name, at first the one that Python gives one of `command`.
     """
-    done = CliRunner().invoke(what, args, prog_name="-c")
+    done = CliRunner().invoke(what, args, prog_name=program)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, done.stdout, done.stderr
 

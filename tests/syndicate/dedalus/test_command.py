@@ -1,4 +1,4 @@
-"""The command ``syndicate dedalus``, in a process of its own."""
+"""The command ``syndicate dedalus``: in a process of its own, but for what is said before anything is done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from relay.cli import syndicate_main
 from relay.cli.rules import dedalus as group
+from tests.relay.commands import within
 
 CASES = Path(__file__).parents[2] / "data" / "dedalus"
 LAMP = CASES / "13_toggle_temporal_strat.ded"
@@ -24,6 +26,11 @@ def words(*arguments: str | Path) -> list[str]:
 def dedalus(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     return subprocess.run(words(*arguments), capture_output=True, text=True, check=False)
+
+
+def here(*arguments: str | Path) -> tuple[int, str, str]:
+    """The same in this process: its exit code, and what it printed."""
+    return within(syndicate_main, "dedalus", *map(str, arguments), program="syndicate")
 
 
 def test_run_as_text_and_json() -> None:
@@ -82,10 +89,25 @@ def test_a_recorded_run_is_repeated(tmp_path: Path) -> None:
 )
 def test_mistakes(arguments: list[str | Path], code: int, says: str) -> None:
     """A mistake is reported in a few lines, never by a traceback."""
+    returned, out, err = here(*arguments)
+    assert (returned, out) == (code, "")
+    assert says in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", LAMP, "--until", "0"],
+        ["run", LAMP],
+        ["check", "none.ded"],
+        ["verify", LAMP, "--eot", "3", "--nodes", ""],
+    ],
+)
+def test_mistakes_as_a_process(arguments: list[str | Path]) -> None:
+    """It says the same, and ends with the same code."""
     done = dedalus(*arguments)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert says in done.stderr
-    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stdout, done.stderr) == here(*arguments)
 
 
 @pytest.mark.parametrize(("kind", "code"), [("later", 1), ("next", 0)])
