@@ -79,6 +79,14 @@ class Carrying(Task):
             self.args = (self._link,)
             self.facet.actor.system.start_task(self.run)
 
+    def report(self, keep: object, failure: Exception | None) -> None:
+        """Let the facet stop behind all others, for it is one of many where a crowd goes."""
+        if failure is None and self.facet.alive:
+            stop = functools.partial(self._done, keep, failure)
+            self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, stop, None))
+        else:
+            super().report(keep, failure)
+
     def abort(self) -> None:
         """The last words may have to wait."""
         if self._link.begun:
@@ -265,7 +273,7 @@ class Link:
             if self._lost is not None and not isinstance(self._lost, _LOST):
                 raise self._lost
             gone = trio.Event()
-            self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
+            self.session.soon(functools.partial(self.session.withdraw, gone.set))  # many may end at once
             await gone.wait()
         finally:
             self._carrying, self._lost, self._reading, self._writing = None, None, None, None  # what holds us

@@ -298,7 +298,7 @@ class Session(State):
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
-    def soon(self, piece: Callable[[], None], cost: int) -> None:
+    def soon(self, piece: Callable[[], None], cost: int = _SHARE) -> None:
         """Do it later; what was done now has notified, or reached, *cost*."""
         self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, piece, None), cost / _SHARE)
 

@@ -23,6 +23,7 @@ from relay.server.config import configure
 from relay.session.deadlines import NEVER, Deadlines
 from relay.session.session import Session
 from relay.transport import Address, open_stream
+from relay.transport.poller import Poller
 from syndicate import Entity, Symbol, dataspace, open_system, ref, send
 from syndicate.actors.system import System
 from syndicate.values.pattern import capture, encode, pattern_of
@@ -258,6 +259,49 @@ async def test_untrusted_peers_keep_nobody_out(scheme: str, tmp_path: Path) -> N
         await until(lambda: not server.sessions)
         assert len(server.broker.lobby) == 0
         nursery.cancel_scope.cancel()
+
+
+async def test_others_are_looked_at_between_the_ends_of_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many are sent away at once: of whom the sockets are not looked at meanwhile is one."""
+    ends = looked = most = 0
+
+    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*arguments: Any, **options: Any) -> Any:
+            nonlocal ends, most
+            ends += 1
+            most = max(most, ends - looked)
+            return method(*arguments, **options)
+
+        return count
+
+    look = Poller.look
+
+    def looks(poller: Poller, *, crowd: bool = True) -> bool:
+        nonlocal looked
+        looked = ends
+        return look(poller, crowd=crowd)
+
+    monkeypatch.setattr(Session, "withdraw", counted(Session.withdraw))
+    monkeypatch.setattr(Broker, "_gone", counted(Broker._gone))
+    monkeypatch.setattr(Poller, "look", looks)
+    limits = Limits(strangers=40, opening=1e6)
+    async with serving(f"unix://{tmp_path}/s", limits=limits) as server:
+        address = Address.parse(server.address)
+        silent = [await open_stream(address, limits=limits) for _ in range(40)]
+        for stream in silent:
+            await stream.send([Msgpack().encode(write(Nop()))])
+        peers = server.broker.census.peers
+        await until(lambda: sum(peer.session is not None and peer.session.pings for peer in peers.values()) == 40)
+        assert ends == 0
+        while server.broker.lobby.evict():
+            pass
+        await until(lambda: not server.sessions)
+        assert ends == 80
+        assert most == 1
+        for stream in silent:
+            await stream.close()
 
 
 @pytest.mark.parametrize("scheme", ["ws", "tls"])
