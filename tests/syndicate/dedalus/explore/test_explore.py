@@ -248,7 +248,7 @@ def test_bounds() -> None:
     assert partial.to_json()["complete"] is False  # type: ignore[attr-defined]
     pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
     with pytest.raises(ExplorationTooLarge, match=r"50 answers were looked at.*raise the limit"):
-        program.explore(until=8, limit=50)
+        program.explore(until=4, limit=50)
 
 
 def test_an_interruption_keeps_what_was_found() -> None:
