@@ -48,8 +48,10 @@ def is_in_words(loop: Loop) -> bool:
     if loop.restart is None or loop.children or loop.traces or loop.always:
         return False
     by_key = {Port(node.id) for node in loop.circuit.imports if node.carries[0] is Carries.INDEXED}
-    return all(map(_can, loop.circuit.nodes)) and not any(
-        port in by_key and node.op != "join" for node in loop.circuit.nodes for port in node.inputs
+    nodes = loop.circuit.nodes
+    inside = [node for node in nodes if node.kind is not Kind.IMPORT]  # the input of an import is a port outside
+    return all(map(_can, nodes)) and not any(
+        port in by_key and node.op != "join" for node in inside for port in node.inputs
     )
 
 

@@ -130,6 +130,22 @@ def cleaned(state: Any) -> Any:
     return {place: each for place, each in state.items() if each}
 
 
+@pytest.mark.parametrize("before", range(12))
+def test_it_does_not_matter_how_nodes_are_numbered(before: int) -> None:
+    """Those of a loop and those around it are numbered each by themselves."""
+    c = Circuit()
+    for number in range(before):
+        c.source(f"other {number}")
+    a, b, edges = c.source("a"), c.source("b"), c.source("edges").index_with(first)
+
+    def bodies(r: dict[str, Stream]) -> dict[str, Stream]:
+        return {"p": a + r["q"].index_with(second).join(edges, MOVING[0]), "q": b + r["p"]}
+
+    c.sink("p", c.recursive_many(["p", "q"], bodies)["p"])
+    c.step({"a": [(0, 0)], "b": [(1, 1)], "edges": [(0, 1), (1, 2)]})
+    assert loops(c)
+
+
 @settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_same_as_by_rows(seed: int) -> None:
