@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from syndicate.flow.arrangement import Arrangement
 from syndicate.flow.element import Element
-from syndicate.flow.node import Carries, Kind, Node
+from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.shape import ByRows, Shape, joined_shape, leaves, normal, rearranging, several, traced, united
 from syndicate.flow.word_state import ArrangedRows, KeptRows, StateRows, SummedRows
 from syndicate.flow.word_tables import Stages, TableZSet, Texts
@@ -45,10 +45,22 @@ class Pipeline:
 
     ``passing`` are sources that sinks alone read: what comes of these is what was given, and no table.
     ``stages`` is the program: None before all nodes have begun, and after a step by nodes, which may change what is
-    kept in words.
+    kept in words.  What has had nothing so far, as its sources have not, is left out.
     """
 
-    __slots__ = ("_batches", "_keepers", "_passing", "_scope", "_sinks", "_sources", "_texts", "_works", "stages")
+    __slots__ = (
+        "_batches",
+        "_idle",
+        "_keepers",
+        "_passing",
+        "_scope",
+        "_silent",
+        "_sinks",
+        "_sources",
+        "_texts",
+        "_works",
+        "stages",
+    )
 
     def __init__(
         self,
@@ -66,6 +78,8 @@ class Pipeline:
         self._works = True  # false where shapes show that a node does not work on words
         self._sinks: list[str] = []
         self._batches: dict[int, PlacedRows] = {}
+        self._idle: set[int] = set()  # the places of nodes that have had nothing
+        self._silent = -1  # of how many sources that is known
         self.stages: Stages | None = None
 
     def run(self, batches: list[tuple[int, Element]], outputs: dict[str, Element]) -> bool:
@@ -74,7 +88,7 @@ class Pipeline:
         if self._scope.engine.measures is not None:
             return False
         stages = stages or self._program()
-        if stages is None:
+        if stages is None or (self._idle and not self._idle.isdisjoint([slot for slot, _ in batches])):
             return False
         passing = self._passing
         self._scope.undo.append((stages.take_back, stages.versions()))
@@ -94,16 +108,20 @@ class Pipeline:
 
     def _program(self) -> Stages | None:
         """The program, once all nodes have begun; what they kept in dictionaries until now is in words from now on."""
-        are_new = any(not keeper.in_words or keeper.is_new() for _, keeper in self._keepers)
-        if not self._works or are_new or any(shape is None for shape in self._sources.values()):
+        if not self._works:
             return None
+        scope, idle = self._scope, self._find_idle()
+        for node, keeper in self._keepers:
+            is_idle = scope.slots[Port(node.id)] in idle
+            if keeper.is_new() != is_idle or not (is_idle or keeper.in_words):
+                return None  # it has not begun, or has what a snapshot brought
         states = {node: keeper for node, keeper in self._keepers if isinstance(keeper, StateRows)}
-        stages = self._texts.words.pipeline(len(self._scope.cells))
+        stages = self._texts.words.pipeline(len(scope.cells))
         self._sinks.clear()
         self._batches.clear()
         try:
-            for at, node in enumerate(self._scope.nodes):
-                if at in self._passing:
+            for at, node in enumerate(scope.nodes):
+                if at in self._passing or at in idle:
                     continue
                 if node.kind is Kind.SINK:
                     self._show(stages, node)
@@ -112,12 +130,28 @@ class Pipeline:
                     PlacedRows(at, self._sources[at], once=True) if node.kind is Kind.SOURCE
                     else self._batch(stages, at, node, states.get(node))
                 )  # fmt: skip
-                if self._scope.takers[at] is not None:
+                if scope.takers[at] is not None:
                     self._keep(stages, batch, self._arranged(at), at)
         except (ByRows, OverflowError):
             self._works = False
             return None
         return stages
+
+    def _find_idle(self) -> set[int]:
+        """The places of nodes that have had nothing, as what they read has not; of a join one side is enough."""
+        idle, silent = self._idle, sum([shape is None for shape in self._sources.values()])
+        if silent == self._silent:
+            return idle
+        self._silent = silent
+        idle.clear()
+        for at, node in enumerate(self._scope.nodes):
+            enough = any if node.op == "join" else all
+            if (
+                at in self._sources and self._sources[at] is None if node.kind is Kind.SOURCE
+                else enough(slot in idle for slot in self._scope.inputs(node))
+            ):  # fmt: skip
+                idle.add(at)
+        return idle
 
     def _batch(self, stages: Stages, at: int, node: Node, state: StateRows | None) -> PlacedRows:
         """What a node gives, and how it comes to it."""
@@ -129,10 +163,10 @@ class Pipeline:
             assert other.store is not None
             stages.join(one.store, other.store, at)
             return PlacedRows(at, shape, once=whole)
-        batch = self._batches[slots[0]]
         if node.op == "plus":
-            batches = [self._batches[slot] for slot in slots]
+            batches = [self._batches[slot] for slot in slots if slot not in self._idle]
             return self._gather(stages, [(each.place, each.shape) for each in batches], at)
+        batch = self._batches[slots[0]]
         if node.op == "flat_map":
             shapes = several(node.params["function"], batch.shape)
             return self._gather(stages, [(batch.place, shape) for shape in shapes], at)

@@ -200,12 +200,15 @@ def of_tables(rng: random.Random) -> Circuit:
 @given(st.integers(0, 10**6))
 def test_a_step_in_one_call(seed: int) -> None:
     """Where all nodes work on words a step is one call, which gives what its nodes give one by one, or changes nothing
-    where one of them has to take rows; after failures, between steps by nodes, and from each other's snapshots.
+    where one of them has to take rows; after failures, between steps by nodes, from each other's snapshots, and while
+    a source is silent.
     """
     ours, rows = of_tables(random.Random(seed)), by_rows(random.Random(seed), of_tables)
     rng = random.Random(seed + 1)
     ours.engine.row_budget = rng.choice(BUDGETS)
-    for step in changes(rng, 12, (PLAIN, PLAIN, TEXTS, LARGE)):
+    begin = {name: rng.choice((0, 0, 4, 8, 12)) for name in "ab"}
+    for number, whole in enumerate(changes(rng, 12, (PLAIN, PLAIN, TEXTS, LARGE))):
+        step = {name: change for name, change in whole.items() if number >= begin[name]}
         if rng.random() < 0.2:
             ours.watch(on=rng.random() < 0.3)
         step_both(ours, rows, step, rng)
@@ -232,6 +235,27 @@ def test_what_takes_one_call() -> None:
     c.sink("out", a.filter(lambda pair: pair[0] > 1).distinct())
     c.step()
     assert tables_of(c).pipeline is None
+
+
+def test_a_source_that_is_silent_is_left_out() -> None:
+    """What was read beside it takes one call; from when it says something it is there, also from a snapshot."""
+    c, a, b = two_sources()
+    c.sink("one", (a + b).distinct())
+    c.sink("both", a.index_with(first, second).join(b.index_with(first, second), rearranges(lambda k, x, y: (x, y))))
+    for number in range(3):
+        assert c.step({"a": [(1, number)]})["one"] == ZSet({(1, number): 1})
+    assert takes_one_call(c)
+    copy, *sources = two_sources()
+    copy.sink("one", (sources[0] + sources[1]).distinct())
+    keyed = [each.index_with(first, second) for each in sources]
+    copy.sink("both", keyed[0].join(keyed[1], rearranges(lambda k, x, y: (x, y))))
+    copy.restore(c.snapshot())
+    for each in (c, copy):
+        assert each.step({"b": [(1, 2), (1, 3)]})["one"] == ZSet({(1, 3): 1})
+        each.step({"b": [(2, 2)]})
+        assert each.step({"a": [(2, 1)]})["both"] == ZSet({(1, 2): 1})
+        assert takes_one_call(each)
+        assert each.step({"b": [(1, 2)]})["both"] == ZSet({(number, 2): 1 for number in range(3)})
 
 
 def test_what_gives_several_beside_constants_and_what_passes() -> None:
