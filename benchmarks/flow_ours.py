@@ -6,6 +6,7 @@ import cProfile
 import ctypes
 import gc
 import json
+import os
 import pstats
 import sys
 from collections import deque
@@ -157,19 +158,37 @@ class Scratch(Ours):
 ENGINES = {"ours": Ours, "scratch": Scratch, "columns": InColumns, BY_HAND: ByHand}
 
 
-def _resident() -> int:
-    """Bytes of this process, without what is free and could be given back."""
+class _Heap(ctypes.Structure):
+    """What ``mallinfo2`` of the GNU C library returns."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks"),
+            "keepcost",
+        )
+    ]
+
+
+def _allocated() -> int:
+    """Bytes that are allocated, by Python and by kernels alike if ``PYTHONMALLOC=malloc`` is set; those of the process
+    where the C library does not count.
+    """
     gc.collect()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).malloc_trim(0)
-    return psutil.Process().memory_info().rss
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        return int(psutil.Process().memory_info().rss)
+    count = library.mallinfo2
+    count.restype = _Heap
+    heap = count()
+    return int(heap.uordblks + heap.hblkhd)
 
 
 def memory(workload: str, rows: int, keys: int) -> dict[str, float]:
     """Bytes that a circuit has: with all rows, when as many have come and gone again, and when all are gone.
 
-    By the process's resident memory, as native kernels hold what ``tracemalloc`` does not see; the outputs are not
-    kept.
+    By what the C library counts, as native kernels hold what ``tracemalloc`` does not see; the outputs are not kept.
+    A circuit gives memory back every few steps, so that some without a change follow.
     """
     data = Data(workload, rows, keys)
     ready = Ours(workload).ready
@@ -178,9 +197,9 @@ def memory(workload: str, rows: int, keys: int) -> dict[str, float]:
     found: dict[str, float] = {}
 
     def measured(name: str) -> None:
-        found[name] = float(_resident() - before)
+        found[name] = float(_allocated() - before)
 
-    before = _resident()
+    before = _allocated()
     circuit.step(start)
     measured("loaded")
     for _ in range(10):
@@ -192,6 +211,8 @@ def memory(workload: str, rows: int, keys: int) -> dict[str, float]:
     measured("churned")
     for share in (0.5, 0.5, 1.0):
         circuit.step(ready(data.clear(share)))
+    for _ in range(8):
+        circuit.step({})
     measured("emptied")
     return found
 
@@ -213,6 +234,8 @@ def profiled(workload: str, rows: int, keys: int, delta: int, deltas: int, **_: 
 def main() -> None:
     """Measure what the command line says: an engine, or ``memory``, and the arguments of a case as JSON."""
     engine, arguments = sys.argv[1], json.loads(sys.argv[2])
+    if engine == "memory" and os.environ.get("PYTHONMALLOC") != "malloc":
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONMALLOC": "malloc"})  # noqa: S606
     sizes = [arguments.pop(name) for name in ("workload", "rows", "keys")]
     figures = memory(*sizes) if engine == "memory" else measure(ENGINES[engine], Data(*sizes), **arguments)
     print(json.dumps(figures))

@@ -228,7 +228,7 @@ def _growth(results: list[Measured]) -> str:
 def _memory(results: list[Measured]) -> str:
     lines = [
         (
-            "Bytes of a circuit by tracemalloc, without the rows themselves: with all rows, after ten times a tenth of"
+            "Bytes that a circuit has allocated, without the rows themselves: with all rows, after ten times a tenth of"
             f" them has gone and come back, and when all are gone; at most {LEFT:.0%} of it may stay."
         ),
         "",

@@ -40,10 +40,25 @@ pub struct Data {
 }
 
 /// Memory that tables have left: what each step takes again from the system costs more than to fill it.
-static LEFT: Mutex<(Vec<Vec<Word>>, Vec<Vec<i64>>)> = Mutex::new((Vec::new(), Vec::new()));
+static LEFT: Mutex<Left> = Mutex::new(Left { rows: Vec::new(), weights: Vec::new(), is_used: false });
 
-/// So many pieces of memory are kept, and none that is larger.
+struct Left {
+    rows: Vec<Vec<Word>>,
+    weights: Vec<Vec<i64>>,
+    is_used: bool, // since it was looked at last
+}
+
+/// Give back what tables have left, if none has taken or left any since the last call.
+fn give_back() {
+    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !std::mem::take(&mut left.is_used) {
+        (left.rows, left.weights) = (Vec::new(), Vec::new());
+    }
+}
+
+/// So many pieces of memory are kept, taken for so many rows at least, and none that is larger.
 const PIECES: usize = 8;
+const SOME: usize = 1 << 9;
 const LARGEST: usize = 1 << 20;
 
 /// An empty piece of memory, one that was left if it is large enough and not much too large.
@@ -68,19 +83,21 @@ fn leave<T>(left: &mut Vec<Vec<T>>, mut piece: Vec<T>) {
 impl Drop for Data {
     fn drop(&mut self) {
         if let Ok(mut left) = LEFT.try_lock() {
-            leave(&mut left.0, std::mem::take(&mut self.rows));
-            leave(&mut left.1, std::mem::take(&mut self.weights));
+            left.is_used |= self.weights.capacity() >= SOME;
+            leave(&mut left.rows, std::mem::take(&mut self.rows));
+            leave(&mut left.weights, std::mem::take(&mut self.weights));
         }
     }
 }
 
 impl Data {
     pub fn new(width: usize, size: usize) -> Data {
-        if size < 1 << 9 {
+        if size < SOME {
             return Data { width, rows: Vec::with_capacity(width * size), weights: Vec::with_capacity(size) };
         }
         let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-        Data { width, rows: room(&mut left.0, width * size), weights: room(&mut left.1, size) }
+        left.is_used = true;
+        Data { width, rows: room(&mut left.rows, width * size), weights: room(&mut left.weights, size) }
     }
 
     #[inline]
@@ -441,8 +458,10 @@ impl Words {
         Pipeline::new(words, places)
     }
 
-    /// Forget the things of words that none of these has, if there are many new ones.
+    /// Give back the memory that no step needs, and forget the things of words that none of these has, if there are many
+    /// new ones.
     fn sweep(&self, py: Python<'_>, keepers: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        give_back();
         let size = {
             let things = self.things();
             if things.things.len() - things.free.len() < 2 * things.kept + FEW {
