@@ -104,11 +104,6 @@ def _passes_on(node: Node) -> bool:
     return node.op in PASSING
 
 
-def _is_inspected(circuit: Netlist) -> bool:
-    """Whether a node is there for what its function does, so that no step may be taken again for speed alone."""
-    return any(node.op == "inspect" or (node.child is not None and _is_inspected(node.child)) for node in circuit.nodes)
-
-
 # ----------------------------------------------------------------------------------------------------- the local engine
 
 
@@ -287,7 +282,7 @@ class LocalEngine(AbstractEngine):
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
         self.tables: Tabular | None = None
-        self.row_budget = inf if library is None else -1 if _is_inspected(circuit) else SOME_ROWS
+        self.row_budget = inf if library is None else -1 if self.is_inspected else SOME_ROWS
         self._firsts: dict[int, Key] = {}  # what each source gave first, before there are tables
         self._takers: frozenset[str] | None = None
         self._grows = not all(node.op in BOUNDED for node in circuit.nodes)

@@ -87,6 +87,8 @@ class AbstractEngine:
     outputs: dict[str, Element]
     keeps_columns: bool
     """Whether this step brings Columns, and what it brings is kept so."""
+    is_inspected: bool = False
+    """Whether a node is there for what its function does, so that no step may be taken again for speed alone."""
     makers: Mapping[str, Maker]
     loop_makers: Mapping[str, Maker]
 

@@ -231,6 +231,7 @@ def make_inspect(scope: Scope, node: Node) -> Step:
     cells, i, callback = scope.cells, scope.inputs(node)[0], node.params["callback"]
     show = IndexedZSet.adopt if node.carries[0] is Carries.INDEXED else ZSet.adopt
     scope.run_always(node)
+    scope.engine.is_inspected = True
 
     def step() -> object:
         callback(show(cells[i]))
