@@ -206,6 +206,7 @@ class Poller(trio.abc.Instrument):
         trio.lowlevel.add_instrument(self)
         try:
             with self._scope:
+                await trio.lowlevel.checkpoint()  # of who was to go on before, nothing was heard
                 await trio.lowlevel.wait_readable(number)
                 self._others = _who_waits_for(number)
                 while True:
