@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import cast
 
 import pytest
@@ -261,6 +261,15 @@ def test_a_crash_is_a_violation_unless_it_may_be() -> None:
     assert run(lambda world: void(world.process("p", boot, may_crash=True, restart=None))).held
 
 
+@pytest.fixture
+def _interrupts() -> Iterator[None]:
+    """Python's own handler of Ctrl-C: a Spark session of another test leaves one that is for its jobs."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("_interrupts")
 @pytest.mark.parametrize("where", ["a turn", "a task", "the world"])
 def test_an_interrupt_ends_the_run_wherever_it_strikes(where: str) -> None:
     """It is meant for whoever runs it: no process crashes by it, and nothing else is said of it."""
