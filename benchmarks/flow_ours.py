@@ -188,7 +188,8 @@ def memory(workload: str, rows: int, keys: int) -> dict[str, float]:
     """Bytes that a circuit has: with all rows, when as many have come and gone again, and when all are gone.
 
     By what the C library counts, as native kernels hold what ``tracemalloc`` does not see; the outputs are not kept.
-    A circuit gives memory back every few steps, so that some without a change follow.
+    A circuit gives memory back every few steps, and what steps share at the second time: so some without a change
+    follow.
     """
     data = Data(workload, rows, keys)
     ready = Ours(workload).ready
@@ -211,7 +212,7 @@ def memory(workload: str, rows: int, keys: int) -> dict[str, float]:
     measured("churned")
     for share in (0.5, 0.5, 1.0):
         circuit.step(ready(data.clear(share)))
-    for _ in range(8):
+    for _ in range(16):
         circuit.step({})
     measured("emptied")
     return found
