@@ -10,7 +10,8 @@ Floats and decimals are summed exactly, and floats rounded once, so that the ord
 retraction leaves nothing behind.  A user's aggregate is :func:`linear` if a change of the group is all that it needs,
 and so costs what ``sum`` does whatever the group's size; or else a function of the group, ``{value: weight}``
 (:func:`user`), where None means no row.  Both must be pure.  A class of lattices is an aggregate as well: the values of
-positive weight, each made an element of it, are merged (:func:`lattice`).
+positive weight, each made an element of it, are merged (:func:`lattice`), or tuples column by column
+(:func:`product`).
 
 >>> sum(lambda row: row[1]).of({("a", 2): 1, ("b", 5): 2}), min.of({3: 1, 2: -1}), count.of({})
 (12, 3, None)
@@ -26,7 +27,7 @@ import builtins
 import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Inexact, localcontext
-from functools import reduce
+from operator import is_
 from typing import Final, Protocol, Self, TypeAlias, cast
 
 from attrs import evolve, field, frozen
@@ -78,7 +79,8 @@ class Aggregate:
     """What is computed of a group: *form* is ``count sum avg min max top lattice linear`` or ``user``.
 
     Made by :func:`top_k` and the like; ``count`` is one.
-    *lattice* is the class of what the values of a group are made; without one they are such elements already.
+    *lattice* is the class of what the values of a group are made; without one they are such elements already.  With
+    *columns* they are tuples of these.
     """
 
     form: str
@@ -88,10 +90,11 @@ class Aggregate:
     name: str = field(default="")
     fold: Fold | None = None
     lattice: type[Merging] | None = None
+    columns: tuple[Aggregate, ...] = ()
 
     def __call__(self, by: Callable[[Element], Element]) -> Aggregate:
         """The same of what *by* makes of each value."""
-        if self.form in ("user", "linear", "top", "count") or self.by is not None:
+        if self.form in ("user", "linear", "top", "count") or self.by is not None or self.columns:
             raise CircuitError(f"{self} takes no function: index_with(key, value) chooses what is aggregated")
         if not callable(by):
             raise CircuitError(f"{self} takes a function of each value, not {by!r}: {self}(lambda row: row[1])")
@@ -117,7 +120,7 @@ class Aggregate:
             return total.result() if self.form == "sum" else total.mean(number)
         present = [value for value, weight in group.items() if weight > 0]
         if self.form == "lattice":
-            return self.merged(None, present)
+            return shown(self.merged(None, present))
         if not present:
             return None
         if self.form == "top":
@@ -130,14 +133,20 @@ class Aggregate:
         return best if by is None else by(best)
 
     def merged(self, so_far: Element, values: Iterable[Element]) -> Element:
-        """*so_far* with more values of a group merged into it; None where there is nothing, and for None."""
-        elements = [element for value in values if (element := self.element(value)) is not None]
-        if so_far is None:
-            return reduce(_merge, elements) if elements else None
-        return reduce(_merge, elements, so_far)
+        """*so_far* with more values of a group merged into it; None where there is nothing, and for None.
+
+        Of tuples, columns in which there is nothing yet have None: see :func:`shown`.
+        """
+        for value in values:
+            element = self.element(value)
+            if element is not None:
+                so_far = element if so_far is None else both(so_far, element)
+        return so_far
 
     def element(self, value: Element) -> Element:
         """The element of the lattice for one value; None for None."""
+        if self.columns:
+            return tuple([column.element(one) for column, one in zip(self.columns, value, strict=True)])
         if self.by is not None:
             value = self.by(value)
         if value is None or self.lattice is None or isinstance(value, self.lattice):
@@ -156,8 +165,22 @@ class Aggregate:
         return self.name or self.form
 
 
-def _merge(one: Element, other: Element) -> Element:
-    return one.merge(other)
+def both(one: Element, other: Element) -> Element:
+    """The merge of two elements, of tuples column by column, where None adds nothing; *one* if *other* adds nothing."""
+    if type(one) is not tuple:
+        return one.merge(other)
+    merged = tuple(
+        [
+            mine if theirs is None or theirs is mine else theirs if mine is None else both(mine, theirs)
+            for mine, theirs in zip(one, other, strict=True)
+        ]
+    )
+    return one if all(map(is_, merged, one)) else merged
+
+
+def shown(element: Element) -> Element:
+    """What a fold shows of an element: None for no row, as for a tuple of which a column has nothing yet."""
+    return None if type(element) is tuple and any(shown(column) is None for column in element) else element
 
 
 class Descending:
@@ -309,6 +332,23 @@ def lattice(cls: type[Merging] | None = None) -> Aggregate:
     return Aggregate("lattice", name="lattice" if cls is None else cls.__name__, lattice=cls)
 
 
+def product(*columns: Aggregate | type[Merging]) -> Aggregate:
+    """Several folds into lattices as one, of tuples: the product of lattices is one.
+
+    A column in which a value is None adds nothing, and a group has a row once each column has an element.
+
+    >>> from syndicate.lattice import Max, Min
+    >>> extent = product(Min, Max)
+    >>> extent.of({(5, 5): 1, (3, None): 1}), extent.of({(3, None): 1})
+    ((Min(3), Max(5)), None)
+    """
+    folds = tuple(map(aggregate_of, columns))
+    for fold in folds:
+        if fold.form != "lattice":
+            raise CircuitError(f"product() is of folds into lattices, such as Min or lattice(Min), and not of {fold}")
+    return Aggregate("lattice", name=f"({', '.join(map(str, folds))})", columns=folds)
+
+
 def _is_lattice(cls: object) -> bool:
     return isinstance(cls, type) and callable(getattr(cls, "of", None)) and callable(getattr(cls, "merge", None))
 
@@ -359,7 +399,7 @@ def aggregate_of(aggregate: object) -> Aggregate:
         return builtin[aggregate]
     if _is_lattice(aggregate):
         return lattice(cast("type[Merging]", aggregate))
-    makers: tuple[Element, ...] = (top_k, user, linear, lattice)
+    makers: tuple[Element, ...] = (top_k, user, linear, lattice, product)
     if aggregate in makers or not callable(aggregate):
         raise CircuitError(
             f"{aggregate!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, frozen
 
 from syndicate.errors import CircuitError
-from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.aggregates import Aggregate, shown
 from syndicate.flow.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.element import Element, Mixed, MixedRows, Rows, add_up, is_rearranging
 from syndicate.flow.local_engine import LocalEngine, Unique, Upserts
@@ -325,6 +325,8 @@ def _read_aggregate(node: Node, states: list[Element]) -> Mixed:
         results = ((key, linear_result(entry, mean=aggregate.form == "avg")) for key, entry in held[0].items())
     else:
         results = iter(held[-1].items())
+    if aggregate.columns:
+        results = ((key, shown(result)) for key, result in results)
     return Mixed((keyed_result(key, result), 1) for key, result in results if result is not None)
 
 

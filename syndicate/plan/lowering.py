@@ -52,7 +52,8 @@ union                     ``plus``
 joins                     ``index_with`` on both sides, ``join``; the join's function makes just the columns needed
 semijoin                  the same with the keys of the other side, each once; also a join that only filters
 difference, antijoin      ``antijoin``
-group by                  ``index_with``, ``aggregate``, and a join by key where there are several aggregates
+group by                  ``index_with``, ``aggregate``, and a join by key where there are several aggregates; those
+                          that are lattices are one
 a relation with lattices  ``index_with`` by its other columns, ``aggregate``
 a recursive component     ``recursive_many``: a loop with one feedback and one distinct for each relation; none where
                           there is a fold, which makes sets
@@ -110,7 +111,7 @@ from syndicate.plan.algebra import (
     meant,
     walk,
 )
-from syndicate.plan.rewrite import MOVING, Needs, Rewriting
+from syndicate.plan.rewrite import MOVING, Needs, Rewriting, folds_as_one
 from syndicate.plan.rules import Rule, Rules, Stratum
 from syndicate.plan.scalar import Attr, Compare, Condition, Const, RowFunctions, Scalar, substitute
 from syndicate.values.value import Ref, fields_of, is_record
@@ -258,7 +259,7 @@ class Lowering:
                 self.rule = None
                 view = self._sum(views, headings[name])
                 if name in folds:
-                    view = self._folded(name, view, grows=len(folds[name]) == 1)  # several are joined, by their rows
+                    view = self._folded(name, view, grows=True)
                 views_by_name[name] = self.as_rows(view, headings[name])
             return views_by_name
 
@@ -469,22 +470,23 @@ class Lowering:
             view = self.as_set(view, this.source.heading)
         fixed, places = view.fixed(), view.places()
         key = self.rows.key(view.scalars(this.by), places, view.width)
-        results: list[Stream] = []
-        for _, agg in this.aggregates:
+        results: list[tuple[tuple[str, ...], Stream]] = []
+        for names, agg in folds_as_one(this.aggregates):
             of = [substitute(scalar, fixed) for scalar in agg.of]
             value = self.rows.key(of, places, view.width) if of else nothing
-            results.append(self._named(view.stream.index_with(key, value).aggregate(agg.aggregate, grows=grows)))
-        names = [name for name, _ in this.aggregates]
-        total, *others = results
-        if not others and len(this.by) == 1:
+            results.append(
+                (names, self._named(view.stream.index_with(key, value).aggregate(agg.aggregate, grows=grows)))
+            )
+        (names, total), *others = results
+        if not others and len(this.by) == len(names) == 1:
             return RowView.of(total, this.heading, this.by)
-        if others:
-            total = total.map(self.rows.rearranging("e", "(e[0], (e[1],))"))
-        for other in others:
-            both = self.rows.rearranging("k, l, r", "(k, (*l, r))")
-            total = total.index_with(_KEY, _RESULT).join(other.index_with(_KEY, _RESULT), both)
+        for more, other in others:
+            left, right = ("*" * (len(one) > 1) for one in (names, more))
+            pair = self.rows.rearranging("k, l, r", f"(k, ({left}l, {right}r))")
+            total = total.index_with(_KEY, _RESULT).join(other.index_with(_KEY, _RESULT), pair)
+            names = (*names, *more)
         by = "e[0]," if len(this.by) == 1 else "*e[0],"
-        flat = self.rows.rearranging("e", f"({by} {'*e[1]' if others else 'e[1]'},)")
+        flat = self.rows.rearranging("e", f"({by} {'*' * (len(names) > 1)}e[1],)")
         return RowView.of(total.map(flat), [*this.by, *names], this.by)
 
     def _fixpoint(self, this: Fixpoint, scope: NameScope) -> RowView:

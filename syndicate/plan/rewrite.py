@@ -44,7 +44,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, evolve, field
 
-from syndicate.flow.aggregates import Aggregate, lattice
+from syndicate.flow.aggregates import Aggregate, lattice, product
 from syndicate.flow.element import Element
 from syndicate.graph import components
 from syndicate.lattice.lattice import Kind, mark_of
@@ -308,3 +308,23 @@ def _constants(source: Expression) -> int:
     return sum(
         isinstance(one, Compare) and one.op == "==" and isinstance(one.right, Const) for one in source.conditions
     )
+
+
+def folds_as_one(aggregates: Iterable[tuple[str, Agg]]) -> list[tuple[tuple[str, ...], Agg]]:
+    """Aggregates with the names of their columns: those that fold a scalar each into a lattice are one, of tuples.
+
+    >>> from syndicate.flow import aggregates
+    >>> from syndicate.lattice import Max, Min
+    >>> folds_as_one([("least", Agg(Min, "x")), ("n", Agg(aggregates.count)), ("most", Agg(Max, "y"))])
+    [(('least', 'most'), (Min, Max)(x, y)), (('n',), count())]
+    """
+    folds, others = dict[str, Agg](), list[tuple[tuple[str, ...], Agg]]()
+    for name, agg in aggregates:
+        if agg.aggregate.form == "lattice" and len(agg.of) == 1:
+            folds[name] = agg
+        else:
+            others.append(((name,), agg))
+    if len(folds) < 2:
+        return [*[((name,), agg) for name, agg in folds.items()], *others]
+    whole = Agg(product(*[agg.aggregate for agg in folds.values()]), [agg.of[0] for agg in folds.values()])
+    return [(tuple(folds), whole), *others]

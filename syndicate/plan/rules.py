@@ -475,8 +475,9 @@ class Rules:
         """A relation that rules derive.  Without rules, and if it is not given, it is empty.
 
         *lattices* names the columns that hold lattice values, ``{"cost": Min}``.  Rows that agree on all other columns
-        are one row, in which these values are merged; a plain value is made an element, and a row with None there is
-        none.  Such a relation may be read by its own rules, as long as they read the values in a monotone way.
+        are one row, in which these values are merged.  A plain value is made an element; None is no value, and there
+        is no row before each of these columns has one.  Such a relation may be read by its own rules, as long as they
+        read the values in a monotone way.
         """
         return self._declare(name, attributes, lattices).relation
 

@@ -21,7 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from syndicate.flow.aggregates import LINEAR, Aggregate, Fold, Total
+from syndicate.flow.aggregates import LINEAR, Aggregate, Fold, Total, shown
 from syndicate.flow.arrangement import Index, add_rows, meet_rows
 from syndicate.flow.comparison import same
 from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Rows, Typed, add_up, key_of, meet, mixed, natural
@@ -451,6 +451,8 @@ def _make_lattice(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
                 del results[key]
             else:
                 results[key] = new
-        return changes(changed)
+        return changes(
+            changed if not aggregate.columns else [(key, shown(old), shown(new)) for key, old, new in changed]
+        )
 
     return step

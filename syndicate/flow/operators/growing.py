@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.aggregates import Aggregate, shown
 from syndicate.flow.arrangement import TimedArrangement
 from syndicate.flow.comparison import same
 from syndicate.flow.element import Element, Key, collect, natural, naturals
@@ -47,9 +47,10 @@ class ChangedRows:
         if old is new or (old is not None and new is not None and same(old, new)):
             return
         for value, weight in ((old, -1), (new, 1)):
-            if value is not None:
-                self.rows.append((natural(key), value))
-                self.weights.append(weight)
+            if value is None or (type(value) is tuple and shown(value) is None):
+                continue
+            self.rows.append((natural(key), value))
+            self.weights.append(weight)
 
     def batch(self) -> dict[Key, int]:
         """As a stream carries them."""

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from itertools import chain, islice
 from typing import Final
 
-from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.aggregates import Aggregate, both
 from syndicate.flow.element import Element, Key
 
 LARGE_GROUP: Final = 64
@@ -154,4 +154,4 @@ class Merges:
 
 
 def _both(one: Element, other: Element) -> Element:
-    return other if one is None else one if other is None else one.merge(other)
+    return other if one is None else one if other is None else both(one, other)

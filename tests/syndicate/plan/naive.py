@@ -123,15 +123,19 @@ def aggregate(agg: Any, rows: list[Named]) -> Any:
         case "avg":
             return sum(values) / len(values)
     if agg.aggregate.form == "lattice":
-        return merged(agg.aggregate.lattice, values)
+        return merged(agg.aggregate, values)
     weights: dict[Any, int] = {}
     for value in values:
         weights[form(value)] = weights.get(form(value), 0) + 1
     return agg.aggregate.function(weights)
 
 
-def merged(lattice: Any, values: Iterable[Any]) -> Any:
+def merged(fold: Any, values: Iterable[Any]) -> Any:
     """The merge of values in a lattice, None for no row; without a lattice they are its elements already."""
+    if fold.columns:
+        columns = [merged(column, own) for column, own in zip(fold.columns, zip(*values, strict=True), strict=True)]
+        return None if None in columns else tuple(columns)
+    lattice = fold.lattice
     present = [one for one in values if one is not None]
     elements = [one if lattice is None or isinstance(one, lattice) else lattice.of(one) for one in present]
     return functools.reduce(lambda a, b: a.merge(b), elements) if elements else None
@@ -245,10 +249,10 @@ def program(of: ra.Program, present: Mapping[str, Iterable[tuple[Any, ...]]]) ->
         rules = [rule for rule in of.rules if level[rule.head] == stratum]
         while True:
             before = {name: rows.tuples(of[name].heading) for name, rows in env.items()}
-            for rule in rules:
-                heading = of[rule.head].heading
-                new = [{name: row[name] for name in heading} for row in value(rule.body, env)]
-                env[rule.head] = _of_relation(of, rule.head, [*env[rule.head], *new])
+            for head in dict.fromkeys(rule.head for rule in rules):
+                bodies = [rule.body for rule in rules if rule.head == head]
+                new = [{name: row[name] for name in of[head].heading} for body in bodies for row in value(body, env)]
+                env[head] = _of_relation(of, head, [*base[head], *env[head], *new])
             if before == {name: rows.tuples(of[name].heading) for name, rows in env.items()}:
                 break
     return {name: env[name].tuples(of[name].heading) for name in of.outputs}
@@ -262,8 +266,9 @@ def _of_relation(of: ra.Program, name: str, rows: Iterable[Named]) -> Rows:
     by = [column for column in of[name].heading if column not in lattices]
     for row in rows:
         groups.setdefault(form(tuple(row[column] for column in by)), []).append(row)
+    folds = {column: ra.aggregates.lattice(cls) for column, cls in lattices.items()}
     whole = [
-        {**group[0], **{column: merged(cls, [row[column] for row in group]) for column, cls in lattices.items()}}
+        {**group[0], **{column: merged(fold, [row[column] for row in group]) for column, fold in folds.items()}}
         for group in groups.values()
     ]
     return Rows(row for row in whole if None not in [row[column] for column in lattices])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +144,22 @@ def from_where() -> Program:
     return program
 
 
+def several() -> Program:
+    """The least sum of weights, the greatest of the least, and where one comes from; light edges say less."""
+    program = Program()
+    edge = program.edb("edge", "a", "b", "w")
+    lattices: dict[str, type[Lattice]] = {"v": Min, "most": Max, "all": Set}
+    best = program.idb("best", "v", "a", "most", "b", "all", lattices=lattices)
+    heavy = [("most", Call(lambda w: w if w > 1 else None, "w")), ("all", Call(lambda w: w if w > 2 else None, "w"))]
+    program.rule(best, Projection(edge, [("v", "w"), "a", "b", *heavy]))
+    program.rule(best, Projection(edge, [("v", Const(9)), "a", "b", ("most", Const(None)), ("all", "a")]))
+    sums, least = ("v", Arith("+", "v", Attr("w"))), ("most", Call(Max.min_of, "most", Attr("w")))
+    program.rule(best, Projection(beyond(best, edge), ["a", "b", sums, least, ("all", "x")]))
+    return program
+
+
 RECURSIVE = {
+    "several": several,
     "shortest": shortest,
     "widest": widest,
     "weights on the way": weights_on_the_way,
@@ -187,6 +203,71 @@ def test_a_given_relation_may_have_lattices(seed: int) -> None:
     program.rule("sums", Projection(edge, ["a", ("b", Call(Max.__add__, "b", Const(1)))]))
     program.output("sums", "edge")
     check(program, changes(random.Random(seed), 12, lambda rng: rng.randrange(4)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_column_without_a_value_yet_keeps_the_row_back(seed: int) -> None:
+    """Each column has its own values, and None is none of them."""
+
+    def said(bit: int) -> Callable[[int], int | None]:
+        return lambda w: w if w & bit else None
+
+    columns = [(name, Call(said(bit), "w")) for name, bit in (("v", 1), ("most", 2), ("all", 4))]
+    edge = Relation("edge", ("a", "b", "w"))
+    folds = {"v": Agg(Min, "v"), "n": Agg(aggregates.count), "most": Agg(Max, "most"), "all": Agg(Set, "all")}
+    pairs = {"pairs": Agg(Set, ("v", "most")), "both": Agg(aggregates.product(Min, aggregates.product(Max, Set)), "t")}
+    nested = Call(lambda v, most, b: (v, (most, b)), "v", Attr("most"), Attr("b"))
+    program = Program()
+    program.edb("edge", "a", "b", "w")
+    program.rule("folded", GroupBy(Projection(edge, ["a", "b", *columns]), ("a",), folds))
+    program.rule("one", GroupBy(Projection(edge, ["a", "b", *columns]), ("a", "b"), {"v": Agg(Min, "v")}))
+    program.rule("two", GroupBy(Projection(edge, ["a", *columns]), (), {"v": Agg(Min, "v"), "all": Agg(Set, "all")}))
+    read = Projection(Projection(edge, ["a", "b", *columns]), ["a", "b", "v", "most", ("t", nested)])
+    program.rule("tuples", GroupBy(read, ("a", "b"), {"v": Agg(Max, "v"), **pairs, "least": Agg(Min, "v")}))
+    program.rule(
+        program.idb("best", "a", "all", "v", lattices={"v": Min, "all": Set}), Projection(edge, ["a", *columns])
+    )
+    check(program, changes(random.Random(seed), 16, lambda rng: rng.randrange(8)))
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_several_lattices_of_one_relation_are_one_fold(recursive: bool) -> None:
+    """Whatever their number, there is no fold for each, and no join of folds."""
+    circuits = []
+    for number in range(1, 5):
+        program = Program()
+        edge = program.edb("edge", "a", "b", "w")
+        names = [f"v{n}" for n in range(number)]
+        best = program.idb("best", "a", "b", *names, lattices=dict.fromkeys(names, Min))
+        program.rule(best, Projection(edge, ["a", "b", *[(name, "w") for name in names]]))
+        if recursive:
+            sums = [(name, Arith("+", name, Attr("w"))) for name in names]
+            program.rule(best, Projection(beyond(best, edge), ["a", "b", *sums]))
+        ops = Counter(node.op for node in program.circuit().walk())
+        circuits.append((ops["aggregate"], ops["join"], ops["index_with"]))
+    assert circuits == [(1, 1, 3) if recursive else (1, 0, 1)] * 4
+
+
+def test_what_replaced_rows_made_is_not_taken_back_where_there_are_several_lattices() -> None:
+    """In a first step a row goes through the loop once, also that of a value which is replaced later."""
+    rows: list[Any] = []
+
+    def noted(value: Any, w: int) -> Any:
+        rows.append(value)
+        return value + w
+
+    program = Program()
+    edge = program.edb("edge", "a", "b", "w")
+    best = program.idb("best", "a", "b", "v", "u", lattices={"v": Min, "u": Max})
+    program.rule(best, Projection(edge, ["a", "b", ("v", "w"), ("u", "w")]))
+    marked_sum = Call(monotone(noted), "v", Attr("w"))
+    program.rule(best, Projection(beyond(best, edge), ["a", "b", ("v", marked_sum), ("u", Const(0))]))
+    nodes, around = 12, 5
+    edges = [(n, n + 1, 1) for n in range(nodes)]
+    out = program.plan().step({"edge": [*edges, (0, around, 50)]})["best"]
+    assert len(out) == nodes * (nodes + 1) // 2
+    replaced = nodes - around
+    assert len(rows) == nodes * (nodes - 1) // 2 + replaced  # each once: those that were replaced are not taken back
 
 
 def growing(rng: random.Random) -> Program:
@@ -292,7 +373,7 @@ def test_a_snapshot_goes_on() -> None:
 
 
 @pytest.mark.parametrize("small", [0, 10_000])
-@pytest.mark.parametrize("make", [shortest, from_where, weights_on_the_way])
+@pytest.mark.parametrize("make", [shortest, several, from_where, weights_on_the_way])
 def test_the_same_on_spark(make: Callable[[], Program], small: int, spark: SparkSession) -> None:
     """In Python workers, and where few rows are kept here."""
     from syndicate.spark import SparkEngine
