@@ -4,11 +4,12 @@
 //! was there at that version, however often it is called.
 
 use crate::hash_table::{hash, prefetch, same, Set, Slots, Word, BLOCK, NONE};
-use crate::words::{fits, number, small, too_large, Data, Table, Words, LARGE};
+use crate::words::{fits, number, small, too_large, zeros, Data, Table, Words};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What a step has done, so that it can be taken back.
 enum Journal<T> {
@@ -50,26 +51,34 @@ const MANY: u32 = 16;
 #[pyclass(module = "syndicate._native")]
 pub struct Arranged {
     pub width: usize,   // of a value
-    keys: Set,          // beside a key: the number of its first entry, and how many it has
+    pub keys: Set,      // beside a key: the number of its first entry, and how many it has
     entries: Vec<Word>, // a value, and in one word its weight and the number of the next
     free: u32,
     gone: usize,
     large: HashMap<u32, Slots>,
     is_lazy: bool, // a key gets its table when its values are searched
-    arriving: Option<Arriving>,
-    history: History<Data>,
+    pub arriving: Option<Arriving>,
+    history: History<Arc<Data>>,
 }
 
 /// Where rows are found: their keys, and their entries.
-struct Found {
+pub struct Found {
     keys: Vec<u32>,
     entries: Vec<u32>,
 }
 
-/// Rows that arrive, and where they are found.
-struct Arriving {
-    data: Data,
-    found: Found,
+/// Rows that arrive, and where they are found; None: there was nothing before, and they are in the tables already.
+pub struct Arriving {
+    pub data: Arc<Data>,
+    found: Option<Found>,
+}
+
+impl Arriving {
+    /// The entry of a row that arrives, if it was there before.
+    #[inline]
+    pub fn entry(&self, at: usize) -> u32 {
+        self.found.as_ref().map_or(NONE, |found| found.entries[at])
+    }
 }
 
 /// Two numbers in one word.
@@ -320,40 +329,108 @@ impl Arranged {
         true
     }
 
-    /// Rows arrive, keys first.
-    pub fn arrive(&mut self, data: Data) -> PyResult<()> {
-        let found = self.located(&data, 1).ok_or_else(too_large)?;
+    /// Rows arrive, keys first, none of them twice.
+    pub fn arrive(&mut self, data: Arc<Data>) -> PyResult<()> {
+        self.discard();
+        let found = if self.keys.len() > 0 {
+            Some(self.located(&data, 1).ok_or_else(too_large)?)
+        } else if data.weights.iter().all(|&weight| i32::try_from(weight).is_ok()) {
+            self.fill(&data);
+            None
+        } else {
+            return Err(too_large());
+        };
         self.arriving = Some(Arriving { data, found });
         Ok(())
     }
 
+    /// Be of these rows, none of them twice, where there is nothing: those of a key lie one after the other, so that who
+    /// walks them waits for memory once.
+    fn fill(&mut self, data: &Data) {
+        let (width, stride, count) = (self.keys.width, self.stride(), data.len());
+        self.clear();
+        let keys = &mut self.keys;
+        let mut numbers: Vec<u32> = Vec::with_capacity(count);
+        let mut hashes = [0; BLOCK];
+        for start in (0..count).step_by(BLOCK) {
+            let block = start..count.min(start + BLOCK);
+            keys.ahead(block.clone(), |at| &data.row(at)[..width], &mut hashes);
+            for (at, &hashed) in block.zip(&hashes) {
+                let key = &data.row(at)[..width];
+                let number = keys.find(hashed, key).unwrap_or_else(|| keys.insert(hashed, key));
+                keys.beside_mut(number)[0] += 1;
+                numbers.push(number);
+            }
+        }
+        keys.fit();
+        let (mut end, mut many) = (0, Vec::new());
+        for number in 0..keys.end() as u32 {
+            let beside = &mut keys.beside_mut(number)[0];
+            let held = *beside as u32;
+            end += held;
+            *beside = word(end, 0);
+            if held > MANY {
+                many.push(number);
+            }
+        }
+        self.entries = zeros(count * stride);
+        for (at, &number) in numbers.iter().enumerate() {
+            if let Some(&number) = numbers.get(at + BLOCK) {
+                prefetch(&keys.rows, number as usize * keys.stride);
+            }
+            let (next, held) = halves(keys.beside(number)[0]);
+            let entry = &mut self.entries[(next as usize - 1) * stride..][..stride];
+            let (value, last) = entry.split_at_mut(stride - 1);
+            for (to, &from) in value.iter_mut().zip(&data.row(at)[width..]) {
+                *to = from;
+            }
+            last[0] = word(if held == 0 { NONE } else { next }, data.weights[at] as i32 as u32);
+            keys.beside_mut(number)[0] = word(next - 1, held + 1);
+        }
+        if !self.is_lazy {
+            for number in many {
+                self.enlarge(number);
+            }
+        }
+    }
+
+    /// Whether all that is in the tables arrives in this step.
+    pub fn is_first(&self) -> bool {
+        self.arriving.as_ref().is_some_and(|arriving| arriving.found.is_none())
+    }
+
     /// Rows arrive; the weight that each has had, and the one that it will have.  None where one would be too large.
-    pub fn receive(&mut self, data: Data) -> Option<Vec<(i64, i64)>> {
+    pub fn receive(&mut self, data: Arc<Data>) -> Option<Vec<(i64, i64)>> {
         let found = self.located(&data, 1)?;
         let weights = found.entries.iter().zip(&data.weights).map(|(&entry, &weight)| {
             let old = if entry == NONE { 0 } else { self.weight(entry) };
             (old, old + weight)
         });
         let weights = weights.collect();
-        self.arriving = Some(Arriving { data, found });
+        self.arriving = Some(Arriving { data, found: Some(found) });
         Some(weights)
     }
 
     pub fn arriving_rows(&self) -> Option<&Data> {
-        self.arriving.as_ref().map(|arriving| &arriving.data)
+        self.arriving.as_ref().map(|arriving| &*arriving.data)
     }
 
+    /// Whether there is nothing, less what arrives.
     pub fn is_empty(&self) -> bool {
-        self.keys.len() == 0
+        self.keys.len() == 0 || self.is_first()
     }
 
+    /// How many rows there are, less those that arrive.
     pub fn len(&self) -> usize {
-        self.entries.len() / self.stride() - self.gone
+        if self.is_first() { 0 } else { self.entries.len() / self.stride() - self.gone }
     }
 
-    /// All rows, keys first.
+    /// All rows, keys first, less those that arrive.
     pub fn all(&self) -> Data {
         let mut data = Data::new(self.keys.width + self.width, self.len());
+        if self.is_first() {
+            return data;
+        }
         self.each(|key, value, weight| {
             data.rows.extend_from_slice(key);
             data.rows.extend_from_slice(value);
@@ -464,18 +541,21 @@ impl Arranged {
 
     /// What has arrived is of the past now.  To be taken back: what is noted to be called with this version first.
     pub fn commit(&mut self) {
-        if let Some(arriving) = self.arriving.take() {
+        if let Some(Arriving { data, found }) = self.arriving.take() {
+            let Some(found) = found else { return self.history.note(true, data) };
             let was_empty = self.keys.len() == 0;
-            if was_empty {
-                self.entries.reserve_exact(arriving.data.len() * self.stride());
-            }
-            self.put(&arriving.data, &arriving.found, 1);
-            self.history.note(was_empty, arriving.data);
+            self.put(&data, &found, 1);
+            self.history.note(was_empty, data);
         }
     }
 
+    /// Forget what arrives.
     pub fn discard(&mut self) {
+        let is_first = self.is_first();
         self.arriving = None;
+        if is_first {
+            self.clear();
+        }
     }
 
     #[getter]
@@ -512,211 +592,6 @@ impl Arranged {
     }
 }
 
-struct Product<'a> {
-    left: &'a Arranged,
-    right: &'a Arranged,
-    out: Data,
-    is_large: bool,
-}
-
-impl Product<'_> {
-    #[inline]
-    fn emit(&mut self, key: &[Word], left: &[Word], right: &[Word], weight: i64) {
-        if weight != 0 {
-            self.is_large |= weight.unsigned_abs() >= LARGE as u64;
-            for part in [key, left, right] {
-                for &word in part {
-                    self.out.rows.push(word); // of so few words, a call for all of them would be too much
-                }
-            }
-            self.out.weights.push(weight);
-        }
-    }
-
-    /// A row of the left side with all that the right side has of its key, whose number is given.
-    #[inline]
-    fn forth(&mut self, row: &[Word], weight: i64, number: u32) {
-        let (key, value) = row.split_at(self.left.keys.width);
-        let right = self.right;
-        let mut entry = right.first(number);
-        while entry != NONE {
-            self.emit(key, value, right.value(entry), weight * right.weight(entry));
-            entry = right.next(entry);
-        }
-    }
-
-    #[inline]
-    fn back(&mut self, row: &[Word], weight: i64, number: u32) {
-        let (key, value) = row.split_at(self.right.keys.width);
-        let left = self.left;
-        let mut entry = left.first(number);
-        while entry != NONE {
-            self.emit(key, left.value(entry), value, weight * left.weight(entry));
-            entry = left.next(entry);
-        }
-    }
-
-    /// Both sides change: a key that changes on both gives each pair of values once, whatever of it changes.
-    fn both(&mut self, arriving_a: &Arriving, arriving_b: &Arriving) {
-        let width = self.left.keys.width;
-        let (a, b) = (&arriving_a.data, &arriving_b.data);
-        let mut keys = Set::new(width, 1, b.len()); // beside a key: its last row of b, of a, and one each
-        let mut before_b = vec![0u32; b.len()];
-        let mut before_a: Vec<(u32, u32)> = Vec::new(); // rows of a of shared keys: the row, and the one before
-        let mut hashes = [0; BLOCK];
-        for (at, before) in before_b.iter_mut().enumerate() {
-            let key = &b.row(at)[..width];
-            if at % BLOCK == 0 {
-                keys.ahead(at..b.len().min(at + BLOCK), |at| &b.row(at)[..width], &mut hashes);
-            }
-            let hashed = hashes[at % BLOCK];
-            let number = keys.find(hashed, key).unwrap_or_else(|| keys.insert(hashed, key));
-            let place = &mut keys.beside_mut(number)[0];
-            *before = *place as u32;
-            *place = at as Word + 1;
-        }
-        let mut shared = Vec::new();
-        let (met, all) = self.right.keys_of(a);
-        let (met_back, all_back) = self.left.keys_of(b);
-        self.out = Data::new(self.out.width, all + all_back + 8);
-        for at in 0..a.len() {
-            self.right.ahead(&met, at);
-            let key = &a.row(at)[..width];
-            if at % BLOCK == 0 {
-                keys.ahead(at..a.len().min(at + BLOCK), |at| &a.row(at)[..width], &mut hashes);
-            }
-            match keys.find(hashes[at % BLOCK], key) {
-                None => self.forth(a.row(at), a.weights[at], met[at]),
-                Some(number) => {
-                    let (last_b, last_a) = halves(keys.beside(number)[0]);
-                    if last_a == 0 {
-                        shared.push(number);
-                    }
-                    before_a.push((at as u32, last_a));
-                    keys.beside_mut(number)[0] = word(last_b, before_a.len() as u32);
-                }
-            }
-        }
-        let mut is_shared = vec![false; b.len()];
-        let (mut lefts, mut rights) = (Vec::new(), Vec::new());
-        for number in shared {
-            let (mut last_b, mut last_a) = halves(keys.beside(number)[0]);
-            lefts.clear();
-            rights.clear();
-            let (mut of_left, mut of_right) = (NONE, NONE);
-            while last_a != 0 {
-                let (at, before) = before_a[last_a as usize - 1];
-                lefts.push(changed(self.left, arriving_a, at as usize));
-                of_right = met[at as usize];
-                last_a = before;
-            }
-            while last_b != 0 {
-                let at = last_b as usize - 1;
-                rights.push(changed(self.right, arriving_b, at));
-                of_left = met_back[at];
-                is_shared[at] = true;
-                last_b = before_b[at];
-            }
-            self.of_both(keys.row(number), &lefts, &rights, (of_left, of_right));
-        }
-        for at in 0..b.len() {
-            self.left.ahead(&met_back, at);
-            if !is_shared[at] {
-                self.back(b.row(at), b.weights[at], met_back[at]);
-            }
-        }
-    }
-
-    /// A key that changes on both sides, what changes of it, and its numbers.
-    fn of_both(&mut self, key: &[Word], lefts: &[Change<'_>], rights: &[Change<'_>], numbers: (u32, u32)) {
-        let (left, right) = (self.left, self.right);
-        for one in lefts {
-            for other in rights {
-                let (new, old) = (one.new.saturating_mul(other.new), one.old.saturating_mul(other.old));
-                self.emit(key, one.value, other.value, new.saturating_sub(old));
-            }
-        }
-        let mut entry = right.first(numbers.1);
-        let others = if entry == NONE { Vec::new() } else { entries(rights) };
-        while entry != NONE {
-            if others.binary_search(&entry).is_err() {
-                for one in lefts {
-                    let weight = (one.new - one.old).saturating_mul(right.weight(entry));
-                    self.emit(key, one.value, right.value(entry), weight);
-                }
-            }
-            entry = right.next(entry);
-        }
-        let mut entry = left.first(numbers.0);
-        let mine = if entry == NONE { Vec::new() } else { entries(lefts) };
-        while entry != NONE {
-            if mine.binary_search(&entry).is_err() {
-                for other in rights {
-                    let weight = left.weight(entry).saturating_mul(other.new - other.old);
-                    self.emit(key, left.value(entry), other.value, weight);
-                }
-            }
-            entry = left.next(entry);
-        }
-    }
-}
-
-/// The entries of values that change, in order.
-fn entries(changes: &[Change<'_>]) -> Vec<u32> {
-    let mut entries: Vec<u32> = changes.iter().map(|change| change.entry).collect();
-    entries.sort_unstable();
-    entries
-}
-
-/// A value whose weight changes, and its entry if it has one.
-struct Change<'a> {
-    value: &'a [Word],
-    entry: u32,
-    old: i64,
-    new: i64,
-}
-
-fn changed<'a>(side: &Arranged, arriving: &'a Arriving, at: usize) -> Change<'a> {
-    let entry = arriving.found.entries[at];
-    let old = if entry == NONE { 0 } else { side.weight(entry) };
-    let value = &arriving.data.row(at)[side.keys.width..];
-    Change { value, entry, old, new: old + arriving.data.weights[at] }
-}
-
-/// What two sides give together because of what arrives at either: rows of key, left value, right value.
-pub fn join(left: &Arranged, right: &Arranged) -> PyResult<Data> {
-    let width = left.keys.width + left.width + right.width;
-    let out = Data::new(width, 0);
-    let mut product = Product { left, right, out, is_large: false };
-    match (&left.arriving, &right.arriving) {
-        (Some(a), Some(b)) if a.data.len() > 0 && b.data.len() > 0 => product.both(a, b),
-        (a, b) => {
-            for a in a.iter().map(|arriving| &arriving.data) {
-                let (keys, all) = right.keys_of(a);
-                product.out = Data::new(width, all);
-                for (at, &number) in keys.iter().enumerate() {
-                    right.ahead(&keys, at);
-                    product.forth(a.row(at), a.weights[at], number);
-                }
-            }
-            for b in b.iter().map(|arriving| &arriving.data) {
-                let (keys, all) = left.keys_of(b);
-                if product.out.len() == 0 {
-                    product.out = Data::new(width, all);
-                }
-                for (at, &number) in keys.iter().enumerate() {
-                    left.ahead(&keys, at);
-                    product.back(b.row(at), b.weights[at], number);
-                }
-            }
-        }
-    }
-    if product.is_large {
-        return Err(too_large());
-    }
-    Ok(product.out)
-}
-
 impl Arranged {
     /// Tell of all words that are here.
     pub fn mark(&self, mark: &mut impl FnMut(Word)) {
@@ -739,7 +614,7 @@ fn mark_rows(set: &Set, mark: &mut impl FnMut(Word)) {
 #[pyclass(module = "syndicate._native")]
 pub struct Weighed {
     rows: Set, // beside an element: its weight
-    history: History<Data>,
+    history: History<Arc<Data>>,
 }
 
 impl Weighed {
@@ -772,7 +647,7 @@ impl Weighed {
     }
 
     /// Add elements, each of which comes once; what comes and what goes.
-    pub fn change(&mut self, data: Data) -> PyResult<Data> {
+    pub fn change(&mut self, data: Arc<Data>) -> PyResult<Data> {
         if !fits(&data.weights) {
             return Err(too_large());
         }

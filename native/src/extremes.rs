@@ -10,6 +10,7 @@ use crate::words::{too_large, Data, Kind, Table, Words};
 use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// No word: neither a small integer nor the number of a thing.
 const NOTHING: Word = 1 << 40;
@@ -226,7 +227,7 @@ impl Ranked {
     }
 
     /// Add rows, keys first; old bests out, new ones in.  Raises what `step` raises.
-    pub fn change(&mut self, words: &Bound<'_, Words>, data: Data) -> PyResult<Data> {
+    pub fn change(&mut self, words: &Bound<'_, Words>, data: Arc<Data>) -> PyResult<Data> {
         let (py, words) = (words.py(), words.get());
         let ranks = Ranks { words, py, least: self.least };
         let kind = self.kind_with(&data, words, py)?;

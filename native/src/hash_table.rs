@@ -117,8 +117,19 @@ impl Slots {
         self.used += 1;
     }
 
+    fn room(rows: usize) -> usize {
+        (rows * 4 / 3 + 1).next_power_of_two().max(8)
+    }
+
+    /// Have no more room than is needed, where no more rows come soon.
+    fn fit(&mut self) {
+        if Slots::room(self.used) < self.slots.len() {
+            self.resize(self.used);
+        }
+    }
+
     fn resize(&mut self, rows: usize) {
-        let room = (rows * 4 / 3 + 1).next_power_of_two().max(8);
+        let room = Slots::room(rows);
         let old = std::mem::replace(&mut self.slots, vec![0; room]);
         let mask = room - 1;
         for slot in old {
@@ -205,6 +216,11 @@ impl Set {
     #[inline]
     pub fn find(&self, hashed: u64, row: &[Word]) -> Option<u32> {
         self.slots.find(hashed, |number| same(self.row(number), row))
+    }
+
+    /// Have slots for no more rows than there are.
+    pub fn fit(&mut self) {
+        self.slots.fit();
     }
 
     /// The number of a row that is not there, with zeros beside it.

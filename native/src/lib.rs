@@ -13,6 +13,7 @@ mod frozen;
 mod hash_table;
 mod index;
 mod index_table;
+mod join;
 mod membrane;
 mod msgpack;
 mod object_slots;

@@ -2,8 +2,9 @@
 //!
 //! What it does is what the nodes do one by one, through the same functions: see `syndicate/flow/pipeline.py`.
 
-use crate::arrangement::{join, Arranged, Summed, Weighed};
+use crate::arrangement::{Arranged, Summed, Weighed};
 use crate::extremes::Ranked;
+use crate::join::join;
 use crate::words::{origins, Data, Origin, Table, Words};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -88,7 +89,7 @@ impl Pipeline {
         &self,
         py: Python<'_>,
         store: &Store,
-        batch: &Data,
+        batch: &Arc<Data>,
         columns: &[usize],
         once: bool,
     ) -> PyResult<Option<Option<Data>>> {
@@ -117,7 +118,7 @@ impl Pipeline {
     ) -> Option<Table> {
         let data = match columns {
             None => data?.clone(),
-            Some(columns) => Arc::new(data?.picked(columns, false)),
+            Some(columns) => data?.picked(columns, false),
         };
         if data.len() == 0 {
             return None; // what cancels out is no change

@@ -2,12 +2,13 @@
 //!
 //! Two parts are the same, as `key_of` in `syndicate/flow/element.py` has it, if and only if their words are equal.
 
-use crate::arrangement::{join, Arranged, Summed, Weighed};
+use crate::arrangement::{Arranged, Summed, Weighed};
 use crate::elements::{has_constant, integer, Items, Maker, Recent, Shape};
 use crate::word_loop::Fixpoint;
 use crate::pipeline::Pipeline;
 use crate::extremes::Ranked;
 use crate::hash_table::{hash, Set, Word};
+use crate::join::join;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -54,6 +55,11 @@ fn give_back() {
     if !std::mem::take(&mut left.is_used) {
         (left.rows, left.weights) = (Vec::new(), Vec::new());
     }
+}
+
+/// So many zeros.  Of a large piece no zero is written before its page is used.
+pub fn zeros(count: usize) -> Vec<Word> {
+    vec![0; count]
 }
 
 /// So many pieces of memory are kept, taken for so many rows at least, and none that is larger.
@@ -110,10 +116,13 @@ impl Data {
     }
 
     /// Some columns of it; with each row once, unless that is known.
-    pub fn picked(&self, columns: &[usize], once: bool) -> Data {
-        let width = columns.len();
-        let mut data = Data::new(width, self.len());
-        if columns.iter().copied().eq(0..self.width) {
+    pub fn picked(self: &Arc<Data>, columns: &[usize], once: bool) -> Arc<Data> {
+        let is_whole = columns.iter().copied().eq(0..self.width);
+        if is_whole && once {
+            return self.clone();
+        }
+        let mut data = Data::new(columns.len(), self.len());
+        if is_whole {
             data.rows.extend_from_slice(&self.rows);
         } else {
             for at in 0..self.len() {
@@ -122,7 +131,7 @@ impl Data {
             }
         }
         data.weights.extend_from_slice(&self.weights);
-        if once { data } else { data.consolidated() }
+        Arc::new(if once { data } else { data.consolidated() })
     }
 
     /// Each row once, in the order in which they came first, without what cancels out.
@@ -670,7 +679,7 @@ impl Table {
     }
 
     /// Some columns, each row once.
-    pub fn picked(&self, columns: &[usize]) -> Data {
+    pub fn picked(&self, columns: &[usize]) -> Arc<Data> {
         self.data.picked(columns, self.once && columns.len() >= self.data.width)
     }
 }
@@ -741,7 +750,7 @@ impl Table {
 
     /// Some columns in this order, each row once.
     fn consolidated(&self, columns: Vec<usize>, shape: Py<PyAny>) -> Table {
-        Table::of(self.picked(&columns), shape, true)
+        Table::sharing(self.picked(&columns), shape, true)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

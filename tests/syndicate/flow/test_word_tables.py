@@ -519,6 +519,41 @@ def test_joins_of_many_rows_in_long_and_short_chains(keys: int, seed: int) -> No
     assert [len(keeper) for _, keeper in tables_of(c).keepers] == [0, 0]
 
 
+@pytest.mark.parametrize("keys", [3, 100])
+@pytest.mark.parametrize("sides", [("a",), ("b",), ("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("most", [2, 2**17, 2**31 - 1])
+def test_a_first_load_of_either_side(keys: int, sides: tuple[str, ...], most: int) -> None:
+    """Stopped, done again, and followed by the other side and by both: what is given and kept is as by rows, also where
+    weights, or products of them, are too large for a table.
+    """
+    rng = random.Random(keys + most)
+    ours, rows = selves(), selves()
+    rows.engine.row_budget = inf
+    for names in (sides, ("a", "b"), ("b",), ("a", "b")):
+        step = {
+            name: {(rng.randrange(keys), rng.randrange(200)): rng.choice((1, -1, most)) for _ in range(60)}
+            for name in names
+        }
+        before = contents(ours)
+        ours.engine.inspect = fail
+        with pytest.raises(StepFailed):
+            ours.step(step)
+        ours.engine.inspect = None
+        assert contents(ours) == before
+        assert outcome(ours, step) == outcome(rows, step)
+        assert contents(ours) == contents(rows)
+
+
+def selves() -> Circuit:
+    """Two sources joined with each other, and one with itself."""
+    c, a, b = two_sources()
+    joined = rearranges(lambda key, left, right: (key, left, right))
+    left, right = a.index_with(first, second), b.index_with(first, second)
+    c.sink("both", left.join(right, joined))
+    c.sink("self", left.join(left, joined))
+    return c
+
+
 NUMBERS = (0, 1, -1, 2.5, -0.0, 0.0, 1.0, 1e300, -1e300, float("nan"), float("inf"), 2**62, -(2**70), 2**53 + 1)
 MEASURES: tuple[Sequence[Any], ...] = (
     range(-40, 40),
