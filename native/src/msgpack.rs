@@ -64,7 +64,7 @@ impl<'py> Writer<'_, 'py> {
                 0..=31 => self.data.push(0xA0 | size as u8),
                 _ => self.length(0xD9, size),
             }
-            self.data.extend_from_slice(text.as_bytes());
+            self.leaf(form, text.as_bytes());
         } else if is_exactly(form, &self.names.symbol) {
             let Some(extension) = self.written.get_item(form)? else { return Ok(None) };
             let name = extension.cast::<PyTuple>()?.get_item(1)?;
@@ -75,7 +75,7 @@ impl<'py> Writer<'_, 'py> {
         } else if let Ok(data) = form.cast_exact::<PyBytes>() {
             let data = data.as_bytes();
             self.length(0xC4, data.len());
-            self.data.extend_from_slice(data);
+            self.leaf(form, data);
         } else if let Ok(items) = form.cast_exact::<PyTuple>() {
             return self.array(items, depth);
         } else if form.get_type().is(self.reference) {
@@ -95,7 +95,7 @@ impl<'py> Writer<'_, 'py> {
     fn array(&mut self, items: &Bound<'py, PyTuple>, depth: usize) -> PyResult<Option<()>> {
         let py = items.py();
         let size = items.len();
-        if size == 0 || depth >= self.levels || self.data.len() > self.most || !self.count(size) {
+        if size == 0 || depth >= self.levels || !self.fits() || !self.count(size) {
             return Ok(None);
         }
         let head = items.get_borrowed_item(0)?;

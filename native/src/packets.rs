@@ -15,6 +15,8 @@ const LEVELS: usize = 64;
 /// The bytes that nearly all packets fit in, and the parts: room for them is made at once.
 const ROOM: usize = 256;
 pub const PARTS: usize = 16;
+/// The bytes from which on a text, or bytes, are copied once only: into the packet itself, when all of it is known.
+const LARGE: usize = 1 << 12;
 /// The first integer that has no hash of its own: 2**61 - 1.
 const SMALL: i64 = (1 << 61) - 1;
 
@@ -53,6 +55,9 @@ pub struct Writer<'a, 'py, E> {
     pub levels: usize,
     pub most: usize,
     pub data: Vec<u8>,
+    /// What is large, each with its place among the `data`; so many bytes in all.
+    large: Vec<(usize, Bound<'py, PyAny>)>,
+    size: usize,
     encoding: PhantomData<E>,
 }
 
@@ -72,15 +77,62 @@ pub fn write<'py, E: Encoding>(
         levels: most.levels.min(LEVELS),
         most: most.bytes,
         data: Vec::with_capacity(ROOM),
+        large: Vec::new(),
+        size: 0,
         encoding: PhantomData,
     };
-    Ok(match E::put(&mut writer, form, 0)? {
-        Some(()) if writer.data.len() <= most.bytes => Some(PyBytes::new(py, &writer.data)),
-        _ => None,
-    })
+    match E::put(&mut writer, form, 0)? {
+        Some(()) if writer.fits() => writer.packet(py).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The bytes of a text that has an encoding, or of bytes.
+fn bytes_of<'a>(leaf: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+    match leaf.cast_exact::<PyString>() {
+        Ok(text) => Ok(text.to_str()?.as_bytes()),
+        Err(_) => Ok(leaf.cast::<PyBytes>()?.as_bytes()),
+    }
 }
 
 impl<'py, E> Writer<'_, 'py, E> {
+    /// Whether what is written so far is within the limit.
+    pub fn fits(&self) -> bool {
+        self.data.len() + self.size <= self.most
+    }
+
+    /// Write what *leaf*, a text or bytes, holds: these *bytes*.
+    pub fn leaf(&mut self, leaf: &Bound<'py, PyAny>, bytes: &[u8]) {
+        if bytes.len() < LARGE {
+            self.data.extend_from_slice(bytes);
+        } else {
+            self.large.push((self.data.len(), leaf.clone()));
+            self.size += bytes.len();
+        }
+    }
+
+    /// The bytes of all that is written.
+    fn packet(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        if self.large.is_empty() {
+            return Ok(PyBytes::new(py, &self.data));
+        }
+        PyBytes::new_with(py, self.data.len() + self.size, |packet| {
+            let (mut rest, mut from) = (packet, 0);
+            let mut put = |bytes: &[u8]| {
+                let (first, last) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+                first.copy_from_slice(bytes);
+                rest = last;
+            };
+            for (place, leaf) in &self.large {
+                put(&self.data[from..*place]);
+                put(bytes_of(leaf)?);
+                from = *place;
+            }
+            put(&self.data[from..]);
+            Ok(())
+        })
+    }
+
     /// Whether so many more values are within the limit.
     pub fn count(&mut self, more: usize) -> bool {
         let within = more <= self.nodes;

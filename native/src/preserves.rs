@@ -62,7 +62,8 @@ impl<'py> Writer<'_, 'py> {
         }
         if let Ok(text) = form.cast_exact::<PyString>() {
             let Ok(text) = text.to_str() else { return Ok(None) };
-            self.counted(0xB1, text.as_bytes());
+            self.length(0xB1, text.len());
+            self.leaf(form, text.as_bytes());
         } else if is_exactly(form, &self.names.symbol) {
             let Some(symbol) = self.written.get_item(form)? else { return Ok(None) };
             self.data.extend_from_slice(symbol.cast::<PyBytes>()?.as_bytes());
@@ -70,7 +71,9 @@ impl<'py> Writer<'_, 'py> {
             let Ok(number) = form.extract::<i64>() else { return Ok(None) };
             self.integer(number);
         } else if let Ok(data) = form.cast_exact::<PyBytes>() {
-            self.counted(0xB2, data.as_bytes());
+            let data = data.as_bytes();
+            self.length(0xB2, data.len());
+            self.leaf(form, data);
         } else {
             return Ok(None);
         }
@@ -79,7 +82,7 @@ impl<'py> Writer<'_, 'py> {
 
     fn compound(&mut self, items: &Bound<'py, PyTuple>, depth: usize) -> PyResult<Option<()>> {
         let py = items.py();
-        if items.is_empty() || self.data.len() > self.most {
+        if items.is_empty() || !self.fits() {
             return Ok(None);
         }
         let head = items.get_borrowed_item(0)?;
@@ -91,7 +94,10 @@ impl<'py> Writer<'_, 'py> {
             match self.tagged(items)? {
                 Some(Tagged::Truth(is_true)) => self.data.push(if is_true { 0x81 } else { 0x80 }),
                 Some(Tagged::MinusTwo) => self.integer(-2),
-                Some(Tagged::Double(bytes)) => self.counted(0x87, &bytes),
+                Some(Tagged::Double(bytes)) => {
+                    self.data.extend_from_slice(&[0x87, 8]);
+                    self.data.extend_from_slice(&bytes);
+                }
                 None => return Ok(None),
             }
             return Ok(Some(()));
@@ -112,15 +118,14 @@ impl<'py> Writer<'_, 'py> {
         Ok(Some(()))
     }
 
-    fn counted(&mut self, tag: u8, data: &[u8]) {
+    /// The head of a text or of bytes.
+    fn length(&mut self, tag: u8, mut size: usize) {
         self.data.push(tag);
-        let mut size = data.len();
         while size > 127 {
             self.data.push(size as u8 & 127 | 128);
             size >>= 7;
         }
         self.data.push(size as u8);
-        self.data.extend_from_slice(data);
     }
 
     fn integer(&mut self, number: i64) {

@@ -205,6 +205,9 @@ class Link:
                 self._relieved()
                 if not packets:
                     return
+                if len(packets[0]) > CHUNK:  # what a socket does not take of it would be copied
+                    self._left = packets
+                    break
                 self._left = self._stream.send_now(packets)
                 self._said = self._clock()
                 if self._left:

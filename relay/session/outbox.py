@@ -285,6 +285,16 @@ def next_packet(notes: Sequence[Note], at: int, limits: Limits) -> Iterator[int]
     yield len(next(pieces(notes[at : at + most], most, fitting(limits) // _PARTS, lambda note: weigh(note[2]))))
 
 
+def are_too_much(notes: Sequence[Note], limits: Limits) -> bool:
+    """Whether several *notes* are more than one packet, as a rule.
+
+    >>> large = (2, "a proxy", "x" * 600_000, None)
+    >>> are_too_much([large], DEFAULT), are_too_much([large, large], DEFAULT)
+    (False, True)
+    """
+    return len(notes) > 1 and sum(map(Scale().weigh, [note[2] for note in notes])) > fitting(limits)
+
+
 def fitting(limits: Limits) -> int:
     """The weight of a packet that is within the limits, as a rule."""
     return min(limits.frame, 16 * limits.nodes)

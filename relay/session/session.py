@@ -55,7 +55,7 @@ from relay.session.causes import PacketTrail
 from relay.session.ending import take_back
 from relay.session.fan_out import ENOUGH, SOME, Reach, many, stretch
 from relay.session.membrane import Crossing, Membrane
-from relay.session.outbox import Entry, Outbox
+from relay.session.outbox import Entry, Outbox, are_too_much
 from relay.session.packet_events import Understood, act, for_a_while, patched, place
 from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
@@ -69,7 +69,6 @@ from syndicate.actors.turn import Entity, Turn, current
 from syndicate.actors.turn_slices import let_go
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
-from syndicate.log import logger
 from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, Value
 
 _PIECE: Final = 1024
@@ -145,19 +144,25 @@ class Session(State):
         if self._silent:
             return
         if self._turns or many(notes) or self.backlog.entries or self.outbox.waiting > self.limits.ahead:
-            self._turns.append(notes)
-            if not self._going_out:
-                self._go_out()
+            self._later(notes)
             return
         if self._trail.agreed or not said.say(notes, self.outbox, self.limits):
             events = self.outbox.events
             if not self._say_usual(notes):
+                if are_too_much(notes, self.limits):
+                    self._later(notes)
+                    return
                 self._encode(notes)
                 if self.outbox.said:
                     self._bound()
             if self.outbox.events > events:  # else what is queued last says something else
                 said.remember(notes, self.outbox, self.limits)
         self._wake()
+
+    def _later(self, notes: list[Note]) -> None:
+        self._turns.append(notes)
+        if not self._going_out:
+            self._go_out()
 
     def _go_out(self) -> None:
         """Let a piece of what has committed go out; others have their turns before the next."""
@@ -302,10 +307,6 @@ class Session(State):
         """Do it later; what was done now has notified, or reached, *cost*."""
         self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, piece, None), cost / _SHARE)
 
-    def complain(self, error: NotAValue) -> None:
-        """Say that the peer could not be notified of something; it continues without."""
-        logger(peer=self.name).error("not sent to the peer", reason=str(error))
-
     def doubt(self, echo: Value) -> None:
         """A sync goes out whose answer is no success if its actor asserts what the peer could not be notified of."""
         assert isinstance(echo, WireRef)
@@ -371,14 +372,6 @@ class Session(State):
                 yield form
             self._hold(0)
             self._debt.done(intake.done())
-
-    def _hold(self, more: int) -> None:
-        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer, or of all."""
-        size = self.held + more if self.untrusted else -1
-        if size > self.limits.stranger or (size >= 0 and not self._charge(size)):
-            limit = self.exceeded = "stranger" if size > self.limits.stranger else "strangers"
-            most = f"more than {self.limits.stranger} bytes" if limit == "stranger" else "too much"
-            raise ProtocolError(f"{most} would be held of who has shown no capability ({limit}): resolve one first")
 
     def _go_on(self, done: Done | None = None) -> None:
         """Do what packets say, until it is enough for a turn, or until all is done that was fed.

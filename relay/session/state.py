@@ -23,7 +23,9 @@ from relay.session.packet_events import Understood
 from relay.session.peer_assertions import PeerAssertions
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
+from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.bag import Bag
+from syndicate.log import logger
 from syndicate.values.value import Frozen
 
 _CROSSING: Final = 512
@@ -153,6 +155,18 @@ class State:
         self._patch: Iterator[list[Understood] | None] | None = None  # which puts them in their order
         self._reach: Reach | None = None  # of a packet that is being charged
         self._gulp = min(GULP, limits.events)
+
+    def complain(self, error: NotAValue) -> None:
+        """Say that the peer could not be notified of something; it continues without."""
+        logger(peer=self.name).error("not sent to the peer", reason=str(error))
+
+    def _hold(self, more: int) -> None:
+        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer, or of all."""
+        size = self.held + more if self.untrusted else -1
+        if size > self.limits.stranger or (size >= 0 and not self._charge(size)):
+            limit = self.exceeded = "stranger" if size > self.limits.stranger else "strangers"
+            most = f"more than {self.limits.stranger} bytes" if limit == "stranger" else "too much"
+            raise ProtocolError(f"{most} would be held of who has shown no capability ({limit}): resolve one first")
 
     def drop_packet(self) -> None:
         """Let go of the packet that is being understood, or done."""

@@ -84,6 +84,11 @@ _TURN: Final = b"\xc0"
 _PIECE: Final = 15
 """The most items of an array whose head is one byte."""
 
+LARGE_PACKET: Final = 1 << 16
+"""The bytes of a packet from which on to put it together, to read it and to do what it says are three stretches: to
+copy a million bytes into memory that is new to the process is about a millisecond.
+"""
+
 _PART: Final = 1 << 12
 """The bytes of a part of a cut packet, at least, so that parts cost little beside what is in them.  They stay as they
 came: a buffer that grows is moved each time, and leaves holes in the heap.
@@ -307,9 +312,18 @@ class Msgpack:
                 whole, at = self._measured(data, at)
                 if whole is None:
                     return
+                is_large = len(whole) > LARGE_PACKET
+                if is_large:
+                    self._built = len(whole)
+                    yield MORE
+                    self._built = 0
                 if usual == ():
                     usual = (yield from self._long(whole, 0)) if _is_long(whole, 0) else self._usual(whole, 0)
                 if usual:
+                    if is_large:
+                        self._built = len(whole)
+                        yield MORE
+                        self._built = 0
                     yield usual[0]
                 else:
                     yield from self._read(whole)

@@ -152,6 +152,20 @@ def test_atoms(name: str, number: int, text: str, data: bytes) -> None:
     assert repr(list(codec.feed(encoded))) == repr([form])
 
 
+@pytest.mark.parametrize("sizes", [[4095], [4096], [70_000], [5000, 3, 4096, 0, 100_000]])
+def test_large_texts_and_bytes(name: str, sizes: list[int]) -> None:
+    """Wherever they are, and up to the limit on the bytes of a packet, and no further."""
+    leaves = [leaf for size in sizes for leaf in ("t" * size, "\u00e4" * (size // 2), b"b" * size, 7)]
+    for items in (leaves, [leaves, leaves], [1, leaves[0]]):
+        form = freeze(items)
+        encoded = acquainted(name).encode(form)
+        with specified():
+            assert acquainted(name).encode(form) == encoded
+        assert list(acquainted(name).feed(encoded)) == [form]
+        assert acquainted(name, Limits(frame=len(encoded))).encode(form) == encoded
+        assert isinstance(written(acquainted(name, Limits(frame=len(encoded) - 1)), form), str)
+
+
 @pytest.mark.parametrize(
     "limits",
     [Limits(nodes=12), Limits(depth=3), Limits(frame=40), Limits(depth=200), Limits(nodes=12, depth=1)],
