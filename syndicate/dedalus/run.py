@@ -57,7 +57,17 @@ from syndicate.dedalus.desugar import fresh
 from syndicate.dedalus.lower import NOW, Lowered, arities, lower, sender_of
 from syndicate.dedalus.net import Net, Outage, Send
 from syndicate.dedalus.schedule import Clock
-from syndicate.dedalus.timeline import Chosen, Intervals, Message, Moment, Timeline, check_causality, order
+from syndicate.dedalus.timeline import (
+    Chosen,
+    Intervals,
+    Message,
+    Moment,
+    RowsAtOnce,
+    Timeline,
+    check_causality,
+    order,
+    writable,
+)
 from syndicate.dedalus.why.absence import WhyNot, suits, why_not
 from syndicate.dedalus.why.derivation import DEPTH, RuleInstances, Why, shown, why
 from syndicate.dedalus.why.spacetime import diagram
@@ -73,6 +83,7 @@ from syndicate.errors import (
 from syndicate.explain.absence import DEPTH_NOT
 from syndicate.explain.spacetime import Form
 from syndicate.flow.circuit import Circuit
+from syndicate.flow.word_tables import TableZSet
 from syndicate.flow.zset import ZSet
 from syndicate.garbage_collector import CollectorPause
 from syndicate.plan import Plan
@@ -492,12 +503,16 @@ class Pass:
     def note(self, time: int, out: Mapping[str, ZSet], moving: Mapping[str, tuple[set[Row], set[Row]]]) -> None:
         """Take down what is true from a time on, and what no longer is; rows that were given, as they were given."""
         begun = ((time, self.clock.until + 1),)
-        for name, rows in self.intervals.items():
+        for name in self.intervals:
             inputs, change = moving[name][0] if name in moving else set[Row](), out[name]
+            if not inputs and not self.intervals[name] and isinstance(change, TableZSet):
+                self.intervals[name] = RowsAtOnce(change, begun)
+                continue
             first, _ = next(change.items(), (None, 0))
             copied = next(iter(inputs), None) is not first  # a kernel makes rows of its own
+            rows = writable(self.intervals, name)
             if not rows:
-                fresh = {row: begun for row, _ in change.items()}
+                fresh = dict.fromkeys(change, begun)
                 if copied:
                     rows.update(dict.fromkeys(filter(fresh.__contains__, inputs), begun))
                 if len(rows) < len(fresh):

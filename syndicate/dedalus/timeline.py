@@ -27,7 +27,7 @@ Source: Ameloot et al. 2016; ``docs/design/dedalus.md``, "Delivery".
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, TypeAlias
 
@@ -37,14 +37,74 @@ from syndicate.dedalus.ast import Row, Rule, Value
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.schedule import NEVER, UNKNOWN, ChoiceEntry, MessageEntry, ScheduleFields
 from syndicate.errors import FactError, ScheduleError
+from syndicate.flow.zset import ZSet
+from syndicate.garbage_collector import CollectorPause
 
 # ------------------------------------------------------------------------------------------------------------ timelines
 
 
 MOST_TOLD: Final = 10_000_000
 
-Intervals: TypeAlias = dict[str, dict[Row, tuple[tuple[int, int], ...] | list[tuple[int, int]]]]
-"""By relation and row, the times ``from <= t < to`` in which the row is there."""
+Spans: TypeAlias = tuple[tuple[int, int], ...] | list[tuple[int, int]]
+"""The times ``from <= t < to`` in which a row is there."""
+
+Intervals: TypeAlias = dict[str, Mapping[Row, Spans]]
+"""By relation and row."""
+
+
+class RowsAtOnce(Mapping[Row, Spans]):
+    """Rows that all have the same spans: each is made when somebody looks at one of them, and not to be counted.
+
+    >>> rows = RowsAtOnce(ZSet({("a",): 1, ("b",): 1}), ((1, 4),))
+    >>> len(rows), rows == {("a",): ((1, 4),), ("b",): ((1, 4),)}
+    (2, True)
+    """
+
+    __slots__ = ("_held", "_spans")
+
+    def __init__(self, rows: ZSet, spans: Spans) -> None:
+        self._held: ZSet | dict[Row, Spans] = rows
+        self._spans = spans
+
+    def dictionary(self) -> dict[Row, Spans]:
+        """The rows as a dictionary, each time the same one."""
+        held = self._held
+        if not isinstance(held, dict):
+            with CollectorPause():
+                held = self._held = dict.fromkeys(held, self._spans)
+        return held
+
+    def __getitem__(self, row: Row) -> Spans:
+        return self.dictionary()[row]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.dictionary())
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def items(self) -> ItemsView[Row, Spans]:
+        """Rows and spans."""
+        return self.dictionary().items()
+
+    def values(self) -> ValuesView[Spans]:
+        """The spans of each."""
+        return self.dictionary().values()
+
+    def __repr__(self) -> str:
+        return repr(self.dictionary())
+
+    def __reduce__(self) -> tuple[type, tuple[dict[Row, Spans]]]:
+        return dict, (self.dictionary(),)
+
+
+def writable(intervals: Intervals, relation: str) -> dict[Row, Spans]:
+    """The rows of a relation, to be changed there: they are a dictionary from now on."""
+    rows = intervals[relation]
+    if isinstance(rows, dict):
+        return rows
+    dictionary = intervals[relation] = rows.dictionary() if isinstance(rows, RowsAtOnce) else dict(rows)
+    return dictionary
 
 
 def order(row: Row) -> list[tuple[int, Value]]:

@@ -432,7 +432,7 @@ class _Part(Pass):
         """Keep nothing of what has gone, but what is read of a constant time."""
         for name, delta in self.changed.items():
             rows = self.intervals.get(name)
-            if rows is None:
+            if not isinstance(rows, dict):  # no relation of rules, or all of it has just come
                 continue
             constants = self.lowered.constants.get(name, ())
             for row, weight in delta.items():

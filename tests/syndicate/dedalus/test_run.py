@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 from typing import Any
 
 import pytest
 
+from syndicate import native
 from syndicate.dedalus import Program, aggregate, choose, compare, compute, names
+from syndicate.dedalus.ast import Events
 from syndicate.errors import (
     DedalusArithmetic,
     DedalusEndless,
@@ -188,6 +191,40 @@ def test_the_collector_is_as_it_was(frozen: bool) -> None:
     assert bool(gc.get_freeze_count()) is frozen
     if not frozen:
         assert len(gc.get_objects(generation=2)) > old + MANY_OBJECTS
+
+
+@pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+def test_derived_rows_are_made_when_somebody_looks() -> None:
+    """What is derived at once and not looked at takes no object for each row; how many they are is no look."""
+    program = Program.parse("path(X, Y) :- edge(X, Y); path(X, Z) :- edge(X, Y), path(Y, Z);")
+    edges = [(number, number + 1) for number in range(300)]
+    program.run(until=1, events={1: {"edge": edges}})
+    before = sys.getallocatedblocks()
+    model = program.run(until=1, events={1: {"edge": edges}})
+    wanted = 300 * 301 // 2
+    assert len(model.intervals["path"]) == wanted
+    assert sys.getallocatedblocks() < before + wanted // 4
+    assert model.at(1)["path"] == [(x, y) for x in range(300) for y in range(x + 1, 301)]
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_rows_that_came_at_once_go_one_by_one(looks: bool) -> None:
+    """What was derived at once goes and comes as anything else, whether it was looked at before or not."""
+    program = Program.parse("""
+        p(X, Y)@next :- p(X, Y), notin gone(X);
+        q(X, Y) :- p(X, Z), r(Z, Y);
+        r(X, Y)@next :- r(X, Y);
+    """)
+    p = [(number, number % 10) for number in range(200)]
+    r = [(number, number + 1) for number in range(10)]
+    events: Events = {1: {"p": p, "r": r}, 3: {"gone": [(7,), (8,)]}, 5: {"p": [p[7]]}, 6: {"p": [(200, 0)]}}
+    model = program.run(until=7, events=events)
+    if looks:
+        assert len(model.at(1)["q"]) == len(list(model.at(4).unsorted("q"))) + 2 == 200
+    spans = {(x, z + 1): [(1, 8)] for x, z in p}
+    spans |= {(7, 8): [(1, 4), (5, 8)], (8, 9): [(1, 4)], (200, 1): [(6, 8)]}
+    assert {row: list(held) for row, held in model.intervals["q"].items()} == spans
+    assert model.at(4)["q"] == sorted(row for row, held in spans.items() if held[0][0] <= 4 < held[0][1])
 
 
 def test_what_cannot_run() -> None:
