@@ -35,7 +35,7 @@ demo: .venv/stamps/demo java ## the main job: who is in the air? (flights, by Sp
 
 .PHONY: test
 test: .venv/stamps/dev .peers/syndicate-py/stamp .venv/stamps/archive ## all tests
-	@$(PYTHON_BIN) -m pytest --numprocesses $(WORKERS) --dist loadgroup || { \
+	@$(PYTHON_BIN) -m pytest --numprocesses $(WORKERS) --dist loadgroup --durations 20 || { \
 	    [ $$? -eq 1 ] && echo "Once more, by themselves and one by one, those that failed:" && \
 	    $(PYTHON_BIN) -m pytest --last-failed --last-failed-no-failures none; }
 

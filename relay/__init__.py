@@ -23,17 +23,19 @@ from syndicate.on_demand import on_demand  # noqa: E402
 if TYPE_CHECKING:
     from relay.capabilities.caveats import attenuate
     from relay.client import connect
+    from relay.protocol.limits import Limits
     from relay.stdio_serving import serve
     from relay.transport import Tls
     from syndicate.actors.keep import forget, keep
 
-__all__ = ["Tls", "attenuate", "connect", "forget", "keep", "serve"]
+__all__ = ["Limits", "Tls", "attenuate", "connect", "forget", "keep", "serve"]
 
 __getattr__, __dir__ = on_demand(
     __name__,
     {
         "relay.capabilities.caveats": ["attenuate"],
         "relay.client": ["connect"],
+        "relay.protocol.limits": ["Limits"],
         "relay.stdio_serving": ["serve"],
         "relay.transport": ["Tls"],
         "syndicate.actors.keep": ["forget", "keep"],

@@ -107,8 +107,10 @@ def connect(
     For ever, by default; one line in the log tells of each outage.  *attempts* bounds how often it is tried to get a
     first connection, and without *reconnect* the first is the only one: then a :class:`~syndicate.errors.ConnectError`
     is raised in the calling actor.  *tls* says whom to trust, for ``tls://`` and ``wss://``: by default the system's
-    CAs.  The server has ``limits.opening`` seconds for its first answer.  *encoding* is found out, if it is not given:
-    ours is tried first, and Preserves, which the published servers speak, where a peer does not understand that.
+    CAs.  The server has ``limits.opening`` seconds for its first answer, and is given up within twice ``limits.idle``
+    seconds of its last word: ``limits=Limits(idle=2)`` finds out sooner that it does not run any more.  *encoding* is
+    found out, if it is not given: ours is tried first, and Preserves, which the published servers speak, where a peer
+    does not understand that.
 
     *told* is called with each new :class:`ConnectionState`, in the turn in which what came over the connection comes or
     goes; the first one, ``connecting``, is understood.  :func:`~relay.remote.open_remote` has it as a field.

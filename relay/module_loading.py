@@ -57,6 +57,8 @@ def _is_module(name: str) -> bool:
 
 
 def _load_file(path: Path) -> ModuleType:
+    if path.is_dir():
+        raise ProgramNotFound(f"{path} is a directory: name a file in it")
     if not path.is_file():
         raise ProgramNotFound(f"there is no file {path}")
     if path.suffix != ".py":

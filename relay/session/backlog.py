@@ -12,6 +12,7 @@ message, or a sync, closes the segment before it: it comes after all that was no
 * In a closed segment nothing is cancelled any more.  Were an addition taken out of it, its removals could arrive before
   that which has taken the addition's place, and the peer would see neither.
 * Each segment ends with its removals, so that ever new additions do not hold them up.
+* Of its additions the interests are first: whoever answers a piece of it is heard (:func:`interests_first`).
 
 >>> class Proxy:
 ...     sent = {"old": ("what was",)}
@@ -39,6 +40,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from relay.protocol.packets import WireRef
 from relay.session.membrane import Crossing
 from syndicate.index.event import ASSERT, RETRACT
+from syndicate.index.interest import INTEREST
 from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, Symbol, Value
 
@@ -183,11 +185,36 @@ class Backlog:
     def _close(self) -> None:
         if not self._closed:
             self._base = len(self._additions)
-        for key, note in self._additions.items():
-            self._leaving[key] = leaving = list(note)
+        for note in interests_first(self._additions.values()):
+            _, proxy, _, handle = note
+            self._leaving[proxy, handle] = leaving = list(note)
             self._closed.append(leaving)
         self._closed.extend([(RETRACT, proxy, None, handle) for proxy, handle in self._removals])
         self._additions, self._removals, self._gone = {}, {}, {}
+
+
+def interests_first(events: Iterable[T]) -> list[T]:
+    """*events*, each a kind, a target, a form and more, with the interests before the other assertions beside them: in
+    this order what is too much for one turn is several.  Who is notified of an assertion of the first may say something
+    at once, and the turn observes that.  Nothing passes a message, for what was observed after it does not hear it.
+
+    >>> from syndicate.index.event import MESSAGE
+    >>> events = [(ASSERT, 0, "b"), (ASSERT, 0, (INTEREST, "c")), (MESSAGE, 0, "d"), (ASSERT, 0, (INTEREST, "e"))]
+    >>> [form for _, _, form in interests_first(events)]
+    [(INTEREST, 'c'), 'b', 'd', (INTEREST, 'e')]
+    """
+    ordered, others = list[T](), list[T]()
+    for event in events:
+        form = event[2]
+        if event[0] != ASSERT:
+            ordered += others
+            others.clear()
+            ordered.append(event)
+        elif type(form) is tuple and form[0] is INTEREST:
+            ordered.append(event)
+        else:
+            others.append(event)
+    return ordered + others
 
 
 @kernel

@@ -26,7 +26,7 @@ from typing import Final, Protocol
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import A, M, R, S
-from relay.session.backlog import Note, Scale, pieces, weight
+from relay.session.backlog import Note, Scale, interests_first, pieces, weight
 from relay.session.draft import Draft, Entry
 from syndicate.errors import NotAValue
 from syndicate.values.value import SEQ, Value
@@ -263,9 +263,10 @@ class Outbox:
         return pieces(entries, (len(entries) + 1) // 2, fitting(self._limits))
 
 
-def next_packet(notes: Sequence[Note], at: int, limits: Limits) -> Iterator[int]:
-    """How many of *notes*, a turn of which *at* have gone, are the next packet: all, or few if that is too much.  It
-    comes last: before it there is 0 after each ``_WEIGHED``, where others may have their turns.
+def next_packet(notes: list[Note], at: int, limits: Limits) -> Iterator[int]:
+    """How many of *notes*, a turn of which *at* have gone, are the next packet: all, or few if that is too much; then
+    they are put in order, interests first.  It comes last: before it there is 0 after each ``_WEIGHED``, where others
+    may have their turns.
 
     A packet at the limits is 50 ms of work; where the turn cannot be one packet, nobody is to wait for that.
     """
@@ -281,6 +282,8 @@ def next_packet(notes: Sequence[Note], at: int, limits: Limits) -> Iterator[int]
         else:
             yield count
             return
+    if not at:
+        notes[:] = interests_first(notes)
     most = max(1, limits.events // _PARTS)
     yield len(next(pieces(notes[at : at + most], most, fitting(limits) // _PARTS, lambda note: weigh(note[2]))))
 

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from relay.protocol.observer import heard
 from relay.protocol.packets import Entry
+from relay.session.backlog import interests_first
 from relay.session.membrane import Crossing, Membrane
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.actors.facet import AbstractSystem, Facet
@@ -42,8 +43,14 @@ def for_a_while(system: AbstractSystem, entries: Sequence[Entry]) -> Iterator[En
             break
 
 
-def place(event: Understood) -> int:
-    """Where an event is in its turn: what retracts comes after what asserts and sends, and a sync after all."""
+def divisible(events: Iterable[Understood]) -> list[Understood]:
+    """The *events* of a packet in the order in which they may be several turns: what asserts and sends, interests
+    first; then what retracts; then syncs.
+    """
+    return interests_first(sorted(events, key=_place))
+
+
+def _place(event: Understood) -> int:
     return 2 if event[0] == SYNC else event[0] == RETRACT
 
 

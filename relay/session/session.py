@@ -50,13 +50,13 @@ from relay.protocol.packets import (
     write,
 )
 from relay.protocol.packets import S as SYNCED
-from relay.session.backlog import ENTRY, Note, weight
+from relay.session.backlog import ENTRY, Note, interests_first, weight
 from relay.session.causes import PacketTrail
 from relay.session.ending import take_back
 from relay.session.fan_out import ENOUGH, SOME, Reach, many, stretch
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Entry, Outbox, are_too_much
-from relay.session.packet_events import Understood, act, for_a_while, patched, place
+from relay.session.packet_events import Understood, act, divisible, for_a_while, patched
 from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.shared_bytes import said
@@ -180,6 +180,8 @@ class Session(State):
         behind = not self._left and (self.backlog.entries > 0 or self.outbox.waiting > limits.ahead)
         if behind:
             self._sizes = None
+            if not at and len(notes) > _PIECE:
+                notes[:] = interests_first(notes)
             piece = notes[at : at + _PIECE]
             self.backlog.put(piece)  # until the peer has taken what was encoded
         else:
@@ -483,12 +485,12 @@ class Session(State):
             self._act_in_steps(acts, reach.total)
             return
         if not fits:
-            self._acts, self._dividing, self._reach = sorted(acts, key=place), True, None
+            self._acts, self._dividing, self._reach = divisible(acts), True, None
         self.soon(self._go_on, _SHARE)
 
     def _divide(self, acts: list[Understood]) -> None:
         """Do the first part of what is too much for a turn of its own; the rest waits."""
-        acts = acts if self._dividing else sorted(acts, key=place)
+        acts = acts if self._dividing else divisible(acts)
         fitting = max(1, Reach(SOME).fitting(acts[:PART]))
         self._acts = acts[fitting:]
         self._dividing = len(acts) > fitting

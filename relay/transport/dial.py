@@ -169,7 +169,7 @@ def _fault(error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in _ANOTHER_NAME:
         return f"of another server ({said}): connect to a name that is in it"
     if error.verify_code in _UNKNOWN_CA:
-        return f"that no CA known here has signed ({said}): name the CA's file, as in tls=Tls(ca='ca.pem')"
+        return f"that no CA known here has signed ({said}): name the CA's file, by --ca, or tls=Tls(ca='ca.pem')"
     return f"that is not valid: {said}"
 
 

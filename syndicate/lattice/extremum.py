@@ -224,7 +224,7 @@ class Max(Lattice):
     def min_of(self, limit: Value) -> Max:
         """The value, but no more than *limit*: a ceiling."""
         _threshold(self, limit)
-        return self if self.content is None or precedes(self.content, limit) else Max(limit)
+        return self if self.content is None or precedes(self.content, limit) else with_content(type(self), limit)
 
 
 class Min(Lattice):

@@ -162,6 +162,7 @@ def test_plot(carts: Path) -> None:
             "no program in it, but in its modules 'syndicate.bloom.library.cart',",
         ),
         (["check", "nothing.py:Cart"], 2, "there is no file nothing.py"),
+        (["check", "/"], 2, "/ is a directory: name a file in it"),
         (["check", "carts:Crat"], 2, "there is no Crat in carts (did you mean 'Cart'?)"),
         (["check", "carts:number"], 2, "number of carts is no program"),
         (["check", "carts"], 2, "which program of carts? Write carts:CLASS; there are 'Log', 'Cart'"),

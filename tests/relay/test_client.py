@@ -39,6 +39,7 @@ from syndicate import (
     current_facet,
     during,
     link,
+    on_asserted,
     on_message,
     on_stop,
     open_system,
@@ -179,6 +180,33 @@ async def test_a_big_turn(scheme: str, tmp_path: Path, files: tuple[Listening, T
             await until(lambda: len(counted) == 3000)
             await until(lambda: not clients.actors)
         await until(lambda: not any(counted.values()))
+
+
+@pytest.mark.parametrize("count", [100, 3000, 5000, 20000])
+async def test_who_answers_a_part_of_a_large_turn_is_heard(
+    count: int, tmp_path: Path, files: tuple[Listening, Tls]
+) -> None:
+    """However much one turn asserts before it observes what others say about that: they may say it at once."""
+    replies: list[int] = []
+
+    def asker(place: Place) -> None:
+        @connect(place.second)
+        def on_connected(ds: Ref) -> None:
+            @on_asserted(ds, "ready")
+            def ask() -> None:
+                for i in range(count):
+                    assert_(ds, ["question", i])
+                on_message(ds, ["reply", capture(int)])(replies.append)
+
+    def replier(place: Place) -> None:
+        @connect(place.first)
+        def on_connected(ds: Ref) -> None:
+            on_asserted(ds, ["question", capture(int)])(lambda i: send(ds, ["reply", i]))
+            assert_(ds, "ready")
+
+    async with serving("tcp", tmp_path, files) as place, open_system(replier, place), open_system(asker, place):
+        await until(lambda: len(replies) >= count)
+    assert sorted(replies) == list(range(count))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -331,3 +331,15 @@ def test_methods_refuse() -> None:
         Set([(1, 2)]).group_count([2])
     with pytest.raises(LatticeValue, match="has no column 0"):
         Set([5]).group_count([0])
+
+
+def test_a_ceiling_keeps_the_class() -> None:
+    """Also where it is the limit, of a class that derives from Max."""
+
+    class Cost(Max):
+        __slots__ = ()
+        wrapper_name = "lceiling"
+
+    for cost in (Cost(), Cost(2), Cost(5)):
+        assert type(cost.min_of(3)) is Cost
+    assert Cost(5).min_of(3) == Cost(3)
