@@ -25,7 +25,7 @@ from syndicate.errors import KernelsMissing
 
 T = TypeVar("T")
 
-INTERFACE: Final = 20
+INTERFACE: Final = 21
 """What the library and these sources agree on: a library with another number is not used."""
 
 specifications: Final[dict[str, object]] = {}

@@ -34,7 +34,7 @@ use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 20;
+const INTERFACE: u32 = 21;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]

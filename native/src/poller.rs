@@ -233,21 +233,28 @@ fn is_direct(names: &RoundNames, stream: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 #[cfg(unix)]
 mod socket {
-    use std::fs::File;
-    use std::io::{Read, Result, Write};
-    use std::mem::ManuallyDrop;
-    use std::os::fd::FromRawFd;
+    use std::ffi::{c_int, c_void};
+    use std::io::{Error, Result};
 
-    /// What a descriptor has now, as far as it fits.
-    pub fn read(descriptor: i32, buffer: &mut [u8]) -> Result<usize> {
-        // SAFETY: it is open, and is not closed here.
-        ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }).read(buffer)
+    extern "C" {
+        fn recv(socket: c_int, buffer: *mut c_void, size: usize, flags: c_int) -> isize;
+        fn send(socket: c_int, data: *const c_void, size: usize, flags: c_int) -> isize;
     }
 
-    /// How much of the data a descriptor takes now.
+    /// What a socket that does not block has now, as far as it fits.
+    pub fn read(descriptor: i32, buffer: &mut [u8]) -> Result<usize> {
+        // SAFETY: the call writes so many bytes at most.
+        done(unsafe { recv(descriptor, buffer.as_mut_ptr().cast(), buffer.len(), 0) })
+    }
+
+    /// How much of the data a socket that does not block takes now.
     pub fn write(descriptor: i32, data: &[u8]) -> Result<usize> {
-        // SAFETY: as above.
-        ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }).write(data)
+        // SAFETY: the call reads so many bytes at most.
+        done(unsafe { send(descriptor, data.as_ptr().cast(), data.len(), 0) })
+    }
+
+    fn done(count: isize) -> Result<usize> {
+        usize::try_from(count).map_err(|_| Error::last_os_error())
     }
 }
 
@@ -734,22 +741,23 @@ pub fn make_rounds<'py>(
     }
     let few = RoundNames::of(py)?.few;
     let gate: i32 = poller.getattr(intern!(py, "_gate"))?.extract()?;
+    let due = poller.getattr(intern!(py, "_due"))?.cast_into::<PySet>()?;
     let (began, look) = (Instant::now(), poller.getattr(intern!(py, "look"))?);
-    let (mut rounds, mut woken) = (0, 0);
+    let (mut rounds, mut woken, mut wait) = (0, 0, 0.0);
     let (mut ready, mut crowd, mut moment) = (Vec::new(), Vec::new(), None);
     let done = loop {
-        if !epoll::ready(number, epoll::MOST, &mut ready) {
+        if !epoll::ready(py, number, epoll::MOST, wait, &mut ready) {
             break Ok(false);
         }
-        if ready.is_empty() {
-            break Ok(true);
-        }
-        if let Some(place) = ready.iter().position(|&each| each == gate) {
-            ready.remove(place);
-            if !epoll::ready(gate, few, &mut crowd) {
+        let others_too = without(&mut ready, others);
+        if without(&mut ready, gate) {
+            if !epoll::ready(py, gate, few, 0.0, &mut crowd) {
                 break Ok(false);
             }
             ready.append(&mut crowd); // behind all others
+        }
+        if ready.is_empty() {
+            break Ok(true);
         }
         let done = match round(&poller, &look, &watched, &ready, &mut moment) {
             Ok(Some(done)) => {
@@ -759,14 +767,15 @@ pub fn make_rounds<'py>(
             Ok(None) => look.call0().and_then(|done| done.is_truthy()),
             Err(error) => Err(error),
         };
-        match done.and_then(|done| Ok(done && !poller.getattr(intern!(py, "_due"))?.is_truthy()?)) {
-            Ok(true) => {
+        match done {
+            Ok(true) if due.is_empty() && !others_too => {
                 let left = seconds - began.elapsed().as_secs_f64();
-                if left <= 0.0 || (others >= 0 && !epoll::wait(py, number, others, left)) {
+                if left <= 0.0 {
                     break Ok(true);
                 }
+                wait = if others >= 0 { left } else { 0.0 };
             }
-            Ok(false) => break Ok(true),
+            Ok(_) => break Ok(true),
             Err(error) => break Err(error),
         }
     };
@@ -776,17 +785,24 @@ pub fn make_rounds<'py>(
     done
 }
 
+/// Take a number out of what is ready; whether it was there.
+fn without(ready: &mut Vec<i32>, number: i32) -> bool {
+    let place = ready.iter().position(|&each| each == number);
+    if let Some(place) = place {
+        ready.remove(place);
+    }
+    place.is_some()
+}
+
 #[cfg(target_os = "linux")]
 mod epoll {
     use pyo3::prelude::*;
-    use std::ffi::{c_int, c_short, c_ulong};
+    use std::ffi::c_int;
     use std::io::{Error, ErrorKind};
     use std::mem::MaybeUninit;
 
     /// The most that are called in a round; the others are ready in the next.
     pub const MOST: usize = 256;
-    /// Something can be read.
-    const POLLIN: c_short = 1;
 
     /// The operating system's `epoll_event`: a descriptor is the first four bytes of its data.
     #[repr(C)]
@@ -797,40 +813,30 @@ mod epoll {
         data: [i32; 2],
     }
 
-    /// The operating system's `pollfd`.
-    #[repr(C)]
-    struct Polled {
-        number: c_int,
-        asked: c_short,
-        ready: c_short,
-    }
-
     extern "C" {
         fn epoll_wait(number: c_int, events: *mut Event, most: c_int, milliseconds: c_int) -> c_int;
-        fn poll(polled: *mut Polled, count: c_ulong, milliseconds: c_int) -> c_int;
     }
 
-    /// List which of an epoll object's are ready, *most* and `MOST` at most; false where that cannot be done.
-    pub fn ready(number: i32, most: usize, ready: &mut Vec<i32>) -> bool {
+    /// List which of an epoll object's are ready, *most* and `MOST` at most, or become so within so many *seconds*; false
+    /// where that cannot be done.
+    pub fn ready(py: Python<'_>, number: i32, most: usize, seconds: f64, ready: &mut Vec<i32>) -> bool {
         let mut events = [const { MaybeUninit::<Event>::uninit() }; MOST];
-        // SAFETY: the call writes so many events at most, and they outlive it.
-        let count = unsafe { epoll_wait(number, events.as_mut_ptr().cast(), most.min(MOST) as c_int, 0) };
+        let mut wait = || {
+            // SAFETY: the call writes so many events at most, and they outlive it.
+            let count = unsafe {
+                epoll_wait(number, events.as_mut_ptr().cast(), most.min(MOST) as c_int, (1000.0 * seconds).ceil() as c_int)
+            };
+            usize::try_from(count).map_err(|_| Error::last_os_error().kind())
+        };
+        let count = if seconds > 0.0 { py.detach(wait) } else { wait() };
         ready.clear();
-        match usize::try_from(count) {
+        match count {
             // SAFETY: the call has written so many.
             Ok(count) => ready.extend(events[..count].iter().map(|event| unsafe { event.assume_init() }.data[0])),
-            Err(_) if Error::last_os_error().kind() == ErrorKind::Interrupted => (), // Python looks who has
+            Err(ErrorKind::Interrupted) => (), // Python looks who has
             Err(_) => return false,
         }
         true
-    }
-
-    /// Wait for so many seconds until one of two epoll objects has something: whether only the first has.
-    pub fn wait(py: Python<'_>, number: i32, others: i32, seconds: f64) -> bool {
-        let mut both = [number, others].map(|number| Polled { number, asked: POLLIN, ready: 0 });
-        // SAFETY: the call writes into both, and they outlive it.
-        let count = py.detach(|| unsafe { poll(both.as_mut_ptr(), 2, (1000.0 * seconds).ceil() as c_int) });
-        count == 1 && both[0].ready == POLLIN
     }
 }
 
@@ -840,11 +846,7 @@ mod epoll {
 
     pub const MOST: usize = 0;
 
-    pub fn ready(_: i32, _: usize, _: &mut Vec<i32>) -> bool {
-        false
-    }
-
-    pub fn wait(_: Python<'_>, _: i32, _: i32, _: f64) -> bool {
+    pub fn ready(_: Python<'_>, _: i32, _: usize, _: f64, _: &mut Vec<i32>) -> bool {
         false
     }
 }

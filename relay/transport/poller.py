@@ -4,7 +4,8 @@ Between the steps of other tasks it looks, too, when the last time is a while ag
 
 A task for each connection costs a switch of tasks, and a call of the operating system to be woken again, for every
 packet.  Here one epoll object holds all sockets; when some are readable, all of them are read, and the turns of that
-are taken on the spot, before anybody else of the program is woken.
+are taken on the spot, before anybody else of the program is woken.  It holds what trio waits for, too, so that one call
+of the operating system waits for both and says what has come.
 
 Where the system has no epoll, or a stream is no socket itself, its link waits in a task of its own, with the same
 effect.
@@ -44,7 +45,7 @@ class SocketReader(Protocol):
         """It is closed, or about to be, and read no more."""
 
 
-Watched: TypeAlias = "tuple[System, SocketReader, select.epoll]"
+Watched: TypeAlias = "tuple[System, SocketReader, tuple[select.epoll, ...]]"
 """Whose turns it brings, who reads it, and where it is."""
 
 AVAILABLE: Final = hasattr(select, "epoll")
@@ -76,7 +77,7 @@ def make_round(poller: Poller, watched: Mapping[int, Watched], ready: Sequence[t
 
 @kernel
 def make_rounds(poller: Poller, watched: Mapping[int, Watched], number: int, others: int, seconds: float, /) -> bool:
-    """Look, and wait for more, as :meth:`Poller._serve` does.
+    """Look, and wait for more, as :meth:`Poller._serve` does: *number* is that of the poller's epoll object.
 
     True if that was done to its end; False if the caller is to go on.
     """
@@ -92,11 +93,12 @@ class Poller(trio.abc.Instrument):
         self._due: set[trio.lowlevel.Task] = set()  # which are to go on
         self._looked = 0.0  # when it was looked last
         self._task: trio.lowlevel.Task | None = None  # which waits
-        self._epoll = select.epoll()
+        self._epoll = select.epoll()  # which is looked at
+        self._bell = select.epoll()  # which wakes trio: it has the same, but for trio's, since none may hold itself
         self._others = -1  # the epoll object that trio waits for
         self._crowd = select.epoll()  # what is in it is looked at by the few
         self._gate = self._crowd.fileno()
-        self._epoll.register(self._gate, select.EPOLLIN)
+        _register(self._gate, (self._bell, self._epoll))
         self._watched: dict[int, Watched] = {}
         self._scope = trio.CancelScope()
 
@@ -104,16 +106,17 @@ class Poller(trio.abc.Instrument):
         """Tell *reader*, between turns of *system*, whenever there is something to read, and when it is closed before
         it is removed.  Of a *crowd* only a few are called at once, behind all others.
         """
-        epoll = self._crowd if crowd else self._epoll
-        epoll.register(descriptor, select.EPOLLIN)
+        places = (self._crowd,) if crowd else (self._bell, self._epoll)
+        _register(descriptor, places)
         former = self._watched.get(descriptor)
-        self._watched[descriptor] = system, reader, epoll
+        self._watched[descriptor] = system, reader, places
         if former is not None:  # its socket was closed in silence, and the operating system has given its number away
             former[1].closed()
 
     def remove(self, descriptor: int) -> None:
         """Call whoever was added no more."""
-        self._watched.pop(descriptor)[2].unregister(descriptor)
+        for each in self._watched.pop(descriptor)[2]:
+            each.unregister(descriptor)
 
     def close(self, descriptor: int) -> None:
         """The socket of this number is about to be closed, if one has it."""
@@ -133,15 +136,16 @@ class Poller(trio.abc.Instrument):
 
         A system asks between its turns, also at its end, when nobody uses the poller any more: nothing has come then.
         """
-        if self.ended:
-            return True
+        return self.ended or self._round(self._epoll.poll(0), crowd=crowd)
+
+    def _round(self, ready: Sequence[tuple[int, int]], *, crowd: bool = True) -> bool:
+        """The same, of what is *ready* in the epoll object."""
         self._looked = perf_counter()
-        ready = self._epoll.poll(0)
+        crowds = crowd and any(number == self._gate for number, _ in ready)
+        ready = [each for each in ready if each[0] not in (self._gate, self._others)]
+        ready += self._crowd.poll(0, CROWD) if crowds else []
         if not ready:
             return True
-        if (self._gate, select.EPOLLIN) in ready:
-            ready = [each for each in ready if each[0] != self._gate]
-            ready += self._crowd.poll(0, CROWD) if crowd else []
         self.rounds += 1
         self.woken += len(ready)
         done = make_round(self, self._watched, ready)
@@ -202,37 +206,55 @@ class Poller(trio.abc.Instrument):
 
     async def run(self) -> None:
         """Wait and look, until nobody uses it any more."""
-        number, self._task = self._epoll.fileno(), trio.lowlevel.current_task()
+        number, self._task = self._bell.fileno(), trio.lowlevel.current_task()
         trio.lowlevel.add_instrument(self)
         try:
             with self._scope:
                 await trio.lowlevel.checkpoint()  # of who was to go on before, nothing was heard
                 await trio.lowlevel.wait_readable(number)
-                self._others = _who_waits_for(number)
+                self._hold(_who_waits_for(number))
                 while True:
                     self._serve()
                     await trio.lowlevel.wait_readable(number)
         finally:
             trio.lowlevel.remove_instrument(self)
-            self._epoll.close()
-            self._crowd.close()
+            for each in (self._epoll, self._bell, self._crowd):
+                each.close()
+
+    def _hold(self, others: int) -> None:
+        """Wait for the epoll object that trio waits for, too, if its number is known and the system allows it."""
+        with suppress(OSError):
+            if others >= 0:
+                self._epoll.register(others, select.EPOLLIN)
+                self._others = others
 
     def _serve(self) -> None:
         """Look as long as something comes and nobody else has anything to do; wait for that, too, if it is known what
         trio waits for.
         """
-        number, others, seconds = self._epoll.fileno(), self._others, SLICE
+        others, seconds, wait = self._others, SLICE, 0.0
         if others >= 0:
             seconds = min(STAY, trio.lowlevel.current_statistics().seconds_to_next_deadline)
-        if make_rounds(self, self._watched, number, others, seconds):
+        if make_rounds(self, self._watched, self._epoll.fileno(), others, seconds):
             return
-        ends, both = perf_counter() + seconds, select.poll()
-        for each in (number, others):
-            if each >= 0:
-                both.register(each, select.POLLIN)
-        while self.look() and not self._due and (left := ends - perf_counter()) > 0:
-            if [each for each, _ in both.poll(1000 * left if others >= 0 else 0)] != [number]:
+        ends = perf_counter() + seconds
+        while ready := self._epoll.poll(wait):
+            done = self._round(ready)
+            left = ends - perf_counter()
+            if not done or self._due or left <= 0 or (others, select.EPOLLIN) in ready:
                 return
+            wait = left if others >= 0 else 0.0
+
+
+def _register(descriptor: int, places: Sequence[select.epoll]) -> None:
+    """Put it into all of these, or, with an error of the operating system's, into none."""
+    for number, place in enumerate(places):
+        try:
+            place.register(descriptor, select.EPOLLIN)
+        except OSError:
+            for former in places[:number]:
+                former.unregister(descriptor)
+            raise
 
 
 def _who_waits_for(descriptor: int) -> int:

@@ -8,11 +8,12 @@ import os
 import select
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from math import inf
 from threading import Thread
 from time import perf_counter, sleep
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -261,6 +262,98 @@ async def test_it_waits_for_the_next_itself(
         thread.join()
         poller.remove(ours.fileno())
     assert waits < 25
+
+
+class CountingEpoll:
+    """An epoll object that counts how often it is asked, and has no place left while it refuses."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self.asked = 0
+        self.refuses = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._epoll, name)
+
+    def register(self, descriptor: int, events: int) -> None:
+        if self.refuses:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._epoll.register(descriptor, events)
+
+    def poll(self, seconds: float, most: int = -1) -> list[tuple[int, int]]:
+        self.asked += 1
+        return self._epoll.poll(seconds, most)
+
+
+@pytest.fixture
+def epolls(monkeypatch: pytest.MonkeyPatch) -> list[CountingEpoll]:
+    """Those that pollers make from now on."""
+    made: list[CountingEpoll] = []
+
+    def make() -> CountingEpoll:
+        made.append(CountingEpoll())
+        return made[-1]
+
+    monkeypatch.setattr("relay.transport.poller.select", SimpleNamespace(epoll=make, EPOLLIN=select.EPOLLIN))
+    return made
+
+
+async def test_a_round_asks_the_operating_system_once(
+    pair: tuple[socket.socket, socket.socket], epolls: list[CountingEpoll], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One call waits for what comes, whatever it is that comes, and says who has it."""
+    monkeypatch.setattr("relay.transport.poller.make_rounds", lambda *arguments: False)
+    monkeypatch.setattr("relay.transport.poller.make_round", lambda *arguments: None)
+    monkeypatch.setattr("relay.transport.poller.STAY", 86_400.0)
+    monkeypatch.setattr("relay.transport.poller.AWHILE", inf)
+    ours, theirs = pair
+    heard = 0
+    ended = trio.Event()
+
+    def hear() -> None:
+        nonlocal heard
+        heard += len(ours.recv(1))
+        if heard == 100:
+            ended.set()
+        elif heard < 100:
+            ours.send(b"-")
+
+    async with real_time() as (system, poller):
+        poller.add(ours.fileno(), system, Reading(hear))
+        poller.add(theirs.fileno(), system, Reading(lambda: theirs.send(theirs.recv(1))))
+        await trio.testing.wait_all_tasks_blocked()
+        ours.send(b"-")
+        await ended.wait()
+        asked = sum(each.asked for each in epolls)
+        assert poller.rounds >= 200
+        assert asked <= poller.rounds + 20
+        for each in pair:
+            poller.remove(each.fileno())
+
+
+async def test_who_cannot_be_added_everywhere_is_nowhere(
+    system: System, pair: tuple[socket.socket, socket.socket], epolls: list[CountingEpoll]
+) -> None:
+    """Whoever hears that the operating system has no place left waits itself, and may come again."""
+    ours, theirs = pair
+    calls: list[str] = []
+    with polling() as poller:
+        for each in epolls:
+            for crowd in (False, True):
+                each.refuses = True
+                with suppress(OSError):
+                    poller.add(ours.fileno(), system, Reading(partial(calls.append, "early")), crowd=crowd)
+                    poller.remove(ours.fileno())
+                each.refuses = False
+        theirs.send(b"x")
+        poller.look()
+        assert not calls
+        poller.add(ours.fileno(), system, Reading(partial(calls.append, "read")))
+        poller.look()
+        assert calls == ["read"]
+        poller.remove(ours.fileno())
+        poller.look()
+        assert calls == ["read"]
 
 
 async def test_who_waits_for_an_epoll_object_is_found() -> None:
