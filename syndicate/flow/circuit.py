@@ -252,11 +252,11 @@ class Circuit(StreamNetlist):
         Raises :class:`UnknownStream` for a name that is no source, :class:`StepFailed` if a function of the circuit
         raised, :class:`EndlessLoop`; the circuit is then as it was before.
         """
-        first = self._engine is None
+        engine = self._engine
         try:
-            return self.engine.step({} if deltas is None else deltas)
+            return (self.engine if engine is None else engine).step({} if deltas is None else deltas)
         except SyndicateError:
-            if first:
+            if engine is None:
                 self._engine = None  # it may still be changed, by what the error says
             raise
 

@@ -130,8 +130,7 @@ class Outputs(dict[str, Element]):
     """What changed in a step, by sink: only what changed is iterated over; any other sink gives an empty ZSet."""
 
     def __init__(self, empties: Mapping[str, Element]) -> None:
-        super().__init__()
-        self._empties = empties
+        self._empties = empties  # an empty dictionary needs no more to begin with
 
     def __missing__(self, name: str) -> Element:
         if name not in self._empties:

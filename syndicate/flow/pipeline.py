@@ -19,7 +19,7 @@ from syndicate.flow.element import Element
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.shape import ByRows, Shape, joined_shape, leaves, normal, rearranging, several, traced, united
 from syndicate.flow.word_state import ArrangedRows, KeptRows, StateRows, SummedRows
-from syndicate.flow.word_tables import Stages, TableZSet, Texts
+from syndicate.flow.word_tables import Stages, TableZSet, Texts, WordShape
 from syndicate.flow.zset import ZSet
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Pipeline:
         self._keepers = keepers
         self._passing = passing
         self._works = True  # false where shapes show that a node does not work on words
-        self._sinks: list[str] = []
+        self._sinks: list[tuple[str, WordShape]] = []  # what a sink's elements look like
         self._batches: dict[int, PlacedRows] = {}
         self._idle: set[int] = set()  # the places of nodes that have had nothing
         self._silent = -1  # of how many sources that is known
@@ -92,16 +92,17 @@ class Pipeline:
             return False
         passing = self._passing
         self._scope.undo.append((stages.take_back, stages.versions()))
-        tables = stages.run([each for each in batches if each[0] not in passing])
+        tables = stages.run([each for each in batches if each[0] not in passing] if passing else batches)
         if tables is None:
             return False
         self.stages = stages
-        for name, table in zip(self._sinks, tables, strict=True):
+        for (name, shape), table in zip(self._sinks, tables, strict=True):
             if table is not None:
-                outputs[name] = TableZSet.lazily(self._texts, table)
-        for slot, batch in batches:
-            for name in passing.get(slot, ()):
-                outputs[name] = ZSet.adopt(batch)
+                outputs[name] = TableZSet.lazily(self._texts, table, shape)
+        if passing:
+            for slot, batch in batches:
+                for name in passing.get(slot, ()):
+                    outputs[name] = ZSet.adopt(batch)
         return True
 
     # ---------------------------------------------------------------------------------------------------- building
@@ -208,4 +209,4 @@ class Pipeline:
         (batch,) = batches
         columns, shape = (None, batch.shape) if batch.once else normal(batch.shape)
         stages.show(batch.place, columns, shape)
-        self._sinks.append(node.name)
+        self._sinks.append((node.name, self._texts.shape(shape)))

@@ -34,7 +34,7 @@ from syndicate.flow.shape import (
 from syndicate.flow.undo import note_attribute
 from syndicate.flow.word_loop import LoopRows, is_in_words
 from syndicate.flow.word_state import ArrangedRows, KeptRows, RankedRows, SummedRows, WeighedRows
-from syndicate.flow.word_tables import TableZSet, Texts, WordTable, words
+from syndicate.flow.word_tables import TableZSet, Texts, WordShape, WordTable, words
 from syndicate.graph import reached
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _look(elements: Iterable[Key]) -> Shape:
 class Tabular:
     """The tables of an engine: who takes them, and what is kept in words."""
 
-    __slots__ = ("_old", "_scope", "indexed", "keepers", "pipeline", "ports", "sources", "texts")
+    __slots__ = ("_old", "_scope", "_word_shapes", "indexed", "keepers", "pipeline", "ports", "sources", "texts")
 
     def __init__(self, scope: Scope, texts: Texts, ports: set[Port], firsts: Mapping[int, Key]) -> None:
         self.texts = texts
@@ -183,6 +183,7 @@ class Tabular:
             if nodes[port.node].kind is Kind.SOURCE
             for slot in (scope.slots[port],)
         }  # fmt: skip
+        self._word_shapes: dict[int, WordShape] = {}  # what elements of a source look like, as the kernel reads it
         for port in ports:
             taker = scope.takers[scope.slots[port]]
             if isinstance(taker, Arrangement):
@@ -208,7 +209,10 @@ class Tabular:
         if shape is None:
             shape = self.sources[slot] = _look(batch)
         try:
-            return self.texts.words.table(batch, self.texts.shape(shape), shape)
+            word_shape = self._word_shapes.get(slot)
+            if word_shape is None:
+                word_shape = self._word_shapes[slot] = self.texts.shape(shape)
+            return self.texts.words.table(batch, word_shape, shape)
         except Exception:  # who takes it by rows says what is wrong with it
             return None
 
@@ -368,7 +372,8 @@ class Tabular:
                 table = consolidated(table)
                 if not table:
                     return None  # what cancels out is no change
-            engine.outputs[name] = TableZSet.lazily(texts, table)
+            texts.words.show(table)
+            engine.outputs[name] = TableZSet.lazily(texts, table, texts.shape(table.shape))
             return None
 
         return step

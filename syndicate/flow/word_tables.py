@@ -311,10 +311,6 @@ class Texts:
         """The elements of a table, or what of them this shape tells."""
         return self.words.elements(table, self.shape(shape), 0, len(table))
 
-    def items(self, table: WordTable) -> Iterator[tuple[Element, int]]:
-        """Elements and weights, each made when it is asked for."""
-        return self.words.items(table, self.shape(table.shape))
-
     def each(self, table: WordTable) -> Iterator[Element]:
         """The elements, made a few at a time: what nobody keeps takes no memory then."""
         elements, shape = self.words.elements, self.shape(table.shape)
@@ -347,25 +343,25 @@ class Texts:
 class TableZSet(ZSet):
     """What a sink gives of a table in which no element recurs: its elements are made when they are looked at."""
 
-    __slots__ = ("_batch", "_table", "_texts")
+    __slots__ = ("_batch", "_shape", "_table", "_texts")
 
     _batch: dict[Key, int] | None
+    _shape: WordShape
     _table: WordTable
     _texts: Texts
 
     @classmethod
-    def lazily(cls, texts: Texts, table: WordTable) -> TableZSet:
-        """Of a table."""
+    def lazily(cls, texts: Texts, table: WordTable, shape: WordShape) -> TableZSet:
+        """Of a table that is shown (:meth:`Words.show`), whose elements look so."""
         lazy = object.__new__(cls)
-        lazy._texts, lazy._table, lazy._batch = texts, table, None
-        texts.words.show(table)
+        lazy._texts, lazy._table, lazy._shape, lazy._batch = texts, table, shape, None
         return lazy
 
     def items(self) -> Iterator[tuple[Element, int]]:
         """Elements and weights."""
         if self._batch is not None:
             return super().items()
-        return self._texts.items(self._table)
+        return self._texts.words.items(self._table, self._shape)
 
     def __iter__(self) -> Iterator[Element]:
         return super().__iter__() if self._batch is not None else self._texts.each(self._table)

@@ -303,6 +303,23 @@ def join() -> Circuit:
     return c
 
 
+def test_what_a_small_step_enters() -> None:
+    """A change of both sides of a join, and all it gives: a dozen functions of Python, whatever comes."""
+    c = join()
+    for value in range(3):
+        c.step({"a": {(1, value): 1}, "b": {(1, value): 1}})
+    assert takes_one_call(c)
+    entered: list[str] = []
+    delta = {"a": {(1, 7): 1, (2, 7): 1}, "b": {(1, 8): 1, (2, 8): 1}}
+    sys.setprofile(lambda frame, event, _: entered.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        results = dict(c.step(delta)["out"].items())
+    finally:
+        sys.setprofile(None)
+    assert len(results) == 8
+    assert len(entered) <= 12, entered
+
+
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 18, 200])
 def test_groups_of_any_size(size: int) -> None:
     """Values are added to a key, changed and taken out, in any order."""
@@ -454,13 +471,19 @@ def test_elements_come_back_however_many_parts_recur(rows: list[Any], rng: rando
     before = sys.getrefcount(thing)
     nested = table.shaped((leaf(2), "x", (leaf(0), (leaf(3),), leaf(2))), False)
     assert list(map(repr, texts.each(table))) == list(map(repr, rows))
-    assert list(map(repr, texts.items(nested))) == list(map(repr, zip(expected, weights, strict=True)))
-    some = [(pair, repr(pair)) for pair in texts.items(nested) if rng.random() < 0.5]
+    assert list(map(repr, texts.words.items(nested, texts.shape(nested.shape)))) == list(
+        map(repr, zip(expected, weights, strict=True))
+    )
+    some = [(pair, repr(pair)) for pair in texts.words.items(nested, texts.shape(nested.shape)) if rng.random() < 0.5]
     assert [repr(pair) for pair, _ in some] == [text for _, text in some]
-    assert list(map(repr, list(texts.items(nested)))) == list(map(repr, zip(expected, weights, strict=True)))
+    assert list(map(repr, list(texts.words.items(nested, texts.shape(nested.shape))))) == list(
+        map(repr, zip(expected, weights, strict=True))
+    )
     del some
     numbered = table.shaped(leaf(0), False)
-    assert all(hash(pair) == hash((pair[0], pair[1])) for pair in texts.items(numbered)), "none of the one before"
+    assert all(
+        hash(pair) == hash((pair[0], pair[1])) for pair in texts.words.items(numbered, texts.shape(numbered.shape))
+    ), "none of the one before"
     assert list(map(repr, texts.elements(table, leaf(1)))) == [repr(row[1]) for row in rows]
     assert texts.batch(once) == pairs
     assert sys.getrefcount(thing) == before
