@@ -28,6 +28,10 @@ WHILE: Final = 0.0003
 """Seconds after which others are looked at: an event may hold thousands of nested values in caveats, or none."""
 
 
+_SEEN: Final = 8
+"""The parts of events that are only looked at in the time in which one is done."""
+
+
 def for_a_while(system: AbstractSystem, entries: Sequence[Entry]) -> Iterator[Entry]:
     """As many of *entries*, from the first, as are taken within ``WHILE``; at least one.
 
@@ -66,12 +70,22 @@ def patched(
     on the new one's.  An observer of ours, which is notified of a value once, would else hear of it twice.  Where the
     turn also says something to that target it may be about the value (``<forget V>``), and so the target gets both.
     """
-    if not _replaces(events):
+    seen = _SEEN * most
+    parts = [events[first : first + seen] for first in range(0, len(events), seen)] if len(events) > seen else [events]
+    replaces = retracted = False
+    for part in parts:
+        if len(parts) > 1:  # to understand the last of them was one, too
+            yield None
+        replaces = replaces or _replaces(part, retracted)
+        retracted = retracted or (len(parts) > 1 and RETRACT in [event[0] for event in part])
+    if not replaces:
         yield events
         return
-    spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
-    if len(events) > most:  # to look at all of them was a part, too
-        yield None
+    spoken = set[Ref | None]()
+    for part in parts:
+        spoken.update([target for kind, target, _, _ in part if kind == MESSAGE])
+        if len(events) > most:
+            yield None
     gone: dict[tuple[Ref | None, Frozen], list[PeerAssertion]] = {}
     acts, syncs = list[Understood](), list[Understood]()
     places = dict[PeerAssertion, int]()  # of what this turn asserts
@@ -112,9 +126,8 @@ def _home(assertion: PeerAssertion, places: Mapping[PeerAssertion, int], acts: S
     return None if assertion.handle is None else assertion.handle.target
 
 
-def _replaces(events: list[Understood]) -> bool:
-    """Whether something is asserted after a retraction."""
-    retracted = False
+def _replaces(events: list[Understood], retracted: bool) -> bool:
+    """Whether something is asserted after a retraction, or at all where something is *retracted* already."""
     for event in events:
         if event[0] == RETRACT:
             retracted = True

@@ -102,3 +102,38 @@ def test_a_packet_is_put_in_order_in_parts(count: int) -> None:
     assert last == whole
     assert [kind for kind, *_ in whole] == [ASSERT] * count + [RETRACT] * count
     assert len(parts) >= 3 * count // 128  # each event, and each that goes once more
+
+
+class Kind(int):
+    """The kind of an event, which counts how often it is looked at."""
+
+    looks = 0
+
+    def __eq__(self, other: object) -> bool:
+        Kind.looks += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def most_looks(shape: str, count: int) -> int:
+    """How often kinds of events are looked at between two parts, at most, while so many are put in order."""
+    assertions = [PeerAssertion(("here", number), [], 1) for number in range(count)]
+    coming: list[Understood] = [(Kind(ASSERT), None, each.form, each) for each in assertions]
+    going: list[Understood] = [(Kind(RETRACT), None, None, each) for each in assertions]
+    said = {
+        "assertions": coming,
+        "first what comes": coming + going,
+        "first what goes": going + coming,
+        "in turns": [event for both in zip(coming, going, strict=True) for event in both],
+    }[shape]
+    Kind.looks, most = 0, 0
+    for _ in patched(said, lambda pins: None, 128):
+        most, Kind.looks = max(most, Kind.looks), 0
+    return most
+
+
+@pytest.mark.parametrize("shape", ["assertions", "first what comes", "first what goes", "in turns"])
+def test_what_is_looked_at_at_a_stretch_does_not_grow_with_the_packet(shape: str) -> None:
+    """Whether something replaces another thing, what is spoken of, and which of them it is."""
+    assert 0 < most_looks(shape, 8000) == most_looks(shape, 4000)
