@@ -53,22 +53,30 @@ _FEW: Final = 64
 _INTERESTS: Final = 4
 """The most interests that are read, or written, at a stretch: a third of a millisecond."""
 
+_LONG_LIST: Final = 256
+"""The parts of a list that take as long as an interest."""
+
 
 def stretch(values: Iterable[Frozen]) -> int:
     """How many of *values*, from the first, are read or written at a stretch: all, unless many are interests, or
-    captures with interests among them.
+    captures with interests among them, or long lists, which are not looked through.
 
     >>> stretch(["a"] * 100), stretch([(OBSERVE, "pattern")] * 100), stretch([(SEQ, (OBSERVE, "pattern"))] * 100)
     (100, 4, 4)
+    >>> stretch([(SEQ, *range(200))] * 100), stretch([(SEQ, *range(300))] * 100), stretch([(SEQ, *range(9000))] * 100)
+    (100, 4, 1)
     """
     count = interests = 0
     for value in values:
         count += 1
         if type(value) is tuple:
             head = value[0]
-            if head is SEQ:
+            if head is SEQ and len(value) > _LONG_LIST:
+                interests += len(value) // _LONG_LIST
+            elif head is SEQ:
                 for part in value:
-                    interests += type(part) is tuple and (part[0] is INTEREST or part[0] is OBSERVE)
+                    if type(part) is tuple:
+                        interests += part[0] is INTEREST or part[0] is OBSERVE
             elif head is OBSERVE or head is INTEREST:
                 interests += 1
             if interests >= _INTERESTS:

@@ -633,6 +633,22 @@ def test_what_is_read_in_python_is_read_in_small_steps(codec: type[Preserves | P
     assert session.debt == 0
 
 
+@pytest.mark.parametrize(("size", "most"), [(10, 10), (200, 10), (400, 4), (1100, 1)])
+def test_few_long_lists_are_understood_at_a_stretch(size: int, most: int) -> None:
+    """Between two looks at the sockets so many of 10, that it takes about as long whatever is in them."""
+    wire = Wire(dataspace, codec=PreservesText)
+    session = wire.right.session
+    looks: list[int] = []
+    wire.system.inlet = lambda: looks.append(len(session.assertions))
+    events = [(A, (SEQ, *range(n, n + size)), n) for n in range(10)]
+    wire.right.hear(PreservesText().encode(write(turn(*events, (M, "last")))))
+    wire.system.drain()
+    looks.append(len(session.assertions))
+    assert max(b - a for a, b in pairwise([0, *looks])) == most
+    assert looks[-1] == len(session.facet.handles) == 10
+    assert not session.busy
+
+
 @pytest.mark.parametrize(
     "events",
     [
