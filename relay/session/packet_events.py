@@ -6,7 +6,7 @@ programs send it like that; those of others, which may retract first, are put in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Final, TypeAlias
 
@@ -72,13 +72,7 @@ def patched(
     """
     seen = _SEEN * most
     parts = [events[first : first + seen] for first in range(0, len(events), seen)] if len(events) > seen else [events]
-    replaces = retracted = False
-    for part in parts:
-        if len(parts) > 1:  # to understand the last of them was one, too
-            yield None
-        replaces = replaces or _replaces(part, retracted)
-        retracted = retracted or (len(parts) > 1 and RETRACT in [event[0] for event in part])
-    if not replaces:
+    if not (yield from _replacing(parts)):
         yield events
         return
     spoken = set[Ref | None]()
@@ -124,6 +118,17 @@ def _home(assertion: PeerAssertion, places: Mapping[PeerAssertion, int], acts: S
     if assertion in places:
         return acts[places[assertion]][1]
     return None if assertion.handle is None else assertion.handle.target
+
+
+def _replacing(parts: list[list[Understood]]) -> Generator[None, None, bool]:
+    """Whether something is asserted after a retraction; None before each part, if there are several."""
+    replaces = retracted = False
+    for part in parts:
+        if len(parts) > 1:  # to understand the last of them was one, too
+            yield None
+        replaces = replaces or _replaces(part, retracted)
+        retracted = retracted or (len(parts) > 1 and RETRACT in [event[0] for event in part])
+    return replaces
 
 
 def _replaces(events: list[Understood], retracted: bool) -> bool:
