@@ -15,13 +15,13 @@ Source: Conway et al. 2012, on evaluation; ``docs/design/lattice.md``, "Lattices
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from syndicate.flow.aggregates import Aggregate, shown
 from syndicate.flow.arrangement import TimedArrangement
 from syndicate.flow.comparison import same
-from syndicate.flow.element import Element, Key, collect, natural, naturals
+from syndicate.flow.element import Element, Key, collect, natural
 from syndicate.flow.node import Node
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ Chain: TypeAlias = tuple[Element, ...]
 """Iterations, ascending, each followed by the value from then on."""
 
 NO_CHAIN: Final[Chain] = ()
+NO_TIMES: Final[Mapping[int, dict[Key, int]]] = {}
+NO_VALUES: Final[Mapping[Key, int]] = {}
 
 
 class ChangedRows:
@@ -42,15 +44,17 @@ class ChangedRows:
         self.rows: list[Element] = []
         self.weights: list[int] = []
 
-    def replace(self, key: Key, old: Element, new: Element) -> None:
-        """One value of a group for another; None is no value."""
-        if old is new or (old is not None and new is not None and same(old, new)):
-            return
-        for value, weight in ((old, -1), (new, 1)):
-            if value is None or (type(value) is tuple and shown(value) is None):
-                continue
+    def put(self, key: Key, value: Element, weight: int) -> None:
+        """The row of a group with a value, if there is one."""
+        if value is not None and (type(value) is not tuple or shown(value) is not None):
             self.rows.append((natural(key), value))
             self.weights.append(weight)
+
+    def replace(self, key: Key, old: Element, new: Element) -> None:
+        """One value of a group for another; None is no value."""
+        if old is None or new is None or not (old is new or same(old, new)):
+            self.put(key, old, -1)
+            self.put(key, new, 1)
 
     def batch(self) -> dict[Key, int]:
         """As a stream carries them."""
@@ -72,7 +76,10 @@ class GrowingFold:
         rows = ChangedRows()
         for key, old in self.before.items():
             new = self.chains.get(key, NO_CHAIN)
-            rows.replace(key, old[-1] if old else None, new[-1] if new else None)
+            if old:
+                rows.replace(key, old[-1], new[-1] if new else None)
+            elif new:
+                rows.put(key, new[-1], 1)
         self.before.clear()
         return rows.batch()
 
@@ -97,7 +104,7 @@ def make_growing_fold(scope: Scope, node: Node) -> Step:
     def step() -> object:
         now: int = scope.now
         arrived.take(cells[i])
-        keys = dict.fromkeys([key for key, _, _ in arrived.rows])
+        keys = dict.fromkeys([row[0] for row in arrived.rows])
         arrived.close(now, undo)
         if wanted:
             keys.update(wanted.pop(now, {}))
@@ -108,8 +115,8 @@ def make_growing_fold(scope: Scope, node: Node) -> Step:
         out = ChangedRows()
         for key in keys:
             old = chains.get(key, NO_CHAIN)
-            times = index.get(key, {})
-            new = link(old, times.get(now, {}), now, key, out)
+            times = index.get(key, NO_TIMES)
+            new = link(old, times.get(now, NO_VALUES), now, key, out)
             if new is old:
                 continue
             saved.append((key, old))
@@ -124,18 +131,22 @@ def make_growing_fold(scope: Scope, node: Node) -> Step:
                     scope.schedule(time, node)
         return out.batch()
 
-    def link(chain: Chain, group: dict[Key, int], now: int, key: Key, out: ChangedRows) -> Chain:
+    def link(chain: Chain, group: Mapping[Key, int], now: int, key: Key, out: ChangedRows) -> Chain:
         """The chain with what the group has in this iteration; the change of its row goes to *out*."""
         n = len(chain)
         while n and chain[n - 2] >= now:
             n -= 2
         below = chain[n - 1] if n else None
-        here = n < len(chain) and chain[n] == now
-        was = chain[n + 1] if here else None
-        values = [value for value, weight in group.items() if weight > 0]
-        value = merged(below, naturals(values)) if values else None
+        value = merged(below, [natural(one) for one, weight in group.items() if weight > 0])
         if value is below or (below is not None and same(below, value)):
             value = None
+        if n == len(chain):  # as in a first start
+            if value is None:
+                return chain
+            out.put(key, value, 1)
+            return (*chain, now, value)
+        here = chain[n] == now
+        was = chain[n + 1] if here else None
         if value is was or (value is not None and was is not None and same(was, value)):
             return chain
         out.replace(key, was, value)
