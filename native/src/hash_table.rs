@@ -251,10 +251,8 @@ impl Set {
 
     /// The numbers of many rows, each of which begins where it is said to; NONE for what is not there.
     pub fn find_all<'a>(&self, count: usize, row: impl Fn(usize) -> &'a [Word], mut found: impl FnMut(&Set, u32)) {
-        let mut hashes = [0; BLOCK];
-        for start in (0..count).step_by(BLOCK) {
-            let block = start..count.min(start + BLOCK);
-            self.ahead(block.clone(), &row, &mut hashes);
+        let mut ahead = Ahead::new(self, count, &row);
+        while let Some((block, hashes)) = ahead.next(self, &row) {
             for (at, &hashed) in block.zip(&hashes) {
                 found(self, self.find(hashed, row(at)).unwrap_or(NONE));
             }
@@ -264,15 +262,29 @@ impl Set {
     /// The hashes of some rows, each of which begins where it is said to; what is soon read of them is asked for.
     #[inline]
     pub fn ahead<'a>(&self, rows: std::ops::Range<usize>, row: impl Fn(usize) -> &'a [Word], hashes: &mut [u64; BLOCK]) {
-        let hashes = &mut hashes[..rows.len()];
+        let count = rows.len();
+        self.slots_ahead(rows, row, hashes);
+        self.rows_ahead(&hashes[..count]);
+    }
+
+    /// The hashes of some rows, whose slots are soon read.
+    #[inline]
+    fn slots_ahead<'a>(&self, rows: std::ops::Range<usize>, row: impl Fn(usize) -> &'a [Word], hashes: &mut [u64; BLOCK]) {
         for (at, hashed) in rows.zip(hashes.iter_mut()) {
             *hashed = hash(row(at));
             prefetch(&self.slots.slots, self.slots.place(*hashed));
         }
+    }
+
+    /// What these slots name is soon read.
+    #[inline]
+    fn rows_ahead(&self, hashes: &[u64]) {
         if !self.slots.slots.is_empty() {
-            for &hashed in hashes.iter() {
+            for &hashed in hashes {
                 let number = self.slots.slots[self.slots.place(hashed)];
-                prefetch(&self.rows, (number as u32).wrapping_sub(1) as usize * self.stride);
+                let start = (number as u32).wrapping_sub(1) as usize * self.stride;
+                prefetch(&self.rows, start);
+                prefetch(&self.rows, (start + self.stride).wrapping_sub(1)); // what is beside it may be in another line of the cache
             }
         }
     }
@@ -284,6 +296,9 @@ impl Set {
 
     /// The numbers of the rows that are there.
     pub fn numbers(&self) -> Vec<u32> {
+        if self.free.is_empty() {
+            return (0..self.end() as u32).collect();
+        }
         let mut gone = vec![false; self.end()];
         for &number in &self.free {
             gone[number as usize] = true;
@@ -299,5 +314,46 @@ impl Set {
             set.beside_mut(fresh).copy_from_slice(self.beside(number));
         }
         set
+    }
+}
+
+/// Many rows, a block after the other, what is read of which is asked for before: the rows that slots name when their
+/// block comes, and the slots of the next block then, so that the memory is read while the block is worked on.
+pub struct Ahead {
+    count: usize,
+    start: usize, // of the next block
+    hashes: [u64; BLOCK],
+}
+
+impl Ahead {
+    pub fn new<'a>(set: &Set, count: usize, row: impl Fn(usize) -> &'a [Word]) -> Ahead {
+        let mut ahead = Ahead { count, start: 0, hashes: [0; BLOCK] };
+        ahead.read(set, row);
+        ahead
+    }
+
+    fn block(&self) -> std::ops::Range<usize> {
+        self.start..self.count.min(self.start + BLOCK)
+    }
+
+    fn read<'a>(&mut self, set: &Set, row: impl Fn(usize) -> &'a [Word]) {
+        set.slots_ahead(self.block(), row, &mut self.hashes);
+    }
+
+    /// The next rows, and their hashes; the set may have changed since.
+    #[inline]
+    pub fn next<'a>(
+        &mut self,
+        set: &Set,
+        row: impl Fn(usize) -> &'a [Word],
+    ) -> Option<(std::ops::Range<usize>, [u64; BLOCK])> {
+        let (block, hashes) = (self.block(), self.hashes);
+        if block.is_empty() {
+            return None;
+        }
+        set.rows_ahead(&hashes[..block.len()]);
+        self.start = block.end;
+        self.read(set, row);
+        Some((block, hashes))
     }
 }

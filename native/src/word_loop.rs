@@ -6,7 +6,7 @@
 //! one are gone.
 
 use crate::arrangement::{halves, word, Arranged, Weighed};
-use crate::hash_table::{hash, Set, Word, BLOCK, NONE};
+use crate::hash_table::{hash, Ahead, Set, Word, NONE};
 use crate::words::{number, small, too_large, Data, Table, Words};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -399,10 +399,8 @@ impl Grown {
         let grows = due.is_empty() && data.weights.iter().all(|&weight| weight > 0);
         let mut numbers = Vec::with_capacity(if grows { 0 } else { data.len() });
         let mut fits = true;
-        let mut hashes = [0; BLOCK];
-        for start in (0..data.len()).step_by(BLOCK) {
-            let block = start..data.len().min(start + BLOCK);
-            self.rows.ahead(block.clone(), |at| data.row(at), &mut hashes);
+        let mut ahead = Ahead::new(&self.rows, data.len(), |at| data.row(at));
+        while let Some((block, hashes)) = ahead.next(&self.rows, |at| data.row(at)) {
             for (at, &hashed) in block.zip(&hashes) {
                 let (row, weight) = (data.row(at), data.weights[at]);
                 let number = self.rows.find(hashed, row).unwrap_or_else(|| {
@@ -541,7 +539,7 @@ impl Grown {
 
     /// What this step has changed of the set; *old* is what it was, where it was computed again.
     fn changes(&self, old: Option<&Grown>) -> Data {
-        let mut out = Data::new(self.rows.width, 0);
+        let mut out = Data::new(self.rows.width, if self.saves { self.saved.len() } else { self.present });
         let mut tell = |row: &[Word], weight| {
             out.rows.extend_from_slice(row);
             out.weights.push(weight);
