@@ -43,6 +43,7 @@ GROUPS = (
     Group("source", "benchmarks.spark_source"),
     Group("columns", "benchmarks.spark_columns"),
     Group("engine", "benchmarks.spark_engine"),
+    Group("first", "benchmarks.spark_first"),
     Group("aggregate", "benchmarks.spark_aggregate"),
     Group("large", "benchmarks.spark_large"),
     Group("cluster", "benchmarks.spark_cluster"),

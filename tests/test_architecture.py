@@ -128,8 +128,9 @@ INSIDE = {
         source streaming
     """,
     "syndicate.spark.engine": """
-        canonical directory shape worker_process rows symbolic_column scalars workers batch compile errors key_lookup
-        layouts inputs trace sums context linear output joins trace_operators groups state_pages scope engine streamed
+        canonical directory shape worker_process rows symbolic_column scalars workers estimate batch compile errors
+        key_lookup layouts inputs trace sums context linear output joins trace_operators groups state_pages scope engine
+        streamed
     """,
 }
 

@@ -235,7 +235,8 @@ def _pure(a: Lattice, b: Lattice) -> Breach:
 
 
 def _again(value: Lattice) -> Lattice:
-    return type(value)._rebuilt(*value._written())
+    read, parts = value.__reduce__()
+    return read(*parts)
 
 
 def _ordered(a: Lattice, b: Lattice) -> Breach:

@@ -67,11 +67,13 @@ class TickContext:
         """The same, once it is made."""
         return self.traces[f"{'.'.join(map(str, node.global_id))} {name}"]
 
-    def arrange(self, port: Port) -> None:
-        """Let a stream's sum be kept, by key: one for all that ask."""
+    def arrange(self, port: Port, *, sought: bool = True) -> None:
+        """Let a stream's sum be kept, by key: one for all that ask; *sought*: who asks wants the rows of some keys."""
         if port not in self.arrangements:
             node = self.circuit.nodes[port.node]
             self.arrangements[port] = self.make_trace(node, f"index {port.output}", keyed=True)
+            self.arrangements[port].sought = False
+        self.arrangements[port].sought |= sought
 
     def arrangement(self, port: Port) -> StoredTrace:
         """The sum of an indexed stream."""

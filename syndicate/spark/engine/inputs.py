@@ -16,6 +16,7 @@ from syndicate.flow.node import Node
 from syndicate.flow.zset import delta_of
 from syndicate.plan.algebra import meant
 from syndicate.spark.engine.batch import Batch, FrameStore, mapped
+from syndicate.spark.engine.estimate import empty, quoted
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import arrays_of, table_of
 from syndicate.spark.engine.shape import ANY, Layout, Shape, bounded, shape_of
@@ -118,7 +119,7 @@ def batch_of(frames: FrameStore, layouts: Layouts, node: Node, change: ZSet | Co
     if layout is None:
         return None
     if is_frame(change):
-        return frames.aligned(frames.tried(_of_table(frames, name, change)), layout)
+        return frames.aligned(frames.tried(_of_table(frames, name, change), guessed=True), layout)
     arrays = _plain_arrays(change) if isinstance(change, Columns) else None
     if arrays is not None and isinstance(change, Columns):
         columns = table_of_arrays(arrays, change.weights, layout)
@@ -153,24 +154,20 @@ def planned(frames: FrameStore, name: str, change: Frame) -> Batch:
     if not fields:
         raise SourceError(f"the source {name!r} got a table without columns: an element has one part a column")
     kinds = [_kind(name, field, frame) for field in fields]
-    quoted = [_quoted(field.name) for field in fields]
-    weights = "1L AS w" if weight is None else f"CAST(coalesce({_quoted(weight)}, {_NULL}) AS BIGINT) AS w"
+    names = [quoted(field.name) for field in fields]
+    weights = "1L AS w" if weight is None else f"CAST(coalesce({quoted(weight)}, {_NULL}) AS BIGINT) AS w"
     if ANY not in kinds:
         from syndicate.spark.engine.shape import SQL
 
         columns = [
             f"CAST({_plain(kind, column)} AS {SQL[kind]}) AS e{i}"
-            for i, (kind, column) in enumerate(zip(kinds, quoted, strict=True))
+            for i, (kind, column) in enumerate(zip(kinds, names, strict=True))
         ]
         return Batch(Layout(tuple(kinds)), frames.session, plan=_ours(frames, frame.selectExpr(*columns, weights)))
-    numbered = _ours(frames, frame.selectExpr(*[f"{column} AS e{i}" for i, column in enumerate(quoted)], weights))
+    numbered = _ours(frames, frame.selectExpr(*[f"{column} AS e{i}" for i, column in enumerate(names)], weights))
     read = Layout((ANY,) * len(kinds))
     worker = Read(Called(f"source {name!r}"), frames.modules, len(kinds))
     return Batch(read, frames.session, plan=mapped(numbered, worker, read))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def check_weight(name: str, frame: DataFrame, weight: str) -> None:
@@ -198,8 +195,7 @@ def _ours(frames: FrameStore, frame: DataFrame) -> DataFrame:
     """The user's table as one of our own session: its plan is Spark's, whichever session it came from."""
     if frame.sparkSession is frames.session:
         return frame
-    empty = frames.session.createDataFrame([], frame.schema)
-    return empty.unionAll(frame)
+    return empty(frames.session, frame).unionAll(frame)  # of a relation without rows the optimizer leaves nothing
 
 
 class LatestByKey(local_engine.Upserts):

@@ -92,8 +92,9 @@ class SparkScope(TickContext):
             for port in node.inputs:
                 self.arrange(port)
         elif node.op == "aggregate" and node.params["aggregate"].form != "count":
-            self.arrange(node.inputs[0])
-            if self.above is None and node.params["aggregate"].form in FORMS:
+            summed = self.above is None and node.params["aggregate"].form in FORMS
+            self.arrange(node.inputs[0], sought=not summed)
+            if summed:
                 self.sums[node.id] = GroupSums(node.params["aggregate"])
         elif node.op == "z1_trace":
             if self.keeper(node) is node:

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from attrs import define, field
 
 from syndicate.flow.element import Element, Key
-from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.batch import Batch, addable, read_table
 from syndicate.spark.engine.layouts import MeasuredColumn, itself
 from syndicate.spark.engine.rows import arrow_type, elements_of, places
 from syndicate.spark.engine.shape import FALLBACK, SQL, Layout
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from syndicate.flow.aggregates import Aggregate
@@ -81,7 +82,7 @@ class GroupSums:
             self.layout, self.version, self.many = layout, -1, False
         if self.version != trace.version - 1 and not (make and self._make(trace.read(layout, old=True), measure)):
             return None
-        sums = self._of_rows(delta) if delta.table is not None else self._of_frame(delta.frame, measure)
+        sums = self._of_rows(delta) if delta.table is not None else self._of_large(delta, measure)
         if sums is None:
             return None
         new = {key: _plus(self.held.get(key), more) for key, more in sums.items()}
@@ -108,6 +109,16 @@ class GroupSums:
         self.held = sums
         return True
 
+    def _of_large(self, delta: Batch, measure: MeasuredColumn) -> Sums | None:
+        """The sums of rows that are not in the driver; None if the groups are too many."""
+        most = addable(delta.layout)
+        if delta.paths and (delta.rows or 0) <= most and measure.column in delta.layout.columns:
+            keys = delta.layout.keys
+            sums = sums_by_key(read_table(delta.paths, sorted({*keys, measure.column, "w"})), keys, measure.column)
+            if sums is not None:
+                return self._of_groups(sums)
+        return self._of_frame(delta.frame, measure)
+
     def _of_frame(self, rows: DataFrame, measure: MeasuredColumn) -> Sums | None:
         """The sums of rows, by Spark; None if the groups are too many."""
         from pyspark.sql.functions import expr
@@ -115,12 +126,16 @@ class GroupSums:
         assert self.layout is not None
         keys = self.layout.keys
         sums = rows.groupBy(*keys).agg(expr("sum(w) AS w"), expr(f"sum({measured(measure)} * w) AS s"))
-        table = sums.limit(MOST_GROUPS + 1).toArrow()
+        return self._of_groups(sums.limit(MOST_GROUPS + 1).toArrow())
+
+    def _of_groups(self, table: pa.Table) -> Sums | None:
+        """The sums in the columns ``w`` and ``s`` of a row for each group; None if the groups are too many."""
+        assert self.layout is not None
         self.many = table.num_rows > MOST_GROUPS
         if self.many:
             return None
         pairs = zip(table.column("w").to_pylist(), table.column("s").to_pylist(), strict=True)
-        return dict(zip(places(table, keys), pairs, strict=True))
+        return dict(zip(places(table, self.layout.keys), pairs, strict=True))
 
     def _of_rows(self, delta: Batch) -> Sums | None:
         """The sums of rows in the driver; None if the function of the aggregate gives anything but integers."""
@@ -158,6 +173,30 @@ class GroupSums:
         arrays.append(pa.array([result for _, result, _ in rows], arrow_type(measure.result)))
         arrays.append(pa.array([weight for _, _, weight in rows], pa.int64()))
         return Batch(out, delta.session, table=pa.table(arrays, names=[*out.columns, "w"]))
+
+
+def sums_by_key(table: pa.Table, keys: list[str], column: str) -> pa.Table | None:
+    """By key the sums of the weights, ``w``, and of a column of integers times them, ``s``; None for Spark to judge.
+
+    That is where a null is among the integers, or where a sum might leave 64 bits.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers, weights = table.column(column), table.column("w")
+    if numbers.null_count or _most(numbers) * _most(weights) * table.num_rows > _LARGEST:
+        return None
+    columns = [*table.select(keys).columns, weights, pc.multiply(numbers, weights)]
+    groups = pa.table(columns, names=[*keys, "w", "s"]).group_by(keys, use_threads=False)
+    return groups.aggregate([("w", "sum"), ("s", "sum")]).rename_columns([*keys, "w", "s"])
+
+
+def _most(numbers: pa.Array) -> int:
+    """The largest absolute value in a column, 1 at least."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(numbers)
+    return max(1, -(ends["min"].as_py() or 0), ends["max"].as_py() or 0)
 
 
 def _plus(pair: tuple[int, int] | None, more: tuple[int, int]) -> tuple[int, int]:

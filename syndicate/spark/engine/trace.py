@@ -46,7 +46,10 @@ class StoredTrace:
     """One collection that an engine keeps."""
 
     def __init__(self, frames: FrameStore, name: str, *, keyed: bool = False, lasting: bool = True) -> None:
-        """*keyed*: it is searched by the key of its layout, else by the whole element; *lasting*: beyond the step."""
+        """*keyed*: it is searched by the key of its layout, else by the whole element; *lasting*: beyond the step.
+
+        *sought*: the rows of some keys are wanted of it, so that large runs are divided.
+        """
         self.frames = frames
         self.name = name
         self.keyed = keyed
@@ -58,6 +61,7 @@ class StoredTrace:
         self.fresh = False
         self.hidden = False
         self.version = 0
+        self.sought = True
         self._staged: list[Batch] | None = None
         self._patience = 0
         self._together: tuple[list[Batch], Batch] | None = None
@@ -135,6 +139,7 @@ class StoredTrace:
         """
         parts = self.parts(old=old, before=before)
         wanted: set[int] | None = None
+        self.sought |= keys is not None and any(part.table is None for part in parts)
         if keys is not None and any(part.buckets and part.layout == layout for part in parts):
             wanted = self._buckets(keys, layout)
         total: DataFrame | None = None
@@ -163,6 +168,7 @@ class StoredTrace:
         parts = self.parts(old=old)
         columns = layout.keys if self.keyed else layout.columns
         large = [part for part in parts if part.table is None]
+        self.sought |= bool(large)
         if large and self._patience:
             self._patience -= 1
             return None
@@ -237,8 +243,10 @@ class StoredTrace:
             return self._rewritten(runs, layout, keys)
         largest = max(run.rows or 0 for run in runs)
         above = sum(run.rows or 0 for run in runs[1:])
-        undivided = largest > 4 * self.frames.bucket and not all(
-            run.buckets for run in runs if (run.rows or 0) > 4 * self.frames.bucket
+        undivided = (
+            self.sought
+            and largest > 4 * self.frames.bucket
+            and not all(run.buckets for run in runs if (run.rows or 0) > 4 * self.frames.bucket)
         )
         if undivided or (len(runs) > 1 and above * SHARE > (runs[0].rows or 0) and len(runs) > MANY_RUNS):
             return self._rewritten(runs, layout, keys)
