@@ -452,9 +452,10 @@ class System:
             return
         (most, unless), rounds = self._most(), 0
         outer, here.turn = here.turn, turn
+        piece, self._piece = self._piece, None  # the one that is in the queue, or was
         try:
-            if self._piece is not None:
-                self._step_back()
+            if piece is not None:
+                self._step_back(piece)
             while clock() < end:
                 if self.meter is not None:
                     self.meter.look(rounds)
@@ -475,7 +476,8 @@ class System:
                             if self.inlet is not None:
                                 self._meanwhile(self.inlet)
                             if not queue:
-                                queue.append(self._next_piece())
+                                piece = self._next_piece()
+                                queue.append(piece)
                             break
                         self.taken += 16 - left
                         return
@@ -488,7 +490,7 @@ class System:
                     self._meanwhile(self.inlet)
         finally:
             here.turn = outer
-            self._queue_all()
+            self._queue_all(piece)
 
     def _next_slice(self) -> bool:
         """Queue the next slice of a large turn, if it has let others go first; whether there is one."""
@@ -499,19 +501,22 @@ class System:
         self.queue.append(self._slices.popleft()[0])
         return True
 
-    def _queue_all(self) -> None:
-        """Put slices of large turns, and a piece of long work, behind what is queued: the next slice begins there."""
+    def _queue_all(self, piece: Batch | None) -> None:
+        """Put slices of large turns, and a piece of long work, behind what is queued: the next slice begins there.  No
+        second *piece*, where the last one is still there, since the slice was over so soon.
+        """
         while self._slices:
             self.queue.append(self._slices.popleft()[0])
-        if self._postponed:
+        if piece is not None and any(batch is piece for batch in self.queue):
+            self._piece = piece
+        elif self._postponed:
             self._piece = self._next_piece()
             self.queue.append(self._piece)
 
-    def _step_back(self) -> None:
-        """Let what has come since the last slice go before the piece of long work that this one begins with, and what
+    def _step_back(self, piece: Batch) -> None:
+        """Let what has come since the last slice go before the *piece* of long work that this one begins with, and what
         that causes, too.
         """
-        piece, self._piece = self._piece, None
         if not self.queue or self.queue[0] is not piece:  # it has had to wait already
             return
         if self.inlet is not None:

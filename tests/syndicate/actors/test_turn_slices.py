@@ -6,6 +6,8 @@ import itertools
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
+from random import Random
 from typing import Any, ClassVar
 
 import pytest
@@ -697,6 +699,37 @@ def test_long_work_in_pieces_lets_others_go_first(monkeypatch: pytest.MonkeyPatc
     for _ in range(4):
         system.drain(1.5)
     assert order.count("piece") == 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_between_two_pieces_of_a_slice_others_are_looked_at(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However soon a slice is over, also before it has begun, and whatever else is queued."""
+    random, order = Random(seed), list[str]()
+    system = systems.System()
+    actor = system.spawn(prevent_inert_check)
+    system.drain()
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += random.choice([0.0, systems.PIECES / 3, 2 * systems.SLICE])
+        return now
+
+    system.inlet = partial(order.append, "look")
+    monkeypatch.setattr(systems, "perf_counter", clock)
+    left = 30
+    while left or system.queue:
+        for _ in range(random.randrange(4)):
+            if left and random.random() < 0.5:
+                left -= 1
+                system.postpone(actor, (ENTER, actor.root, partial(order.append, "piece"), None))
+            else:
+                actor.root.enter(partial(order.append, "other"))
+        order.append("slice")
+        system.take_slice()
+    what = [each for each in order if each != "other"]
+    assert what.count("piece") == 30
+    assert ("piece", "piece") not in pairwise(what)
 
 
 @pytest.mark.parametrize("fails", [False, True])
