@@ -63,6 +63,7 @@ from syndicate.dedalus.timeline import (
     Message,
     Moment,
     RowsAtOnce,
+    Spans,
     Timeline,
     check_causality,
     order,
@@ -510,9 +511,10 @@ class Pass:
                 continue
             first, _ = next(change.items(), (None, 0))
             copied = next(iter(inputs), None) is not first  # a kernel makes rows of its own
-            rows = writable(self.intervals, name)
+            held = self.intervals[name]
+            rows: dict[Row, Spans] = held if isinstance(held, dict) else writable(self.intervals, name)
             if not rows:
-                fresh = dict.fromkeys(change, begun)
+                fresh = {row: begun for row, _ in change.items()}
                 if copied:
                     rows.update(dict.fromkeys(filter(fresh.__contains__, inputs), begun))
                 if len(rows) < len(fresh):
