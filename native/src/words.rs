@@ -41,20 +41,28 @@ pub struct Data {
 }
 
 /// Memory that tables have left: what each step takes again from the system costs more than to fill it.
-static LEFT: Mutex<Left> = Mutex::new(Left { rows: Vec::new(), weights: Vec::new(), is_used: false });
+static LEFT: Mutex<Left> = Mutex::new(Left { rows: Vec::new(), weights: Vec::new() });
 
 struct Left {
-    rows: Vec<Vec<Word>>,
-    weights: Vec<Vec<i64>>,
-    is_used: bool, // since it was looked at last
+    rows: Vec<Piece<Word>>,
+    weights: Vec<Piece<i64>>,
 }
 
-/// Give back what tables have left, if none has taken or left any since the last call.
+/// An empty piece of memory, and whether it lay there when it was looked after last.
+struct Piece<T> {
+    room: Vec<T>,
+    is_old: bool,
+}
+
+/// Give back what tables have left and none has taken since the last call.
 fn give_back() {
-    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-    if !std::mem::take(&mut left.is_used) {
-        (left.rows, left.weights) = (Vec::new(), Vec::new());
+    fn age<T>(pieces: &mut Vec<Piece<T>>) {
+        pieces.retain(|piece| !piece.is_old);
+        pieces.iter_mut().for_each(|piece| piece.is_old = true);
     }
+    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    age(&mut left.rows);
+    age(&mut left.weights);
 }
 
 /// So many zeros.  Of a large piece no zero is written before its page is used.
@@ -67,29 +75,29 @@ const PIECES: usize = 8;
 const SOME: usize = 1 << 9;
 const LARGEST: usize = 1 << 20;
 
-/// An empty piece of memory, one that was left if it is large enough and not much too large.
-fn room<T>(left: &mut Vec<Vec<T>>, size: usize) -> Vec<T> {
-    let fits = |piece: &Vec<T>| piece.capacity() >= size && piece.capacity() <= 8 * size;
-    match left.iter().position(fits) {
-        Some(at) => left.swap_remove(at),
+/// An empty piece of memory: the smallest that was left of those large enough and not much too large.
+fn room<T>(left: &mut Vec<Piece<T>>, size: usize) -> Vec<T> {
+    let capacities = left.iter().map(|piece| piece.room.capacity()).enumerate();
+    let fitting = capacities.filter(|(_, capacity)| (size..=8 * size).contains(capacity));
+    match fitting.min_by_key(|&(_, capacity)| capacity) {
+        Some((at, _)) => left.swap_remove(at).room,
         None => Vec::with_capacity(size),
     }
 }
 
-fn leave<T>(left: &mut Vec<Vec<T>>, mut piece: Vec<T>) {
-    if (1 << 12..=LARGEST).contains(&piece.capacity()) {
-        piece.clear();
+fn leave<T>(left: &mut Vec<Piece<T>>, mut room: Vec<T>) {
+    if (1 << 12..=LARGEST).contains(&room.capacity()) {
+        room.clear();
         if left.len() == PIECES {
             left.remove(0);
         }
-        left.push(piece);
+        left.push(Piece { room, is_old: false });
     }
 }
 
 impl Drop for Data {
     fn drop(&mut self) {
         if let Ok(mut left) = LEFT.try_lock() {
-            left.is_used |= self.weights.capacity() >= SOME;
             leave(&mut left.rows, std::mem::take(&mut self.rows));
             leave(&mut left.weights, std::mem::take(&mut self.weights));
         }
@@ -102,7 +110,6 @@ impl Data {
             return Data { width, rows: Vec::with_capacity(width * size), weights: Vec::with_capacity(size) };
         }
         let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-        left.is_used = true;
         Data { width, rows: room(&mut left.rows, width * size), weights: room(&mut left.weights, size) }
     }
 
