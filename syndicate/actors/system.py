@@ -120,7 +120,7 @@ class System:
         self._postponed: deque[tuple[Batch, float]] = deque()
         self._slices: deque[tuple[Batch, int]] = deque()  # lanes that let others go first, until so much was taken
         self._piece: Batch | None = None
-        """The piece of long work that a slice has left at the end of the queue, for the next one."""
+        """The piece of long work that was queued last, from then on until a slice that has taken it ends."""
         self._after: list[Callable[[], None]] = []
         self.inlet: Callable[[], object] | None = None
         """What schedules that which has come from outside meanwhile, between two pieces of long work."""
@@ -228,8 +228,7 @@ class System:
         if self.chronicle is not None:
             self.chronicle.comes(events)
         if not self.queue and here.turn is not self.turn:  # whoever asks for work looks at the queue alone
-            self._piece = self._next_piece()
-            self.queue.append(self._piece)
+            self._queue_piece()
         self._awaken()
 
     @property
@@ -237,14 +236,16 @@ class System:
         """Whether others are looked at between two pieces of long work, and nobody follows the turns."""
         return self.inlet is not None and self.chronicle is None and self.turn.tracing is None
 
-    def _next_piece(self) -> Batch:
-        """The next of what is postponed, of which there is some."""
+    def _queue_piece(self) -> None:
+        """Queue the next of what is postponed, of which there is some."""
         postponed = self._postponed
         while True:
             batch, owed = postponed.popleft()
             if owed <= 1 or not postponed:
-                return batch
+                break
             postponed.append((batch, owed - 1))
+        self._piece = batch
+        self.queue.append(batch)
 
     def after_slice(self, fn: Callable[[], None]) -> None:
         """Call *fn* once, in no turn, when the slice of turns that runs, or else the next one, is over.
@@ -452,10 +453,9 @@ class System:
             return
         (most, unless), rounds = self._most(), 0
         outer, here.turn = here.turn, turn
-        piece, self._piece = self._piece, None  # the one that is in the queue, or was
         try:
-            if piece is not None:
-                self._step_back(piece)
+            if self._piece is not None:
+                self._step_back()
             while clock() < end:
                 if self.meter is not None:
                     self.meter.look(rounds)
@@ -476,8 +476,7 @@ class System:
                             if self.inlet is not None:
                                 self._meanwhile(self.inlet)
                             if not queue:
-                                piece = self._next_piece()
-                                queue.append(piece)
+                                self._queue_piece()
                             break
                         self.taken += 16 - left
                         return
@@ -490,7 +489,7 @@ class System:
                     self._meanwhile(self.inlet)
         finally:
             here.turn = outer
-            self._queue_all(piece)
+            self._queue_all()
 
     def _next_slice(self) -> bool:
         """Queue the next slice of a large turn, if it has let others go first; whether there is one."""
@@ -501,23 +500,20 @@ class System:
         self.queue.append(self._slices.popleft()[0])
         return True
 
-    def _queue_all(self, piece: Batch | None) -> None:
-        """Put slices of large turns, and a piece of long work, behind what is queued: the next slice begins there.  No
-        second *piece*, where the last one is still there, since the slice was over so soon.
-        """
+    def _queue_all(self) -> None:
+        """Put slices of large turns, and a piece of long work, behind what is queued: the next slice begins there."""
         while self._slices:
             self.queue.append(self._slices.popleft()[0])
-        if piece is not None and any(batch is piece for batch in self.queue):
-            self._piece = piece
-        elif self._postponed:
-            self._piece = self._next_piece()
-            self.queue.append(self._piece)
+        if self._piece is None or all(batch is not self._piece for batch in self.queue):  # else it was over too soon
+            self._piece = None
+            if self._postponed:
+                self._queue_piece()
 
-    def _step_back(self, piece: Batch) -> None:
-        """Let what has come since the last slice go before the *piece* of long work that this one begins with, and what
+    def _step_back(self) -> None:
+        """Let what has come since the last slice go before the piece of long work that this one begins with, and what
         that causes, too.
         """
-        if not self.queue or self.queue[0] is not piece:  # it has had to wait already
+        if not self.queue or self.queue[0] is not self._piece:  # it has had to wait already
             return
         if self.inlet is not None:
             self._meanwhile(self.inlet)
