@@ -50,7 +50,9 @@ async def test_a_source_is_measured(spark: SparkSession, tmp_path: Path, monkeyp
         await watched.until(lambda seen: len(seen) == 2)
         drop.rows(box("a", w=-1), box("c"))
         await watched.until(lambda seen: seen[-1] == ("-", Box("a", 1)))
-        name = next(n for n in ("Box", *(f"Box-{k}" for k in range(2, 99))) if measured(spark, n).get("rows") == 6)
+        names = ["Box", *(f"Box-{k}" for k in range(2, 99))]
+        await until(lambda: 6 in [measured(spark, name).get("rows") for name in names])  # a little later than is seen
+        name = next(name for name in names if measured(spark, name).get("rows") == 6)
         await until(lambda: measured(spark, name)["batch"] == 1)
         numbers = measured(spark, name)
         assert set(numbers) == set(OF_A_SOURCE)
