@@ -319,14 +319,12 @@ class Msgpack:
                     self._built = 0
                 if usual == ():
                     usual = (yield from self._long(whole, 0)) if _is_long(whole, 0) else self._usual(whole, 0)
-                if usual:
-                    if is_large:
+                for part in [usual[0]] if usual else self._read(whole):
+                    if is_large and part is not MORE:
                         self._built = len(whole)
                         yield MORE
                         self._built = 0
-                    yield usual[0]
-                else:
-                    yield from self._read(whole)
+                    yield part
         except UnicodeDecodeError as e:
             raise ProtocolError(f"not msgpack of ours: {e}") from None
 
