@@ -30,6 +30,7 @@ from typing import Final, Protocol, Self, TypeAlias
 
 import trio
 
+from syndicate.actors.event_loop import asyncio_runs
 from syndicate.actors.system import SLICE, System
 from syndicate.log import logger
 from syndicate.native import kernel
@@ -212,7 +213,8 @@ class Poller(trio.abc.Instrument):
             with self._scope:
                 await trio.lowlevel.checkpoint()  # of who was to go on before, nothing was heard
                 await trio.lowlevel.wait_readable(number)
-                self._hold(_who_waits_for(number))
+                if not asyncio_runs():  # of which trio is a guest: nobody here knows what that loop waits for
+                    self._hold(_who_waits_for(number))
                 while True:
                     self._serve()
                     await trio.lowlevel.wait_readable(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import itertools
 import os
@@ -19,6 +20,7 @@ import pytest
 import trio
 import trio.testing
 
+from relay.transport import poller as pollers
 from relay.transport.poller import AVAILABLE, CROWD, Poller, _who_waits_for, polling
 from relay.transport.stream import ByteStream
 from syndicate import assert_, open_system
@@ -485,3 +487,47 @@ async def test_without_a_descriptor_for_it_links_read_themselves(monkeypatch: py
         await here.act(lambda: assert_(here.ds, ["x"]))
         await peer.read_until(lambda: peer.there)
         await peer.stream.aclose()
+
+
+def test_as_a_guest_of_asyncio_it_does_not_wait(
+    pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What asyncio's loop waits for it does not know: whoever has a callback there would wait for it."""
+    ours, theirs = pair
+    waits: list[float] = []
+    came: list[bytes] = []
+    monkeypatch.setattr(pollers, "make_rounds", lambda *arguments: False)
+
+    class Recording:
+        """An epoll object, and how long it is asked to wait."""
+
+        def __init__(self, inner: select.epoll) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.inner, name)
+
+        def poll(self, timeout: float = 0, maxevents: int = -1) -> list[tuple[int, int]]:
+            waits.append(timeout)
+            return self.inner.poll(timeout, maxevents)
+
+    async def guest() -> None:
+        async with real_time() as (system, poller):
+            monkeypatch.setattr(poller, "_epoll", Recording(poller._epoll))
+            poller.add(ours.fileno(), system, Reading(lambda: came.append(ours.recv(100))))
+            while len(came) < 5:
+                theirs.send(b"x")
+                await trio.sleep(0.003)
+
+    async def host() -> None:
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        trio.lowlevel.start_guest_run(
+            guest,
+            run_sync_soon_threadsafe=asyncio.get_running_loop().call_soon_threadsafe,
+            done_callback=lambda outcome: over.set_result(outcome.unwrap()),
+        )
+        await over
+
+    asyncio.run(host())
+    assert len(waits) >= 5
+    assert set(waits) == {0}
