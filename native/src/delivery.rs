@@ -315,19 +315,20 @@ fn handle_event<'py>(
         gate.get().send(value.clone())?;
         return Ok(true);
     }
-    if !kind.is(ASSERT.of(py)) && !kind.is(RETRACT.of(py)) {
+    let comes = kind.is(ASSERT.of(py));
+    if !comes && !kind.is(RETRACT.of(py)) {
         return Ok(false);
     }
     if is_exactly(handle, &actors.bulk_handle) {
         return Ok(false);
     }
-    let form = if kind.is(ASSERT.of(py)) { value.clone() } else { actors.form.get(handle)? };
+    let form = if comes { value.clone() } else { actors.form.get(handle)? };
     if let Ok(compound) = form.cast_exact::<PyTuple>() {
         if compound.as_slice().first().is_some_and(|head| head.is(&actors.interest)) {
             return Ok(false);
         }
     }
-    if kind.is(ASSERT.of(py)) {
+    if comes {
         gate.get().add(form)?;
     } else {
         gate.get().remove(form)?;
@@ -386,6 +387,9 @@ fn handle<'py>(
     notify(actors, turn, &entity, kind, value, handle)
 }
 
+/// The events of a batch after which signals are looked at.
+const BETWEEN_SIGNALS: usize = 16;
+
 /// Handle these events, one after the other, in the turn of their actor.
 #[pyfunction]
 fn deliver<'py>(turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<()> {
@@ -426,7 +430,9 @@ pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) ->
                 }
             }
         }
-        py.check_signals()?;
+        if at % BETWEEN_SIGNALS == 0 || at >= events.len() {
+            py.check_signals()?;
+        }
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Values to their frozen forms and back: `syndicate/values/value.py`, `syndicate/values/record.py`.
 
-use crate::object_slots::Slot;
+use crate::object_slots::{answer, Definition, Slot};
 use crate::record_class::Made;
-use pyo3::exceptions::{PySystemError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -304,10 +304,6 @@ struct RecordStore {
     fields: Vec<Slot>,
 }
 
-struct Definition(ffi::PyMethodDef);
-// SAFETY: nobody changes it, and what it points to is static.
-unsafe impl Sync for Definition {}
-
 static STORE: Definition = Definition(ffi::PyMethodDef {
     ml_name: c"store".as_ptr(),
     ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: store },
@@ -322,7 +318,7 @@ unsafe extern "C" fn store(
     count: isize,
 ) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
-    let outcome = std::panic::catch_unwind(|| -> PyResult<()> {
+    answer(py, || {
         let store = Bound::from_borrowed_ptr(py, owner).cast_into_exact::<RecordStore>()?;
         let fields = &store.get().fields;
         if count != fields.len() as isize + 1 {
@@ -333,18 +329,7 @@ unsafe extern "C" fn store(
             slot.set(&record, Bound::from_borrowed_ptr(py, *arguments.add(place + 1)))?;
         }
         Ok(())
-    });
-    match outcome {
-        Ok(Ok(())) => py.None().into_ptr(),
-        Ok(Err(error)) => {
-            error.restore(py);
-            std::ptr::null_mut()
-        }
-        Err(_) => {
-            PySystemError::new_err("a native kernel panicked").restore(py);
-            std::ptr::null_mut()
-        }
-    }
+    })
 }
 
 /// A function that stores all fields of an instance at once.

@@ -434,7 +434,7 @@ impl Program {
         if count > 1 {
             return names.count.set(&notice, (count - 1).into_pyobject(py)?.into_any());
         }
-        notices.del_item(&captures)?;
+        notices.del_item(names.notice_captures.get(&notice)?)?; // the very key, which need not be compared
         let values = self.values_for(names, &handler, &captures, &notice)?;
         self.tell(RETRACT.of(py), handler, &captures, values, Some(notice))
     }

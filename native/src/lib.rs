@@ -55,6 +55,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "assert_" => turns::assert_kernel(specification),
         "note_assertion" => Ok(wrap_pyfunction!(turns::note_assertion, py)?.into_any()),
         "note_retraction" => Ok(wrap_pyfunction!(turns::note_retraction, py)?.into_any()),
+        "retract" => turns::retract_kernel(specification),
         "settle_facets" => fields::settle_kernel(specification),
         "read_field" => fields::read_kernel(specification),
         "write_field" => fields::write_kernel(specification),

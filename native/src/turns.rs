@@ -8,14 +8,16 @@ use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
 use crate::fields::settle;
 use crate::current_turn;
 use crate::session_bytes::flush_session;
-use crate::object_slots::{bound_to, slots_of, BuiltinMethod, Slot};
+use crate::object_slots::{answer, bound_to, slots_of, BuiltinMethod, Definition, Slot};
 use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 static ASSERT_VERB: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static RETRACT_METHOD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static TURN_NAMES: PyOnceLock<TurnNames> = PyOnceLock::new();
 static SYSTEM_NAMES: PyOnceLock<SystemNames> = PyOnceLock::new();
 
@@ -199,6 +201,51 @@ fn assert_<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult
         }
         _ => ASSERT_VERB.get(py).expect("a kernel is made of its specification").bind(py).call1((target, value)),
     }
+}
+
+/// Stands in a class for its method `retract` until there is the class, which a method of CPython's knows.
+#[pyclass(frozen, module = "syndicate._native")]
+struct RetractMethod;
+
+#[pymethods]
+impl RetractMethod {
+    fn __set_name__(&self, class: Bound<'_, PyType>, name: Bound<'_, PyAny>) -> PyResult<()> {
+        // SAFETY: the definition is static, and the class is one.
+        let method = unsafe {
+            let definition = (&raw const RETRACT_DEFINITION.0).cast_mut();
+            Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))?
+        };
+        class.setattr(name.cast::<PyString>()?, method)
+    }
+}
+
+pub fn retract_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = specification.py();
+    RETRACT_METHOD.get_or_init(py, || specification.unbind());
+    Ok(Bound::new(py, RetractMethod)?.into_any())
+}
+
+static RETRACT_DEFINITION: Definition = Definition(ffi::PyMethodDef {
+    ml_name: c"retract".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunction: retract },
+    ml_flags: ffi::METH_NOARGS,
+    ml_doc: c"retract($self, /)\n--\n\nTake the assertion back; no effect if it is gone already.".as_ptr(),
+});
+
+/// Take an assertion back, in a turn of its actor.
+unsafe extern "C" fn retract(handle: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    answer(py, || {
+        let handle = Bound::from_borrowed_ptr(py, handle);
+        let (names, actors) = (TurnNames::of(py)?, ActorNames::of(py)?);
+        if let Some(turn) = current_turn::turn(py) {
+            let actor = actors.actor.get(&names.handle_facet.get(&handle)?)?;
+            if names.actor.has(&turn, &actor)? {
+                return note_retraction(turn, handle);
+            }
+        }
+        RETRACT_METHOD.get(py).expect("a kernel is made of its specification").bind(py).call1((handle,)).map(|_| ())
+    })
 }
 
 // ------------------------------------------------------------------------------------------------ one turn after the other

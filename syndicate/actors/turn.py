@@ -141,6 +141,7 @@ class Handle:
             if journal is not None:
                 journal.note(lambda: self.pass_to(before))
 
+    @kernel
     def retract(self) -> None:
         """Take the assertion back; no effect if it is gone already."""
         turn = here.turn

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
+from inspect import getdoc, signature
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from syndicate import (
     spawn,
     stop,
     stop_actor,
+    sync,
 )
 from syndicate.actors.actor import Actor
 from syndicate.actors.turn import Handle, current, note_assertion, note_retraction
@@ -287,6 +289,44 @@ def test_turns_note_alike(steps: list[tuple[str, int, Any]]) -> None:
 
     run(boot)
     assert sides[0] == sides[1]
+
+
+def test_handles_are_retracted_alike() -> None:
+    """In a turn of their actor, twice, of another actor's turn, in none; with too few arguments, and too many."""
+    specified = python("retract")
+
+    def seen(retract: Callable[..., object]) -> list[object]:
+        heard: list[object] = []
+
+        def boot() -> None:
+            ds = dataspace()
+            on_asserted(ds, Says(capture(), 1))(partial(heard.append))
+            mine, theirs, late = [assert_(ds, Says(number, 1)) for number in range(3)]
+
+            def other() -> None:
+                heard.append(outcome(retract, theirs))
+                retract(assert_(ds, Says("other", 1)))
+
+            def step() -> None:
+                heard.append([retract(mine), retract(mine), mine.live])
+                heard.append(current("test").late[ds.facet.actor][0][0])
+                heard.extend([type(outcome(retract, *wrong)) for wrong in ((), (mine, 1))])
+                spawn(other)
+                sync(ds, lambda: heard.append(late.live))
+
+            handles.append(late)
+            sync(ds, step)
+
+        handles: list[Handle] = []
+        run(boot)
+        heard.append(outcome(retract, handles[0]))
+        return heard
+
+    native_side = seen(Handle.retract)
+    assert len(native_side) > 9
+    assert native_side == seen(specified)
+    assert getdoc(Handle.retract) == getdoc(specified)
+    assert [*signature(Handle.retract).parameters] == [*signature(specified).parameters]
 
 
 class Stumbles(Exception):
