@@ -7,10 +7,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The depth from which `freeze` counts, and the length of a list: what goes beyond is left to Python.
 const COUNTED: usize = 3;
 const WIDE: usize = 255;
+/// The record classes that are found without a look-up: more than most messages and assertions are of at a time.
+const RECENT: usize = 16;
 /// The first integer that has no hash of its own: 2**61 - 1.
 const SMALL: i64 = (1 << 61) - 1;
 
@@ -33,6 +37,7 @@ pub struct Names {
     pub minus_two: Py<PyAny>,
     pub freezers: Py<PyDict>,
     items: Py<PyAny>,
+    recent: [AtomicPtr<RecordFreezer>; RECENT],
 }
 
 impl Names {
@@ -54,8 +59,37 @@ impl Names {
                 minus_two: module.getattr("MINUS_TWO")?.unbind(),
                 freezers: table("freezers")?,
                 items: module.getattr("_freeze_items")?.unbind(),
+                recent: [const { AtomicPtr::new(null_mut()) }; RECENT],
             })
         })
+    }
+
+    /// What makes the forms of *class*, if that was asked for of late: half of what it takes to look it up.
+    #[inline]
+    pub fn recent(&self, class: *mut ffi::PyTypeObject) -> Option<&'static RecordFreezer> {
+        // SAFETY: what is there has come from `look_up`, and lasts as long as the program.
+        let record = unsafe { self.recent[place_of(class)].load(Ordering::Relaxed).as_ref() };
+        record.filter(|record| record.class.as_ptr() == class.cast())
+    }
+
+    /// What makes the forms of *class*, if it is a record class.
+    #[inline]
+    pub fn record_of(&self, class: &Bound<'_, PyType>) -> PyResult<Option<&'static RecordFreezer>> {
+        let kind = class.as_type_ptr();
+        if let Some(record) = self.recent(kind) {
+            return Ok(Some(record));
+        }
+        self.look_up(class)?;
+        Ok(self.recent(kind))
+    }
+
+    /// What makes the forms of *class*.
+    pub fn look_up<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let freezer = self.freezers.bind(class.py()).get_item(class)?;
+        if let Some(Ok(record)) = freezer.as_ref().map(Bound::cast_exact::<RecordFreezer>) {
+            self.recent[place_of(class.as_type_ptr())].store((&raw const *record.get()).cast_mut(), Ordering::Relaxed);
+        }
+        Ok(freezer)
     }
 
     /// The form of a double.
@@ -71,6 +105,12 @@ impl Names {
     pub fn is_constant(&self, form: &Bound<'_, PyAny>) -> bool {
         form.is(&self.yes) || form.is(&self.no) || form.is(&self.minus_two)
     }
+}
+
+/// Where a class is among those that were asked for of late.
+#[inline]
+fn place_of(class: *mut ffi::PyTypeObject) -> usize {
+    (class as usize >> 6) % RECENT
 }
 
 /// Whether *object* is of exactly this class.
@@ -166,7 +206,11 @@ pub fn frozen<'py>(names: &Names, value: &Bound<'py, PyAny>, depth: usize) -> Py
     if depth >= COUNTED {
         return specified(py, &FREEZE).call1((value, depth));
     }
-    let Some(freezer) = names.freezers.bind(py).get_item(value.get_type())? else {
+    // SAFETY: an object has a type.
+    if let Some(record) = names.recent(unsafe { ffi::Py_TYPE(value.as_ptr()) }) {
+        return record.freeze(names, value, depth);
+    }
+    let Some(freezer) = names.look_up(&value.get_type())? else {
         return specified(py, &FREEZE).call1((value, depth)); // a subclass, or no value
     };
     if let Ok(record) = freezer.cast_exact::<RecordFreezer>() {
@@ -230,6 +274,7 @@ fn sequence<'py>(
 /// What makes the frozen forms of one record class's instances, as the function that the specification makes does.
 #[pyclass(frozen, module = "syndicate._native")]
 pub struct RecordFreezer {
+    class: Py<PyType>,
     label: Py<PyAny>,
     pub fields: Vec<Slot>,
     specification: Py<PyAny>,
@@ -292,8 +337,10 @@ fn record_freezer<'py>(
         }
     }
     let (label, specification) = (label.unbind(), specification.unbind());
-    let freezer = RecordFreezer { label, fields, specification, made: Made::new() };
-    Ok(Bound::new(py, freezer)?.into_any())
+    let freezer = RecordFreezer { class: class.unbind(), label, fields, specification, made: Made::new() };
+    let freezer = Bound::new(py, freezer)?.into_any();
+    std::mem::forget(freezer.clone()); // it lasts, as its class does, which values are made of
+    Ok(freezer)
 }
 
 // ------------------------------------------------------------------------------------------------ making records

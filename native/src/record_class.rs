@@ -80,9 +80,7 @@ unsafe fn made<'py>(
     count: usize,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = class.py();
-    let Some(freezer) = Names::of(py)?.freezers.bind(py).get_item(class)? else { return Ok(None) };
-    let Ok(record) = freezer.cast_exact::<RecordFreezer>() else { return Ok(None) };
-    let record = record.get();
+    let Some(record) = Names::of(py)?.record_of(class)? else { return Ok(None) };
     if count != record.fields.len() || !record.made.holds(class)? {
         return Ok(None);
     }

@@ -4,7 +4,7 @@
 //! `verbs.py`, `take_turns` in `actor.py`, `System.drain` in `system.py`.
 
 use crate::delivery::{deliver_all, event, noted, open, ActorNames, ASSERT, RETRACT};
-use crate::frozen::{frozen, is_exactly, thawed, Names, RecordFreezer};
+use crate::frozen::{frozen, is_exactly, thawed, Names};
 use crate::fields::settle;
 use crate::current_turn;
 use crate::session_bytes::flush_session;
@@ -189,12 +189,14 @@ pub fn assert_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAn
 fn assert_<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = target.py();
     let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
-    let freezer = names.freezers.bind(py).get_item(value.get_type())?;
-    match (current_turn::turn(py), freezer) {
-        (Some(turn), Some(freezer)) if is_exactly(&target, &names.reference) => {
-            let form = match freezer.cast_exact::<RecordFreezer>() {
-                Ok(record) => record.get().freeze(names, &value, 0)?,
-                Err(_) => frozen(names, &value, 0)?,
+    // SAFETY: an object has a type.
+    let record = names.recent(unsafe { ffi::Py_TYPE(value.as_ptr()) });
+    let usual = record.is_some() || names.freezers.bind(py).contains(value.get_type())?;
+    match current_turn::turn(py) {
+        Some(turn) if usual && is_exactly(&target, &names.reference) => {
+            let form = match record {
+                Some(record) => record.freeze(names, &value, 0)?,
+                None => frozen(names, &value, 0)?,
             };
             let facet = actors.turn_facet.get(&turn)?;
             note_assertion(turn, facet, target, form)

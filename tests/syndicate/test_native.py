@@ -129,6 +129,22 @@ def test_values_freeze_and_thaw_alike(value: Any) -> None:
                 assert not any(isinstance(below, Ref) for below in part)
 
 
+@built
+def test_records_of_many_classes_freeze_alike() -> None:
+    """In any order, and together with values of other classes, however many have been made."""
+    chance = random.Random(5)
+    classes: list[Any] = [
+        record(f"many-{number}")(type("Many", (), {"__annotations__": dict.fromkeys(["x", "y"][: number % 3], Any)}))
+        for number in range(99)
+    ]
+    for _ in range(2_000):
+        one, other = chance.choices(classes, k=2)
+        inner = other(*[chance.randrange(9)] * len(attrs.fields(other)))
+        value = chance.choice([inner, [inner], one(*[inner] * len(attrs.fields(one)))])
+        assert freeze(value) == python("freeze")(value)
+        assert type(inner) is other
+
+
 def test_a_cyclic_value_is_refused() -> None:
     """Whichever runs, and however it is cyclic."""
     items: list[Any] = []
