@@ -13,6 +13,10 @@ HERE = Path(__file__).parent
 NAME = "_native" + (sysconfig.get_config_var("EXT_SUFFIX") or ".so")
 LONGEST = 900  # seconds, on the slowest machine
 
+# Without PyO3's pool of references that were dropped where Python must not be called: each call of a kernel would lock
+# it, and look whether there are any, for some fifteen nanoseconds.  One that is dropped so all the same is leaked.
+FLAGS = ("--cfg", "pyo3_disable_reference_pool", "--cfg", "pyo3_leak_on_drop_without_reference_pool")
+
 
 def build(place: Path) -> str | None:
     """Put the library at *place*; return None, or why that cannot be."""
@@ -22,7 +26,8 @@ def build(place: Path) -> str | None:
     if cargo is None:
         return "no Rust compiler (cargo) is on PATH"
     command = [cargo, "build", "--release", "--locked", "--quiet", "--manifest-path", str(HERE / "Cargo.toml")]
-    environment = {**os.environ, "PYO3_PYTHON": sys.executable}
+    flags = " ".join((os.environ.get("RUSTFLAGS", ""), *FLAGS)).strip()
+    environment = {**os.environ, "PYO3_PYTHON": sys.executable, "RUSTFLAGS": flags}
     target = Path(environment.setdefault("CARGO_TARGET_DIR", str(HERE / "target")))
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False)

@@ -98,6 +98,14 @@ impl Arranged {
         self.width + 1
     }
 
+    /// The value of an entry, its weight, and the number of the next.
+    #[inline]
+    pub fn read(&self, entry: u32) -> (&[Word], i64, u32) {
+        let (value, last) = self.entries[entry as usize * self.stride()..][..self.stride()].split_at(self.width);
+        let (next, weight) = halves(last[0]);
+        (value, i64::from(weight as i32), next)
+    }
+
     #[inline]
     pub fn value(&self, entry: u32) -> &[Word] {
         &self.entries[entry as usize * self.stride()..][..self.width]
@@ -121,13 +129,14 @@ impl Arranged {
 
     /// Ask for the entries of the keys from here on, a block of which is soon walked: step by step, those of all keys
     /// at once, as each that is waited for alone takes as long as all of them.
-    #[inline]
+    #[inline(always)]
     pub fn ahead(&self, keys: &[u32], at: usize) {
         if at % BLOCK == 0 {
             self.walk_ahead(&keys[at..keys.len().min(at + BLOCK)]);
         }
     }
 
+    #[inline(never)]
     fn walk_ahead(&self, keys: &[u32]) {
         let (mut each, mut count) = ([NONE; BLOCK], 0);
         for first in keys.iter().map(|&key| self.first(key)).filter(|&first| first != NONE) {
@@ -166,10 +175,11 @@ impl Arranged {
             }
         }
         while entry != NONE {
-            if same(self.value(entry), value) {
+            let (there, _, next) = self.read(entry);
+            if same(there, value) {
                 return Some(entry);
             }
-            entry = self.next(entry);
+            entry = next;
         }
         None
     }

@@ -1,7 +1,7 @@
 //! Elements, made of the words of rows: what they look like, and how they are made.
 
 use crate::hash_table::Word;
-use crate::words::{Data, Words};
+use crate::words::{number, Data, Words};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -80,7 +80,14 @@ pub fn integer(py: Python<'_>, number: i64) -> PyResult<Py<PyAny>> {
     match integers(py).get(number as usize) {
         Some(integer) => Ok(integer.clone_ref(py)),
         // SAFETY: a new integer, or null with an exception.
-        None => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(number)) }.map(Bound::unbind),
+        None => unsafe {
+            let new = match number.try_into() {
+                Ok(number) => ffi::PyLong_FromLong(number), // which CPython makes in half the time
+                Err(_) => ffi::PyLong_FromLongLong(number),
+            };
+            Bound::from_owned_ptr_or_err(py, new)
+        }
+        .map(Bound::unbind),
     }
 }
 
@@ -109,6 +116,23 @@ impl Recent {
         self.new_reference(py, maker, row, words).map(|element| Py::from_owned_ptr(py, element))
     }
 
+    /// The same, in the place of a flat element if one is given that nobody else has; and whether it is flat.
+    ///
+    /// # Safety
+    /// As above; the element made before is not the one whose place is taken.
+    #[inline]
+    unsafe fn made_in(
+        &mut self,
+        py: Python<'_>,
+        maker: &Maker,
+        row: &[Word],
+        words: &Words,
+        place: Option<Py<PyAny>>,
+    ) -> PyResult<(Py<PyAny>, bool)> {
+        let Maker::Tuple(parts) = maker else { return Ok((self.made(py, maker, row, words)?, false)) };
+        self.tuple(py, parts, row, words, place.filter(|tuple| ffi::Py_REFCNT(tuple.as_ptr()) == 1))
+    }
+
     unsafe fn new_reference(
         &mut self,
         py: Python<'_>,
@@ -119,25 +143,44 @@ impl Recent {
         match maker {
             Maker::Column(column) => self.part(py, *column, row, words),
             Maker::Constant(constant) => Ok(constant.clone_ref(py).into_ptr()),
-            Maker::Tuple(parts) => {
-                // Each place of a new tuple is filled once before anybody else sees it.  What holds nothing that the
-                // collector follows is no work of it: tuples of tuples it untracks by itself.
-                let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(parts.len() as isize))?;
-                let mut flat = true;
-                for (at, part) in parts.iter().enumerate() {
-                    let item = match part {
-                        Maker::Column(column) => self.part(py, *column, row, words)?,
-                        other => self.new_reference(py, other, row, words)?,
-                    };
-                    flat &= ffi::PyLong_CheckExact(item) != 0 || ffi::PyUnicode_CheckExact(item) != 0;
-                    ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, item);
-                }
-                if flat && !parts.is_empty() {
-                    ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
-                }
-                Ok(tuple.into_ptr())
-            }
+            Maker::Tuple(parts) => Ok(self.tuple(py, parts, row, words, None)?.0.into_ptr()),
         }
+    }
+
+    /// A tuple, and whether it is flat: what holds nothing that the collector follows is no work of it.  Tuples of tuples
+    /// it untracks by itself.
+    #[inline]
+    unsafe fn tuple(
+        &mut self,
+        py: Python<'_>,
+        parts: &[Maker],
+        row: &[Word],
+        words: &Words,
+        place: Option<Py<PyAny>>,
+    ) -> PyResult<(Py<PyAny>, bool)> {
+        let is_new = place.is_none();
+        let tuple = match place {
+            Some(tuple) => tuple,
+            None => Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(parts.len() as isize))?.unbind(),
+        };
+        let mut is_flat = !parts.is_empty();
+        for (at, part) in parts.iter().enumerate() {
+            let item = match part {
+                Maker::Column(column) => self.part(py, *column, row, words)?,
+                other => self.new_reference(py, other, row, words)?,
+            };
+            is_flat &= ffi::PyLong_CheckExact(item) != 0 || ffi::PyUnicode_CheckExact(item) != 0;
+            // Nobody else sees the tuple, and what was in a flat one runs no code when it goes.
+            let old = ffi::PyTuple_GET_ITEM(tuple.as_ptr(), at as isize);
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at as isize, item);
+            ffi::Py_XDECREF(old);
+        }
+        match (is_new, is_flat) {
+            (true, true) => ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast()),
+            (false, false) => ffi::PyObject_GC_Track(tuple.as_ptr().cast()),
+            _ => (),
+        }
+        Ok((tuple, is_flat))
     }
 
     #[inline]
@@ -152,7 +195,11 @@ impl Recent {
         if place.0 == word {
             ffi::Py_INCREF(place.1);
         } else {
-            *place = (word, words.part(py, word)?.into_ptr());
+            let part = match number(word) {
+                Some(number) => integer(py, number)?, // with nothing to be looked up
+                None => words.part(py, word)?,
+            };
+            *place = (word, part.into_ptr());
         }
         Ok(place.1)
     }
@@ -167,14 +214,17 @@ pub struct Items {
     data: Arc<Data>,
     at: usize,
     recent: Recent,
-    pair: Option<Py<PyTuple>>, // the last one, which `recent` is of; given out again where nobody else has it
-    again: bool,               // which must not be where a tuple keeps its hash: since CPython 3.14
+    pair: Option<Py<PyTuple>>, // the last one; given out again where nobody else has it
+    last: Option<Py<PyAny>>,   // its element, if that is flat
+    spare: Option<Py<PyAny>>,  // the element before: who walks over them has let it go when the next one is asked for
+    again: bool,               // nothing must be given out again where a tuple keeps its hash: since CPython 3.14
 }
 
 impl Items {
     pub fn new(py: Python<'_>, words: Py<Words>, shape: Py<Shape>, data: Arc<Data>) -> Items {
         let recent = Recent::new(data.width);
-        Items { words, shape, data, at: 0, recent, pair: None, again: py.version_info() < (3, 14) }
+        let again = py.version_info() < (3, 14);
+        Items { words, shape, data, at: 0, recent, pair: None, last: None, spare: None, again }
     }
 
     /// The pair of an element and a weight.
@@ -182,7 +232,7 @@ impl Items {
     /// # Safety
     /// The element is of the row `at`.
     #[inline]
-    unsafe fn paired(&mut self, py: Python<'_>, element: Py<PyAny>) -> PyResult<Py<PyTuple>> {
+    unsafe fn paired(&mut self, py: Python<'_>, element: Py<PyAny>, is_flat: bool) -> PyResult<Py<PyTuple>> {
         let weight = self.data.weights[self.at];
         if let Some(pair) = self.pair.take() {
             let tuple = pair.as_ptr();
@@ -196,7 +246,7 @@ impl Items {
                     ffi::PyTuple_SET_ITEM(tuple, 1, number);
                 }
                 ffi::PyTuple_SET_ITEM(tuple, 0, element.into_ptr());
-                if ffi::PyObject_GC_IsTracked(tuple) == 0 {
+                if !is_flat && ffi::PyObject_GC_IsTracked(tuple) == 0 {
                     ffi::PyObject_GC_Track(tuple.cast()); // as `zip` does: what is in it now may lie on a cycle
                 }
                 self.pair = Some(pair.clone_ref(py));
@@ -213,6 +263,13 @@ impl Items {
         self.pair = Some(pair.clone_ref(py));
         Ok(pair)
     }
+
+    /// Let go what was given out.
+    fn end(&mut self) {
+        self.pair = None;
+        self.last = None;
+        self.spare = None;
+    }
 }
 
 #[pymethods]
@@ -223,14 +280,21 @@ impl Items {
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyTuple>>> {
         if self.at >= self.data.len() {
-            self.pair = None;
+            self.end();
             return Ok(None);
         }
-        // SAFETY: the last pair holds the last element, if there was one; after an error there is no next.
+        let place = self.spare.take();
+        // SAFETY: the last element is there, if there was one, and is not the one before; after an error there is no next.
         let pair = unsafe {
             let row = self.data.row(self.at);
-            let element = self.recent.made(py, &self.shape.get().maker, row, self.words.get());
-            element.and_then(|element| self.paired(py, element))
+            let made = self.recent.made_in(py, &self.shape.get().maker, row, self.words.get(), place);
+            made.and_then(|(element, is_flat)| {
+                self.spare = self.last.take();
+                if is_flat && self.again {
+                    self.last = Some(element.clone_ref(py));
+                }
+                self.paired(py, element, is_flat)
+            })
         };
         self.at = if pair.is_ok() { self.at + 1 } else { self.data.len() };
         pair.map(Some)
@@ -239,11 +303,13 @@ impl Items {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.words)?;
         visit.call(&self.shape)?;
+        visit.call(&self.last)?;
+        visit.call(&self.spare)?;
         visit.call(&self.pair)
     }
 
     fn __clear__(&mut self) {
         self.at = self.data.len();
-        self.pair = None;
+        self.end();
     }
 }

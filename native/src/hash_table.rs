@@ -284,7 +284,9 @@ impl Set {
                 let number = self.slots.slots[self.slots.place(hashed)];
                 let start = (number as u32).wrapping_sub(1) as usize * self.stride;
                 prefetch(&self.rows, start);
-                prefetch(&self.rows, (start + self.stride).wrapping_sub(1)); // what is beside it may be in another line of the cache
+                if self.stride > 2 {
+                    prefetch(&self.rows, (start + self.stride).wrapping_sub(1)); // maybe another line of the cache
+                }
             }
         }
     }

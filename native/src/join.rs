@@ -17,12 +17,7 @@ impl Product<'_> {
     fn emit(&mut self, key: &[Word], left: &[Word], right: &[Word], weight: i64) {
         if weight != 0 {
             self.is_large |= weight.unsigned_abs() >= LARGE as u64;
-            for part in [key, left, right] {
-                for &word in part {
-                    self.out.rows.push(word); // of so few words, a call for all of them would be too much
-                }
-            }
-            self.out.weights.push(weight);
+            self.out.push([key, left, right], weight);
         }
     }
 
@@ -30,11 +25,16 @@ impl Product<'_> {
     #[inline]
     fn forth(&mut self, row: &[Word], weight: i64, number: u32) {
         let (key, value) = row.split_at(self.left.keys.width);
+        self.forth_of(key, value, weight, self.right.first(number));
+    }
+
+    #[inline]
+    fn forth_of(&mut self, key: &[Word], value: &[Word], weight: i64, mut entry: u32) {
         let right = self.right;
-        let mut entry = right.first(number);
         while entry != NONE {
-            self.emit(key, value, right.value(entry), weight * right.weight(entry));
-            entry = right.next(entry);
+            let (other, its_weight, next) = right.read(entry);
+            self.emit(key, value, other, weight * its_weight);
+            entry = next;
         }
     }
 
@@ -44,8 +44,9 @@ impl Product<'_> {
         let left = self.left;
         let mut entry = left.first(number);
         while entry != NONE {
-            self.emit(key, left.value(entry), value, weight * left.weight(entry));
-            entry = left.next(entry);
+            let (other, its_weight, next) = left.read(entry);
+            self.emit(key, other, value, weight * its_weight);
+            entry = next;
         }
     }
 
@@ -72,12 +73,9 @@ impl Product<'_> {
             let key = one.keys.row(mine[at]);
             let mut each = left.first(lefts);
             while each != NONE {
-                let mut entry = right.first(rights);
-                while entry != NONE {
-                    self.emit(key, left.value(each), right.value(entry), left.weight(each) * right.weight(entry));
-                    entry = right.next(entry);
-                }
-                each = left.next(each);
+                let (value, weight, following) = left.read(each);
+                self.forth_of(key, value, weight, right.first(rights));
+                each = following;
             }
         }
     }

@@ -30,6 +30,28 @@ pub fn small(number: i64) -> Option<Word> {
     ((number << 1) >> 1 == number).then_some((number << 1) as Word | 1)
 }
 
+/// The word of an integer, if it is a small one.
+#[inline]
+fn small_integer(part: &Bound<'_, PyAny>) -> Option<Word> {
+    let integer = part.cast_exact::<PyInt>().ok()?;
+    let mut overflow = 0;
+    // SAFETY: it is an integer.
+    let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(integer.as_ptr(), &mut overflow) };
+    small(number).filter(|_| overflow == 0)
+}
+
+/// Put a word in its column, of those *seen* or not; false where it is there already, and another.
+#[inline]
+fn place(row: &mut [Word], column: usize, word: Word, seen: &mut u64) -> bool {
+    let bit = 1u64 << column;
+    if *seen & bit != 0 {
+        return row[column] == word;
+    }
+    *seen |= bit;
+    row[column] = word;
+    true
+}
+
 /// No weight of a table is as large as this: so that sums and products of two stay within 64 bits.
 pub const LARGE: i64 = 1 << 31;
 
@@ -116,6 +138,17 @@ impl Data {
     #[inline]
     pub fn row(&self, at: usize) -> &[Word] {
         &self.rows[at * self.width..][..self.width]
+    }
+
+    /// One more row, of all words of these parts.
+    #[inline]
+    pub fn push(&mut self, parts: [&[Word]; 3], weight: i64) {
+        if let [&[first], &[second], &[third]] = parts {
+            self.rows.extend([first, second, third]); // most are so, and loops are half of what a row costs
+        } else {
+            self.rows.extend(parts.into_iter().flatten());
+        }
+        self.weights.push(weight);
     }
 
     pub fn len(&self) -> usize {
@@ -230,21 +263,19 @@ impl Words {
     /// The word of a part of an element; raises what `key_of` raises.
     #[inline]
     pub fn word(&self, part: &Bound<'_, PyAny>) -> PyResult<Word> {
-        if let Ok(integer) = part.cast_exact::<PyInt>() {
-            let mut overflow = 0;
-            // SAFETY: it is an integer.
-            let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(integer.as_ptr(), &mut overflow) };
-            return match small(number) {
-                Some(word) if overflow == 0 => Ok(word),
-                _ => self.number(part, part),
-            };
+        match small_integer(part) {
+            Some(word) => Ok(word),
+            None => self.other(part),
         }
-        self.other(part)
     }
 
     fn other(&self, part: &Bound<'_, PyAny>) -> PyResult<Word> {
         let kind = part.get_type();
-        if part.is_exact_instance_of::<PyString>() || part.is_exact_instance_of::<PyBytes>() || part.is_none() {
+        let is_named_by_itself = part.is_exact_instance_of::<PyInt>()
+            || part.is_exact_instance_of::<PyString>()
+            || part.is_exact_instance_of::<PyBytes>()
+            || part.is_none();
+        if is_named_by_itself {
             return self.number(part, part);
         }
         if let Ok(float) = part.cast_exact::<PyFloat>() {
@@ -288,14 +319,7 @@ impl Words {
                 if element.is_none() {
                     return Ok(false); // a function that only rearranges may yet ask for it: see `Leaf`
                 }
-                let word = self.word(element)?;
-                let bit = 1u64 << column;
-                if *seen & bit != 0 {
-                    return Ok(row[*column] == word);
-                }
-                *seen |= bit;
-                row[*column] = word;
-                Ok(true)
+                Ok(place(row, *column, self.word(element)?, seen))
             }
             Maker::Constant(constant) => Ok(self.word(constant.bind(element.py()))? == self.word(element)?),
             Maker::Tuple(makers) => {
@@ -304,6 +328,12 @@ impl Words {
                     return Ok(false);
                 }
                 for (maker, part) in makers.iter().zip(parts.iter_borrowed()) {
+                    if let (Maker::Column(column), Some(word)) = (maker, small_integer(&part)) {
+                        if !place(row, *column, word, seen) {
+                            return Ok(false);
+                        }
+                        continue; // most parts are so
+                    }
                     if !self.take_apart(maker, &part, row, seen)? {
                         return Ok(false);
                     }

@@ -479,7 +479,18 @@ def test_elements_come_back_however_many_parts_recur(rows: list[Any], rng: rando
     assert list(map(repr, list(texts.words.items(nested, texts.shape(nested.shape))))) == list(
         map(repr, zip(expected, weights, strict=True))
     )
-    del some
+    plain = (leaf(1), leaf(2))
+    for shaped in (table, nested, table.shaped(plain, False), once):
+        kept, walked = [], 0
+        for element, _weight in texts.words.items(shaped, texts.shape(shaped.shape)):
+            assert gc.is_tracked(element) or all(type(part) in (int, str) for part in element)
+            walked += 1
+            if rng.random() < 0.3:
+                kept.append((element, repr(element)))
+        assert walked == len(shaped)
+        assert [repr(element) for element, _ in kept] == [text for _, text in kept], "nobody writes where one is kept"
+    del some, kept
+    element = None
     numbered = table.shaped(leaf(0), False)
     assert all(
         hash(pair) == hash((pair[0], pair[1])) for pair in texts.words.items(numbered, texts.shape(numbered.shape))
