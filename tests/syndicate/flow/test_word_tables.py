@@ -481,16 +481,16 @@ def test_elements_come_back_however_many_parts_recur(rows: list[Any], rng: rando
     )
     plain = (leaf(1), leaf(2))
     for shaped in (table, nested, table.shaped(plain, False), once):
-        kept, walked = [], 0
+        elements, count = [], 0
         for element, _weight in texts.words.items(shaped, texts.shape(shaped.shape)):
             assert gc.is_tracked(element) or all(type(part) in (int, str) for part in element)
-            walked += 1
+            count += 1
             if rng.random() < 0.3:
-                kept.append((element, repr(element)))
-        assert walked == len(shaped)
-        assert [repr(element) for element, _ in kept] == [text for _, text in kept], "nobody writes where one is kept"
-    del some, kept
-    element = None
+                elements.append((element, repr(element)))
+        assert count == len(shaped)
+        assert [repr(element) for element, _ in elements] == [text for _, text in elements], "each as it was"
+    del some, elements
+    element = None  # which else has the thing
     numbered = table.shaped(leaf(0), False)
     assert all(
         hash(pair) == hash((pair[0], pair[1])) for pair in texts.words.items(numbered, texts.shape(numbered.shape))
