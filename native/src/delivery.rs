@@ -9,7 +9,7 @@ use crate::current_turn;
 use crate::session_bytes::note_message;
 use crate::poller::Arrival;
 use crate::object_slots::Slot;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -62,6 +62,8 @@ pub struct ActorNames {
     pub gate: Slot,
     interest: Py<PyAny>,
     form: Slot,
+    pub brief: Slot,
+    passing: Slot,
     bulk_handle: Py<PyType>,
 }
 
@@ -96,6 +98,8 @@ impl ActorNames {
                 gate: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "gate")?,
                 interest: py.import("syndicate.index.interest")?.getattr("INTEREST")?.unbind(),
                 form: Slot::of(&class("syndicate.actors.turn", "Handle")?, "form")?,
+                brief: Slot::of(&class("syndicate.actors.turn", "Handle")?, "brief")?,
+                passing: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "passing")?,
                 bulk_handle: class("syndicate.actors.bulk", "BulkHandle")?.unbind(),
             })
         })
@@ -322,6 +326,19 @@ fn handle_event<'py>(
     if is_exactly(handle, &actors.bulk_handle) {
         return Ok(false);
     }
+    if !comes && actors.brief.is_true(handle) {
+        let passing = actors.passing.get(dataspace)?.cast_into::<PyDict>()?;
+        if !passing.is_empty() {
+            match passing.del_item(handle) {
+                Ok(()) => {
+                    gate.get().passed();
+                    return Ok(true);
+                }
+                Err(error) if error.is_instance_of::<PyKeyError>(py) => (), // it reached somebody
+                Err(error) => return Err(error),
+            }
+        }
+    }
     let form = if comes { value.clone() } else { actors.form.get(handle)? };
     if let Ok(compound) = form.cast_exact::<PyTuple>() {
         if compound.as_slice().first().is_some_and(|head| head.is(&actors.interest)) {
@@ -329,6 +346,10 @@ fn handle_event<'py>(
         }
     }
     if comes {
+        if actors.brief.is_true(handle) && gate.get().audience(&form)? == 0 {
+            actors.passing.get(dataspace)?.cast::<PyDict>()?.set_item(handle, py.None())?;
+            return Ok(true);
+        }
         gate.get().add(form)?;
     } else {
         gate.get().remove(form)?;

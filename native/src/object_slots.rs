@@ -125,6 +125,13 @@ impl Slot {
         self.get(object)?.is_truthy()
     }
 
+    /// Whether *object* is of this slot's very class, and True is in it.
+    #[inline(always)]
+    pub fn is_true(&self, object: &Bound<'_, PyAny>) -> bool {
+        // SAFETY: True is always there.
+        self.there(object) == unsafe { ffi::Py_True() }
+    }
+
     /// Store a number.
     #[inline]
     pub fn put(&self, object: &Bound<'_, PyAny>, number: i64) -> PyResult<()> {

@@ -124,6 +124,7 @@ fn handle<'py>(
     names.handle_facet.set(&handle, facet.clone())?;
     names.handle_target.set(&handle, target.clone())?;
     names.handle_form.set(&handle, form.clone())?;
+    ActorNames::of(facet.py())?.brief.flag(&handle, false)?;
     Ok(handle)
 }
 

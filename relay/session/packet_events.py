@@ -18,10 +18,14 @@ from relay.session.peer_assertions import PeerAssertion
 from syndicate.actors.facet import AbstractSystem, Facet
 from syndicate.actors.turn import Turn
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC
-from syndicate.values.value import Frozen, Ref, thaw
+from syndicate.values.value import TRUE, Frozen, Ref, thaw
 
 Understood: TypeAlias = tuple[int, Ref | None, Frozen, PeerAssertion | None]
-"""An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
+"""An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about.  Of a
+retraction the value is :data:`BRIEF` if the same turn asserts it.
+"""
+
+BRIEF: Final = TRUE
 
 
 WHILE: Final = 0.0003
@@ -107,10 +111,15 @@ def patched(
                 gone.setdefault((_home(assertion, places, acts), assertion.form), []).append(assertion)
     going = list[Understood]()
     for count, assertions in enumerate(gone.values(), 1):
-        going += [(RETRACT, None, None, assertion) for assertion in assertions]
+        going += [retraction(assertion) for assertion in assertions]
         if count % most == 0:
             yield None
     yield [*acts, *going, *syncs]
+
+
+def retraction(assertion: PeerAssertion | None) -> Understood:
+    """That of an assertion, before the packet is done: what has no handle yet was asserted by it."""
+    return RETRACT, None, BRIEF if assertion is not None and assertion.handle is None else None, assertion
 
 
 def _home(assertion: PeerAssertion, places: Mapping[PeerAssertion, int], acts: Sequence[Understood]) -> Ref | None:
@@ -147,6 +156,7 @@ def act(event: Understood, turn: Turn, facet: Facet, membrane: Membrane) -> None
     if kind == RETRACT:
         if assertion is not None:
             if assertion.handle is not None:
+                assertion.handle.brief = value is BRIEF  # in time: what the turn asserts is not yet handed over
                 turn.retract(assertion.handle)
             membrane.release(assertion.pins)
     elif target is None:  # what we do not export, or no longer: nobody is there to hear it

@@ -56,7 +56,7 @@ from relay.session.ending import take_back
 from relay.session.fan_out import ENOUGH, SOME, Reach, many, stretch
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Entry, Outbox, are_too_much
-from relay.session.packet_events import Understood, act, divisible, for_a_while, patched
+from relay.session.packet_events import Understood, act, divisible, for_a_while, patched, retraction
 from relay.session.peer_assertions import PeerAssertions
 from relay.session.proxy import Proxy
 from relay.session.shared_bytes import said
@@ -579,7 +579,7 @@ class Session(State):
         if kind is R:
             self.retracts_in += 1
             # A handle that we do not know is no error: the peer may retract what we have refused.
-            return RETRACT, None, None, self.assertions.remove(event[1])
+            return retraction(self.assertions.remove(event[1]))
         pins: list[Crossing] = []
         if kind is A:
             target = membrane.target(oid, pins)

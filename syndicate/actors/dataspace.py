@@ -8,6 +8,7 @@ captures.
 * What an observer was notified of is retracted when its ``Observe`` goes.
 * An ``Observe`` is an ordinary assertion, in the index before its observer is: it may see itself.
 * A message goes to each matching observer once, and is not kept.
+* Nor is what soon goes (``Handle.brief``), if it reaches nobody, until somebody begins to observe.
 
 >>> from syndicate import record, run, spawn, assert_, send, on_message, on_asserted, capture, stop_actor
 >>> @record
@@ -103,7 +104,7 @@ class Telling:
 class Dataspace:
     """The entity.  Wants frozen forms."""
 
-    __slots__ = ("__weakref__", "_tell_all", "ended", "gate", "index", "message", "turn")
+    __slots__ = ("__weakref__", "_tell_all", "ended", "gate", "index", "message", "passing", "turn")
     raw = True
 
     def __init__(self, turn: Turn) -> None:
@@ -113,15 +114,23 @@ class Dataspace:
         self.gate = self.index.gate  # where a kernel shows a value, for all but interest
         self.message = self.index.send
         self.ended = Ended("dataspace")
+        self.passing: dict[Assertion, None] = {}
+        """What is asserted, soon goes, and is not in the index: it reaches nobody, and nobody has begun to observe."""
 
     # ------------------------------------------------------------------------------------------------ an entity
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Add a value; if it is a new ``Observe``, add its observer."""
+        interest = type(form) is tuple and form[0] is INTEREST
+        if type(handle) is Handle and handle.brief and not interest and not self.index.audience(form):
+            self.passing[handle] = None
+            return
+        if self.passing and (interest or type(handle) is BulkHandle):
+            self._keep_passing()
         if type(handle) is BulkHandle:
             self.index.bulks.hold(handle, handle.label, handle.waiting, handle.observers)
             return
-        if self.index.add(form) and type(form) is tuple and form[0] is INTEREST:
+        if self.index.add(form) and interest:
             _, skeleton, constants, observer = form
             if not self._reaches(observer):
                 actor = observer.facet and observer.facet.actor
@@ -137,11 +146,21 @@ class Dataspace:
         if type(handle) is BulkHandle:
             self.index.bulks.let_go(handle, handle.label, handle.singly)
             return
+        if handle in self.passing:
+            del self.passing[handle]
+            self.gate.passed()
+            return
         form = handle.form
         if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
             if self._reaches(observer):
                 self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
+
+    def _keep_passing(self) -> None:
+        """Keep what passes: somebody begins to observe, who is to see it."""
+        for handle in self.passing:
+            self.index.add(handle.form)
+        self.passing.clear()
 
     def sync(self, peer: Ref) -> None:
         """Reply that everything earlier was handled."""

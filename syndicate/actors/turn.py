@@ -100,7 +100,8 @@ class Entity:
 class Handle:
     """One assertion of a facet, until it is retracted.
 
-    Each ``assert_`` makes one, even for equal values; the target knows the assertion by it.
+    Each ``assert_`` makes one, even for equal values; the target knows the assertion by it.  It is ``brief`` if the
+    turn that asserts it will retract it: a hint, which stays as it is once the turn has handed it over.
 
     >>> from syndicate import assert_, dataspace, on_asserted, capture, run, sync
     >>> def boot():
@@ -113,12 +114,13 @@ class Handle:
     garden
     """
 
-    __slots__ = ("facet", "form", "target")
+    __slots__ = ("brief", "facet", "form", "target")
 
     def __init__(self, facet: Facet, target: Ref, form: Frozen) -> None:
         self.facet = facet
         self.target = target
         self.form = form
+        self.brief = False
 
     @property
     def value(self) -> Value:

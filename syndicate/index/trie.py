@@ -223,6 +223,7 @@ class ConstantTable:
 
     def audience(self, form: Frozen) -> int:
         """How many observers a message would reach."""
+        self._warm(1)
         handler = self.handlers.get(self._key(form))
         return 0 if handler is None else handler.audience
 
