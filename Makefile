@@ -68,6 +68,10 @@ pure: .venv/stamps/dev .peers/syndicate-py/stamp ## the tests of what has native
 	    syndicate/values syndicate/index syndicate/actors tests/syndicate/values tests/syndicate/index tests/syndicate/actors \
 	    tests/relay/session tests/test_model.py syndicate/flow syndicate/plan tests/syndicate/flow tests/syndicate/plan tests/syndicate/bloom
 
+.PHONY: sanitized
+sanitized: .venv/stamps/dev ## the tests of the native kernels with the address sanitizer, and a million mutated frames a codec (needs cargo and gcc)
+	@$(PYTHON_BIN) -m tests.sanitized
+
 .PHONY: bench
 bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) $(COMPILED:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
 	@$(PYTHON_BIN) -m benchmarks
@@ -115,7 +119,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@SYNDICATE_SEEDS=2000 SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
 	@SYNDICATE_SEEDS=200 SYNDICATE_ORDERS=1000 $(PYTHON_BIN) -m pytest --timeout 0 tests/test_orders.py \
 	    tests/relay/protocol/codec/test_kernels.py tests/relay/session/test_usual_packets.py
-	@$(MAKE) mutants
+	@$(MAKE) mutants sanitized
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py
