@@ -16,6 +16,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::cmp::Ordering;
+use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The integer that a word is, if it is one.
@@ -590,14 +591,19 @@ impl Words {
                 return Ok(false);
             }
             if weight != 0 {
-                data.rows.extend_from_slice(&words);
+                for &word in &words {
+                    data.rows.push(word); // of so few words, a call to copy them would be too much
+                }
                 data.weights.push(weight);
             }
             Ok(true)
         };
         if let Ok(batch) = batch.cast::<PyDict>() {
-            for (key, weight) in batch.iter() {
-                if !add(key, weight)? {
+            let (size, mut place, mut key, mut weight) = (batch.len(), 0, null_mut(), null_mut());
+            // SAFETY: what is read is held while code of the user may run; whoever changes the dictionary is noticed.
+            while unsafe { ffi::PyDict_Next(batch.as_ptr(), &mut place, &mut key, &mut weight) } != 0 {
+                let pair = unsafe { (Bound::from_borrowed_ptr(py, key), Bound::from_borrowed_ptr(py, weight)) };
+                if !add(pair.0, pair.1)? || batch.len() != size {
                     return Ok(None);
                 }
             }
