@@ -8,8 +8,8 @@ use crate::index::Gate;
 use crate::current_turn;
 use crate::session_bytes::note_message;
 use crate::poller::Arrival;
-use crate::object_slots::Slot;
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use crate::object_slots::{take_out, Slot};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -328,15 +328,9 @@ fn handle_event<'py>(
     }
     if !comes && actors.brief.is_true(handle) {
         let passing = actors.passing.get(dataspace)?.cast_into::<PyDict>()?;
-        if !passing.is_empty() {
-            match passing.del_item(handle) {
-                Ok(()) => {
-                    gate.get().passed();
-                    return Ok(true);
-                }
-                Err(error) if error.is_instance_of::<PyKeyError>(py) => (), // it reached somebody
-                Err(error) => return Err(error),
-            }
+        if !passing.is_empty() && take_out(&passing, handle)? {
+            gate.get().passed(); // else it reached somebody
+            return Ok(true);
         }
     }
     let form = if comes { value.clone() } else { actors.form.get(handle)? };

@@ -113,7 +113,11 @@ impl Recent {
     /// The element made before, if any, must be there still; there was no error.
     #[inline]
     pub unsafe fn made(&mut self, py: Python<'_>, maker: &Maker, row: &[Word], words: &Words) -> PyResult<Py<PyAny>> {
-        self.new_reference(py, maker, row, words).map(|element| Py::from_owned_ptr(py, element))
+        match maker {
+            Maker::Column(column) => Ok(Py::from_owned_ptr(py, self.part(py, *column, row, words)?)),
+            Maker::Constant(constant) => Ok(constant.clone_ref(py)),
+            Maker::Tuple(parts) => Ok(self.tuple(py, parts, row, words, None)?.0),
+        }
     }
 
     /// The same, in the place of a flat element if one is given that nobody else has; and whether it is flat.
@@ -131,20 +135,6 @@ impl Recent {
     ) -> PyResult<(Py<PyAny>, bool)> {
         let Maker::Tuple(parts) = maker else { return Ok((self.made(py, maker, row, words)?, false)) };
         self.tuple(py, parts, row, words, place.filter(|tuple| ffi::Py_REFCNT(tuple.as_ptr()) == 1))
-    }
-
-    unsafe fn new_reference(
-        &mut self,
-        py: Python<'_>,
-        maker: &Maker,
-        row: &[Word],
-        words: &Words,
-    ) -> PyResult<*mut ffi::PyObject> {
-        match maker {
-            Maker::Column(column) => self.part(py, *column, row, words),
-            Maker::Constant(constant) => Ok(constant.clone_ref(py).into_ptr()),
-            Maker::Tuple(parts) => Ok(self.tuple(py, parts, row, words, None)?.0.into_ptr()),
-        }
     }
 
     /// A tuple, and whether it is flat: what holds nothing that the collector follows is no work of it.  Tuples of tuples
@@ -167,7 +157,7 @@ impl Recent {
         for (at, part) in parts.iter().enumerate() {
             let item = match part {
                 Maker::Column(column) => self.part(py, *column, row, words)?,
-                other => self.new_reference(py, other, row, words)?,
+                other => self.made(py, other, row, words)?.into_ptr(),
             };
             is_flat &= ffi::PyLong_CheckExact(item) != 0 || ffi::PyUnicode_CheckExact(item) != 0;
             // Nobody else sees the tuple, and what was in a flat one runs no code when it goes.

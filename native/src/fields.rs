@@ -5,9 +5,8 @@
 
 use crate::frozen::{frozen, specified, Names};
 use crate::current_turn;
-use crate::object_slots::{bound_to, slots_of, Slot};
+use crate::object_slots::{bound_to, slots_of, take_out, Slot};
 use crate::turns::{any, note_assertion, note_retraction, TurnNames};
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyString, PyTuple, PyType};
@@ -229,10 +228,7 @@ fn unread(names: &FieldNames, block: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     for (field, _) in reads.iter() {
-        match names.field.readers.get(&field)?.cast::<PyDict>()?.del_item(block) {
-            Err(error) if !error.is_instance_of::<PyKeyError>(block.py()) => return Err(error),
-            _ => {}
-        }
+        take_out(names.field.readers.get(&field)?.cast::<PyDict>()?, block)?;
     }
     reads.clear();
     Ok(())

@@ -215,6 +215,23 @@ pub fn answer(py: Python<'_>, run: impl FnOnce() -> PyResult<()>) -> *mut ffi::P
     null_mut()
 }
 
+/// Take a key out of a dictionary; false if it is not there.  No `PyErr` is made of that, which takes time, and could not
+/// be dropped in a function of C's, which is not counted as attached.
+#[inline]
+pub fn take_out(dictionary: &Bound<'_, PyDict>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // SAFETY: a dictionary, and an object.
+    unsafe {
+        if ffi::PyDict_DelItem(dictionary.as_ptr(), key.as_ptr()) == 0 {
+            return Ok(true);
+        }
+        if ffi::PyErr_ExceptionMatches(ffi::PyExc_KeyError) == 0 {
+            return Err(PyErr::fetch(dictionary.py()));
+        }
+        ffi::PyErr_Clear();
+        Ok(false)
+    }
+}
+
 /// A method of a built-in class, called past what CPython does for a call.
 pub struct BuiltinMethod {
     method: Py<PyAny>,

@@ -8,7 +8,7 @@ use crate::frozen::{frozen, is_exactly, thawed, Names};
 use crate::fields::settle;
 use crate::current_turn;
 use crate::session_bytes::flush_session;
-use crate::object_slots::{answer, bound_to, slots_of, BuiltinMethod, Definition, Slot};
+use crate::object_slots::{answer, bound_to, slots_of, take_out, BuiltinMethod, Definition, Slot};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::intern;
@@ -161,16 +161,8 @@ pub fn note_retraction<'py>(turn: Bound<'py, PyAny>, handle: Bound<'py, PyAny>) 
     let py = turn.py();
     let (names, actors) = (TurnNames::of(py)?, ActorNames::of(py)?);
     let handles = names.handles.get(&names.handle_facet.get(&handle)?)?.cast_into::<PyDict>()?;
-    // SAFETY: a dictionary, and an object.  No `PyErr` is made of what is only cleared: nothing is to be dropped here, as
-    // a function of C's is not counted as attached (`answer`).
-    unsafe {
-        if ffi::PyDict_DelItem(handles.as_ptr(), handle.as_ptr()) != 0 {
-            if ffi::PyErr_ExceptionMatches(ffi::PyExc_KeyError) == 0 {
-                return Err(PyErr::fetch(py));
-            }
-            ffi::PyErr_Clear();
-            return Ok(());
-        }
+    if !take_out(&handles, &handle)? {
+        return Ok(());
     }
     let target = names.handle_target.get(&handle)?;
     let actor = actors.actor.get(&actors.facet.get(&target)?)?;
